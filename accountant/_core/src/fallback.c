@@ -7,14 +7,15 @@
 #include "search.h"
 
 /* log of an upper bound on P[Bin(n, q) > k], k + 1 > nq: Chernoff's -n kl(m/n || q), m = k + 1.
- * The two logarithms cancel where m/n is near q: each ratio carries at most 4 roundings and each
- * product 2, so the sum is off by 8 u (p + 1 - p) and twice its terms; both are given away. */
+ * The two logarithms cancel where m/n is near q.  Each ratio carries at most 4 roundings and each
+ * product 2; the rounding of m/n moves 1 - p by u, which multiplies log((1-p)/(1-q)), below 75 in
+ * size.  96 u and 16 u of the terms' size are given away. */
 static double log_binomial_tail(double n, double q, double k) {
     const double m = k + 1.0, p = m / n;
     if (!(p > q)) return 0.0;
     if (p >= 1.0) return p > 1.0 ? -INFINITY : n * log(q) * (1.0 - 1e-12);
     const double more = p * log(fmin(p / q, 1e300)), less = (1.0 - p) * log((1.0 - p) / (1.0 - q));
-    const double kl = more + less - ACCT_U * (8.0 + 16.0 * (more - less));
+    const double kl = more + less - ACCT_U * (96.0 + 16.0 * (more - less));
     return kl > 0.0 ? -n * kl * (1.0 - 1e-12) : 0.0;
 }
 

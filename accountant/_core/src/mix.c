@@ -323,7 +323,7 @@ static int chernoff_is_below(mix *w, double epsilon, double delta) {
         err += p->steps * k.log_mgf_err;
         size += p->steps * fabs(k.log_mgf);
     }
-    const double round = ACCT_U * (64.0 + w->count) * (size + fabs(log_front) + b * epsilon);
+    const double round = ACCT_U * (64.0 + w->count) * (1.0 + size + fabs(log_front) + b * epsilon);
     return exp(log_mgf + log_front + (err + round) * ACCT_SLACK) + outside * ACCT_SLACK <= delta;
 }
 
