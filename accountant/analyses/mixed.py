@@ -8,6 +8,7 @@ larger of the two.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -94,13 +95,18 @@ def _directions(
     spending: Sequence[Part], delta: float, direction: int
 ) -> tuple[FloatArray, FloatArray]:
     columns = _columns(spending)
-    low, high = np.zeros(len(spending)), np.zeros(len(spending))
-    for one in (REMOVE, ADD) if direction == EITHER else (direction,):
+
+    def one_way(one: int) -> tuple[FloatArray, FloatArray]:
         lower, upper = np.empty(len(spending)), np.empty(len(spending))
         core.fill_odometer(*columns, delta, one, lower, upper)
-        np.maximum(low, lower, out=low)
-        np.maximum(high, upper, out=high)
-    return low, high
+        return lower, upper
+
+    if direction != EITHER:
+        return one_way(direction)
+    # The native loop releases the interpreter: both directions at once.
+    with ThreadPoolExecutor(2) as pool:
+        (low, high), (other_low, other_high) = pool.map(one_way, (REMOVE, ADD))
+    return np.maximum(low, other_low), np.maximum(high, other_high)
 
 
 def _is_loud(part: Part) -> bool:

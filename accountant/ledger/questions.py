@@ -78,8 +78,9 @@ class Questions(ABC):
         delta : float
             In (0, 1).
         checkpoints : int, optional
-            How many prefixes, evenly spaced, to compose exactly as well. None does so about every
-            fourteenth part of the steps where all releases are of one mechanism, else nowhere.
+            How many prefixes, evenly spaced, to compose exactly as well; 0 for Rényi bounds alone.
+            Different (subsampled) Gaussians are composed exactly after every release anyway; None
+            does so about every fourteenth part of the steps where all are of one mechanism.
 
         Returns
         -------
@@ -92,17 +93,22 @@ class Questions(ABC):
         (docs/theorems_ledger.md, L8). Not an odometer: it must not decide when to stop.
 
         *Algorithm.* Rényi curves at a few orders, summed up and converted; no element exceeds the
-        exact composition of the next checkpoint.
+        exact composition of the next checkpoint. A schedule of Gaussians is composed exactly along
+        one contour; 10,000 different steps take seconds.
         """
         checked = scalar(checks.TARGET_DELTA, delta)
-        exactly = None if checkpoints is None else int(scalar_count(_CHECKPOINTS, checkpoints))
+        wanted = None if checkpoints is None else int(scalar_count(_CHECKPOINTS, checkpoints))
         history = self.history
         curve = schedule.pointwise(history, checked)
         steps = len(curve)
         places: list[int] = []
-        if exactly is not None:
-            places = sorted({-(-steps * k // exactly) for k in range(1, exactly + 1)} - {0})
-        elif len({item.mechanism for item in history}) == 1:
+        if wanted is not None:
+            places = sorted({-(-steps * k // wanted) for k in range(1, wanted + 1)} - {0})
+        if wanted == 0:
+            return curve
+        if len({item.mechanism for item in history}) > 1:
+            schedule.exactly(curve, history, checked)
+        elif wanted is None:
             places = schedule.spread(steps)
         if places:
             schedule.sharpen(curve, history, checked, places)

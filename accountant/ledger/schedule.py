@@ -1,4 +1,4 @@
-"""ε after every release of a history, from Rényi divergences at a few orders."""
+"""ε after every release of a history: Rényi divergences at a few orders, exact where Gaussian."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.analyses import rdp
+from accountant.analyses import mixed, rdp
 from accountant.errors import DomainError, PrecisionError
 from accountant.ledger import numbers, renyi
 from accountant.mechanisms.base import Mechanism
@@ -23,6 +23,7 @@ __all__ = [
     "MAX_STEPS",
     "ORDERS",
     "divergences",
+    "exactly",
     "over_steps",
     "pointwise",
     "sharpen",
@@ -40,6 +41,10 @@ ORDERS = tuple(1.0 + 2.0 ** (k / 2.0) for k in range(-2, 15))
 # Beyond so many different steps their parameters are rounded (Theorem L8) to keep the work bounded.
 _MAX_DISTINCT = 200
 _COARSE = 40
+
+# Readings of the exact odometer, a quarter of a millisecond each, and pieces of repetitions.
+_MAX_EXACT = 50_000
+_MAX_PIECES = 2_000
 
 # Of a curve at an order, some twenty microseconds each.
 _EVALUATIONS = 7_200
@@ -133,6 +138,37 @@ def sharpen(
         counts[item.mechanism] = counts.get(item.mechanism, 0) + item.count
     # Bounds from two analyses need not grow together; the truth does.
     np.copyto(curve, np.minimum.accumulate(curve[::-1])[::-1])
+
+
+def exactly(curve: FloatArray, history: Sequence[Entry], delta: float) -> bool:
+    """Lower ``curve`` to exact compositions of Gaussian releases, each of them, in place.
+
+    Tells whether it could: whether all are (Poisson-subsampled) Gaussian, and not too many.
+    """
+    settings = [_gaussian(item.mechanism) for item in history]
+    parts: list[mixed.Part] = []
+    for item, setting in zip(history, settings, strict=True):
+        if setting is None:
+            return False
+        parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
+    if len(parts) > _MAX_EXACT:
+        return False
+    upper = mixed.odometer(parts, delta)[1]
+    # A step within a piece costs no more than the whole piece.
+    np.minimum(curve, np.repeat(upper, [part.steps for part in parts]), out=curve)
+    _monotone(curve)
+    return True
+
+
+def _monotone(curve: FloatArray) -> None:
+    """Bounds from two analyses need not grow together; the truth does."""
+    np.copyto(curve, np.minimum.accumulate(curve[::-1])[::-1])
+
+
+def _pieces(count: int, entries: int) -> list[int]:
+    """Divide a repetition into a number of pieces that keeps all entries' within reason."""
+    pieces = min(count, max(_MAX_PIECES // entries, 1))
+    return [count * (k + 1) // pieces - count * k // pieces for k in range(pieces)]
 
 
 def _composed(counts: dict[Mechanism, int], delta: float) -> float:
