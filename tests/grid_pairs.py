@@ -106,10 +106,10 @@ class Gaussian(DominatingPair):
     """L ~ N(mu^2/2, mu^2) under P, N(-mu^2/2, mu^2) under Q."""
 
     def __init__(self, mu):
-        self.deviation = mu
+        self.gap = mu
 
     def masses(self, edges):
-        mu = self.deviation
+        mu = self.gap
         t = np.concatenate([[-np.inf], edges, [np.inf]])
         p = difference((t[:-1] - mu * mu / 2) / mu, (t[1:] - mu * mu / 2) / mu)
         q = difference((t[:-1] + mu * mu / 2) / mu, (t[1:] + mu * mu / 2) / mu)

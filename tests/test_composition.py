@@ -364,3 +364,60 @@ def test_every_cell_is_a_number_or_a_reason():
             assert zero == epsilon, name
         if relation is Relation.REPLACE_ONE:
             assert epsilon >= by[name, sampled, Relation.ADD_OR_REMOVE] * (1 - 1e-4), name
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "largest"),
+    [
+        (3 * ac.Laplace(2.0), 1.5),
+        (2 * ac.RandomizedResponse(0.7) + ac.Laplace(1.0), 2.4),
+        (4 * ac.PoissonSampled(ac.Laplace(1.0), 0.5), 4.0 * math.log1p(0.5 * math.expm1(1.0))),
+        (ac.DiscreteLaplace(4.0) + ac.PureDP(0.5), 0.75),
+    ],
+)
+def test_bounded_losses_at_delta_zero(mechanism, largest):
+    bounds = mechanism.epsilon_bounds(0.0)
+    assert bounds.lower <= largest * (1 + 1e-12)
+    assert (
+        largest * (1 - 1e-12)
+        <= bounds.upper
+        <= largest * (1 + 1e-9) + 0.3 * ("Poisson" in repr(mechanism))
+    )
+    assert bounds.lower >= bounds.upper * (1 - 1e-6)
+
+
+def test_a_direction_that_cannot_be_worst_is_only_glanced_at(monkeypatch):
+    from accountant.analyses import pld
+
+    asked = []
+    plain = pld.Composed.epsilon_bounds
+
+    def counted(self, delta):
+        asked.append(self._tolerance)
+        return plain(self, delta)
+
+    monkeypatch.setattr(pld.Composed, "epsilon_bounds", counted)
+    mechanism = 100 * ac.PoissonSampled(ac.Laplace(1.01), 0.1)
+    bounds = mechanism.epsilon_bounds(1e-6)
+    assert asked == [1e-6, 1e-2]
+    both = [one.epsilon_bounds(1e-6) for one in choose.solvers(mechanism)]
+    assert bounds.lower == max(b.lower for b in both)
+    assert bounds.upper == max(b.upper for b in both)
+
+
+def _few(steps):
+    parts = [PoissonSampled(ac.Gaussian(0.8 + 0.002 * k), 0.01) for k in range(steps)]
+    return ac.Composition(tuple((part, 1) for part in parts)), steps * parts[0]
+
+
+def test_a_few_different_steps_are_as_tight_as_the_grid():
+    mechanism, costlier = _few(8)
+    bounds = mechanism.epsilon_bounds(1e-5)
+    assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
+    assert bounds.lower <= costlier.epsilon_bounds(1e-5).upper
+
+
+def test_more_different_steps_are_as_tight_as_renyi():
+    mechanism, costlier = _few(60)
+    # the contour alone: tens; Rényi loses up to a factor of three here
+    assert mechanism.epsilon_bounds(1e-5).upper <= 4.0 * costlier.epsilon_bounds(1e-5).upper

@@ -339,3 +339,85 @@ class TestFace:
     def test_refuses_a_float_count(self):
         with pytest.raises(TypeError):
             pld.epsilon_bounds([(Laplace(1.0), 2.0)], 1e-3)
+
+
+class TestFarFromItsReach:
+    """Whatever is asked, a valid bracket or PrecisionError, and no warning from arithmetic."""
+
+    MIXES = (
+        [(Gaussian(100.0), 100), (Laplace(4.0), 1)],  # losses of half a million
+        [(Gaussian(1.0), 1)],
+        [(Laplace(1.0), 10)],
+        [(Laplace(1e-3), 1), (Gaussian(0.2), 1)],
+        [(Laplace(1e6), 1), (Gaussian(1e-6), 1)],
+        [(randomized_response(20.0), 3)],
+        [(SubsampledGaussian(0.01, 1.0), 1000), (Laplace(3.0), 1)],
+    )
+
+    @staticmethod
+    def asked(question):
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                return question()
+        except PrecisionError:
+            return None
+
+    @pytest.mark.parametrize("parts", MIXES)
+    def test_of_delta(self, parts):
+        composed, least = pld.Composed(parts, tolerance=1e-3), 1.0
+        for epsilon in (0.0, 1.0, 30.0, 100.0, 1e3, 1e5, 1e6, 1e8, 1e300):
+            bounds = self.asked(lambda e=epsilon: composed.delta_bounds(e))
+            if bounds is not None:
+                assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+                assert bounds.lower <= least  # the profile falls
+                least = min(least, bounds.upper)
+        assert least <= 1e-100
+
+    @pytest.mark.parametrize("parts", MIXES)
+    def test_of_epsilon(self, parts):
+        composed, least = pld.Composed(parts, tolerance=1e-3), math.inf
+        for delta in (1e-320, 1e-300, 1e-200, 1e-20, 0.1, 0.9):
+            bounds = self.asked(lambda d=delta: composed.epsilon_bounds(d))
+            if bounds is not None:
+                assert 0.0 <= bounds.lower <= bounds.upper
+                assert bounds.lower <= least
+                least = bounds.upper
+
+    @pytest.mark.parametrize("epsilon", [5.0, 9.0, 12.0, 25.0, 36.0, 38.0, 100.0])
+    def test_contains_the_truth(self, epsilon):
+        assert_delta(pld.delta_bounds([(Gaussian(1.0), 1)], epsilon), oracle.gaussian(1.0, epsilon))
+
+    @pytest.mark.parametrize("total", [40.0, 80.0])
+    def test_losses_beyond_the_exponentials(self, total):
+        parts = [(Gaussian(total / 10.0), 100)]
+        bounds = self.asked(lambda: pld.epsilon_bounds(parts, 1e-6, tolerance=0.1))
+        truth = oracle.gaussian
+        assert truth(total / 10.0, bounds.upper, 100) <= 1e-6
+        assert truth(total / 10.0, bounds.lower, 100) >= 1e-6
+
+    def test_a_heavy_lowest_knot_outside_the_window(self):
+        # all mass of the Gaussian far below is one atom, which no tail bound sees as rare
+        parts = [(Gaussian(3.0), 1), (randomized_response(0.5), 20)]
+        bounds = pld.epsilon_bounds(parts, 1e-100)
+        assert 0.0 < bounds.lower <= bounds.upper <= bounds.lower * (1.0 + 1e-6)
+
+
+class Moved(Laplace):
+    """The pair whose losses may be off."""
+
+    loss_error = 0.01
+
+
+class TestLossErrorOfPairs:
+    def test_moves_both_ends_outwards(self):
+        exact = pld.epsilon_bounds([(Laplace(1.0), 5)], 1e-3)
+        moved = pld.epsilon_bounds([(Moved(1.0), 5)], 1e-3, tolerance=0.1)
+        assert moved.lower <= exact.lower - 0.049
+        assert moved.upper >= exact.upper + 0.049
+
+    def test_below_zero(self):
+        exact = pld.delta_bounds([(Laplace(1.0), 1)], 0.0)
+        moved = pld.delta_bounds([(Moved(1.0), 1)], 0.0, tolerance=0.1)
+        assert moved.lower < exact.lower
+        assert moved.upper > exact.upper
+        assert moved.upper >= oracle.laplace(1.0, 1, 0.0)

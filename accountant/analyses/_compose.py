@@ -11,20 +11,22 @@ import numpy as np
 from accountant.analyses._fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses._grid import UNIT, GridLaw, Knots, discretise
 from accountant.analyses._saddle import CoarseLaw, Saddle, reach
-from accountant.mechanisms._arithmetic import sum_up, times_up
+from accountant.mechanisms._arithmetic import sum_up, times_up, up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.mechanisms.base import DominatingPair
 
-__all__ = ["Composition", "Part", "Plan", "TooLarge"]
+__all__ = ["Composition", "Part", "Plan", "TooLarge", "largest_loss"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
 BYTES_PER_KNOT = 48
 BYTES_PER_CELL = 200
+# Factors below exp(-SMALLEST) are not told apart.
+SMALLEST = 690.0
 
 
 class Part(NamedTuple):
@@ -66,6 +68,7 @@ class Composition:
         self._tilt = plan.saddle.tilt
         self._spacing = plan.spacing
         self._saddle = plan.saddle
+        self._rare = math.exp(plan.log_loss)
         knots = [_place(part, plan, len(parts)) for part in parts]
         counts = [part.times for part in parts]
         first, last = (
@@ -75,8 +78,9 @@ class Composition:
         low, high, *orders = reach([part.law for part in parts], self._tilt, plan.log_loss)
         self._offset = math.fsum(k * t.offset for k, t in zip(counts, knots, strict=True))
         # The saddle point is not the answer, which may lie a few scales of the profile below.
-        low = min(low, plan.saddle.epsilon - 4.0 / self._tilt) - plan.spacing
-        high = max(high, plan.saddle.epsilon) + plan.spacing
+        moved = 4.0 * sum(part.times * part.pair.loss_error for part in parts)
+        low = min(low, plan.saddle.epsilon - 4.0 / self._tilt) - plan.spacing - moved
+        high = max(high, plan.saddle.epsilon) + plan.spacing + moved
         begin = max(first, math.floor((low - self._offset) / plan.spacing))
         end = min(last, math.ceil((high - self._offset) / plan.spacing))
         widest = max(t.last - t.first + 1 for t in knots)
@@ -90,21 +94,25 @@ class Composition:
             discretise(part.pair, t, part.offset is not None)
             for part, t in zip(parts, knots, strict=True)
         ]
-        self._scales(laws, counts, [part.law for part in parts])
+        self._scales(laws, counts, parts)
         self._upper, self._lower = (
             self._side(laws, counts, begin, orders, upper) for upper in (True, False)
         )
         self._begin = self._upper.total.first
+        self._low = self._offset + (self._begin + 1) * self._spacing
+        # The profile can be read up to the window's last knot, or a little beyond the law's last.
+        end = self._begin + self._upper.total.weights.size - 1
+        self.high = self._offset + (end - 0.5 if end < last else last + 0.5) * self._spacing
         self.scattered = sum(law.scattered for law in laws)
-        self._top = _top(parts, self._shift)
+        self._top = math.nextafter(largest_loss(parts) + self._shift, math.inf)
 
     def _scales(
-        self, laws: Sequence[GridLaw], counts: Sequence[int], coarse: Sequence[CoarseLaw]
+        self, laws: Sequence[GridLaw], counts: Sequence[int], parts: Sequence[Part]
     ) -> None:
         """Choose the centre and the scale of every tilted law, and add up the losses' errors."""
         self._centres, self._log_scales = [], []
-        for law, rough in zip(laws, coarse, strict=True):
-            centre = rough.cumulants(self._tilt)[1]
+        for law, part in zip(laws, parts, strict=True):
+            centre = part.law.cumulants(self._tilt)[1]
             t = law.knots.losses()
             with np.errstate(divide="ignore"):
                 exponent = self._tilt * (t - centre) + np.log(law.upper)
@@ -122,6 +130,7 @@ class Composition:
         self._steps = steps = abs(self._offset) + (abs(self._last) + self.size) * self._spacing
         self._shift = (
             sum(k * law.loss_error for k, law in zip(counts, laws, strict=True))
+            + sum(part.times * part.pair.loss_error for part in parts)
             + 16.0 * UNIT * steps
         ) * (1.0 + 1e-9)
 
@@ -133,7 +142,7 @@ class Composition:
         orders: Sequence[float],
         upper: bool,
     ) -> _Side:
-        tilted, exponents, silent = [], [0.0, 0.0], 0.0
+        tilted, exponents, silent, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
         for law, k, centre, scale in zip(
             laws, counts, self._centres, self._log_scales, strict=True
         ):
@@ -147,8 +156,14 @@ class Composition:
             )
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))
+            # All that lies far below may be gathered in the lowest knot, rarely met.
+            lowest = k * float(weights[0])
+            skipped = int(lowest <= self._rare)
+            rare += skipped * lowest
+            total += k * max(_log_moment(weights, 0.0 * distance), 0.0)
             for i, order in enumerate(orders):
-                exponents[i] += k * _log_moment(weights, order * distance)
+                skip = skipped if i == 0 else 0
+                exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
             mass = law.infinite_upper if upper else law.infinite_lower
             silent += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
         low = self._offset + begin * self._spacing - self._centre
@@ -157,23 +172,31 @@ class Composition:
         first = sum(k * law.knots.first for law, k in zip(laws, counts, strict=True))
         cut = (begin > first, begin + self.size <= self._last)
         outside = (1.0 + 1e-6) * math.fsum(
-            math.exp(min(exponent - order * end, 700.0))
+            _exp(exponent - order * end)
             for is_cut, exponent, order, end in zip(
                 cut, exponents, orders, (low, high), strict=True
             )
             if is_cut
         )
+        if cut[0] and rare > 0.0:
+            outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(silent) * (1.0 + (4e-15 if upper else -4e-15))
         return _Side(compose(tilted, begin, self.size, outside), infinite)
 
     def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
-        """Return value, error and slope of the finite part of the profile of ``side``."""
+        """Return value, error and slope of the finite part of the profile of ``side``.
+
+        Beyond the window: at its end.
+        """
+        epsilon = min(epsilon, self.high)
         value, error, slope, nearest = total_sums(
             side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
         )
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
         if not (scale < 600.0):  # far from the saddle point: nothing is known here
             return 0.0, math.inf, 0.0
+        if not (scale > -SMALLEST):  # below the doubles that keep their relative accuracy
+            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error), 0.0
         factor = math.exp(scale)
         size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
         rounding = self._rounding + 16.0 * UNIT * size
@@ -181,30 +204,43 @@ class Composition:
 
     def delta_upper(self, epsilon: float) -> float:
         """Return a number not below the profile at ``epsilon``."""
-        value, error, _ = self._evaluate(self._upper, epsilon - self._shift)
+        epsilon -= self._shift
+        if not self._inside(epsilon):
+            return 1.0
+        value, error, _ = self._evaluate(self._upper, epsilon)
         return min((value + error + self._upper.infinite) * (1.0 + 1e-15) + 5e-324, 1.0)
 
     def delta_lower(self, epsilon: float) -> float:
         """Return a number not above the profile at ``epsilon``."""
-        value, error, _ = self._evaluate(self._lower, epsilon + self._shift)
-        return max((max(value - error, 0.0) + self._lower.infinite) * (1.0 - 1e-15), 0.0)
+        epsilon += self._shift
+        finite = 0.0
+        if epsilon < self.high:
+            # Below the window the profile is no lower than at its start.
+            inside = epsilon if self._inside(epsilon) else self._low
+            value, error, _ = self._evaluate(self._lower, inside)
+            finite = max(value - error, 0.0)
+        return max((finite + self._lower.infinite) * (1.0 - 1e-15), 0.0)
 
     def covers(self, epsilon: float) -> bool:
         """Tell whether ``epsilon`` lies in the window, so that the profile can be read there."""
-        low = self._offset + (self._begin + 1) * self._spacing
-        return self._upper.total.whole or epsilon > low + 2.0 * self._shift
+        return self._inside(epsilon - 2.0 * self._shift)
+
+    def _inside(self, epsilon: float) -> bool:
+        return self._upper.total.whole or epsilon >= self._low
 
     def epsilon_upper(self, delta: float, resolution: float) -> float:
         """Return an ε >= 0 where the profile is certainly at most ``delta``, or infinity."""
         if delta < self._upper.infinite:
             return math.inf
-        if self.covers(0.0) and self.delta_upper(0.0) <= delta:
+        if self.delta_upper(0.0) <= delta:
             return 0.0
         epsilon = min(self._root(self._upper, delta, self._shift), self._top)
         step = max(resolution, 4.0 * UNIT * abs(epsilon))
         while epsilon < self._top:
             if epsilon > 0.0 and self.delta_upper(epsilon) <= delta:
                 return epsilon
+            if epsilon - self._shift > self.high:  # nothing more is known from here on
+                break
             epsilon, step = max(epsilon, 0.0) + step, 4.0 * step
         return max(self._top, 0.0)
 
@@ -223,11 +259,10 @@ class Composition:
     def _root(self, side: _Side, delta: float, shift: float) -> float:
         """Return roughly where ``side`` crosses ``delta``: Newton's method on the logarithm."""
         sign = 1.0 if side is self._upper else -1.0
-        low = self._offset + (self._begin + 1) * self._spacing + 2.0 * abs(shift)
+        low = self._low + 2.0 * abs(shift)
         if side.total.whole:
             low = min(low, 0.0) - 2.0 * self._spacing
-        high = self._offset + (self._begin + self.size) * self._spacing
-        high = min(high, self._offset + self._last * self._spacing)
+        high = min(self.high, self._offset + self._last * self._spacing)
         low = min(low, high)
         epsilon = min(max(self._saddle.epsilon, low), high)
         misses, widths = 0, high - low
@@ -260,14 +295,20 @@ def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
     return epsilon + math.log(total / delta) * total / slope
 
 
-def _top(parts: Sequence[Part], shift: float) -> float:
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700.0 else math.inf
+
+
+def largest_loss(parts: Sequence[Part]) -> float:
     """Return an ε beyond every finite loss; infinite where there is none."""
-    ends = [times_up(part.pair.support[1], part.times) for part in parts]
-    return math.nextafter(sum_up(ends) + shift, math.inf)
+    ends = [times_up(up(part.pair.support[1] + part.pair.loss_error), part.times) for part in parts]
+    return sum_up(ends)
 
 
 def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
     """Bound log of the sum of weights times e^exponent, from above."""
+    if not exponent.size:
+        return -math.inf
     top = float(exponent.max())
     total = float(weights @ np.exp(exponent - top))
     return top + math.log(total + 1e-300) + 1e-12 * (1.0 + abs(top))

@@ -88,8 +88,9 @@ def total_sums(
     """Return ``(value, error, slope, nearest)``: sums of weights times e^{-tilt (v - nearest)}.
 
     v > 0 is the distance of a knot from ``epsilon``, the least is ``nearest``; knots beyond index
-    ``last`` carry nothing. The value is the sum with the factor 1 - e^{-v}, the slope, which is
-    ``-d/d epsilon`` of the profile, that with e^{-v}.
+    ``last`` carry nothing. ``epsilon`` must lie in the window, or below it where that is the whole
+    law. The value is the sum with the factor 1 - e^{-v}, the slope, which is ``-d/d epsilon`` of
+    the profile, that with e^{-v}.
     """
     index = math.floor((epsilon - offset) / spacing)
     if total.whole:
@@ -97,8 +98,6 @@ def total_sums(
     while not (offset + index * spacing - epsilon > 0.0):
         index += 1
     start = index - total.first
-    if start < 0:
-        raise ValueError("epsilon lies below the window")
     stop = min(total.weights.size, last - total.first + 1)
     nearest = offset + index * spacing - epsilon
     weights = total.weights[start : max(stop, start)]
@@ -106,5 +105,5 @@ def total_sums(
     error = 4e-13 * gross + total.error * math.sqrt(square) + 1e-290  # what lies too far above
     if total.outside > 0.0:
         end = offset + (total.first + total.weights.size) * spacing - epsilon
-        error += total.outside * (most + math.exp(min(tilt * (nearest - end), 700.0)))
+        error += total.outside * (most + math.exp(tilt * (nearest - end)))
     return value, 1.0001 * error, slope, nearest

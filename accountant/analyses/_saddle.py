@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.mechanisms.base import DominatingPair
+    from accountant.mechanisms.base import DominatingPair, Masses
 
 __all__ = ["CoarseLaw", "Saddle", "coarse_law", "reach", "saddle_at_delta", "saddle_at_epsilon"]
 
@@ -22,6 +22,10 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _POSITIVE = np.geomspace(1e-12, 1e3, 1200)
 _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
+# Losses are looked for up to here, a decade at a time beyond those edges.
+_FARTHEST = 1e15
+# Masses under P below this are taken for nothing.
+_LEAST = 1e-290
 
 
 class CoarseLaw(NamedTuple):
@@ -65,15 +69,33 @@ def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
         bottom = low - 1e-9 * abs(low) - 1e-15
         edges = np.insert(edges[edges > bottom], 0, bottom)
     p, q, _ = pair.masses(edges)
+    if not math.isfinite(high) and p[-1] > pair.infinite_mass * (1.0 + 1e-6) + _LEAST:
+        edges, (p, q, _) = _extended(pair, edges)
     inner = np.maximum(np.asarray(p[1:-1]), 0.0)
     other = np.maximum(np.asarray(q[1:-1]), 0.0)
-    keep = inner > 1e-290
+    keep = inner > _LEAST
     if not keep.any():  # all mass at infinity: one cell that weighs nothing
-        keep[keep.size // 2], inner, other = True, inner + 1e-290, other + 1e-290
+        keep[keep.size // 2], inner, other = True, inner + _LEAST, other + _LEAST
     ends = edges[:-1][keep], edges[1:][keep]
     with np.errstate(divide="ignore"):
         loss = np.clip(np.log(inner[keep]) - np.log(other[keep]), *ends)
     return CoarseLaw(count, loss, np.log(inner[keep]), *ends, float(p[-1]))
+
+
+def _extended(pair: DominatingPair, edges: FloatArray) -> tuple[FloatArray, Masses]:
+    """Return edges that go as far as the losses do, many where the mass is, and their masses."""
+    masses = pair.masses(edges)
+    least = pair.infinite_mass * (1.0 + 1e-6) + _LEAST
+    while masses.p[-1] > least and edges[-1] < _FARTHEST:
+        edges = np.concatenate([edges, np.geomspace(edges[-1], 10.0 * edges[-1], 101)[1:]])
+        masses = pair.masses(edges)
+    heavy = np.flatnonzero(np.asarray(masses.p[1:-1]) > _LEAST)
+    if heavy.size:
+        # Losses so large are concentrated: a few per cent may be many standard deviations.
+        inside = np.linspace(edges[heavy[0]], edges[heavy[-1] + 1], _POSITIVE.size)
+        edges = np.union1d(edges, inside)
+        masses = pair.masses(edges)
+    return edges, masses
 
 
 def saddle_at_epsilon(laws: Sequence[CoarseLaw], epsilon: float) -> Saddle:

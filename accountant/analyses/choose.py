@@ -51,13 +51,13 @@ MOST_ALTERNATIVES = 64
 def epsilon_bounds(mechanism: Mechanism, delta: object) -> Bounds:
     """Bracket ε(delta), the largest over directions and alternatives."""
     value = arguments.scalar(checks.DELTA, delta)
-    return _worst(one.epsilon_bounds(value) for one in solvers(mechanism))
+    return _worst(mechanism, delta=value)
 
 
 def delta_bounds(mechanism: Mechanism, epsilon: object) -> Bounds:
     """Bracket δ(epsilon), the largest over directions and alternatives."""
     value = arguments.scalar(checks.EPSILON, epsilon)
-    return _worst(one.delta_bounds(value) for one in solvers(mechanism))
+    return _worst(mechanism, epsilon=value)
 
 
 def rdp(mechanism: Mechanism, order: object) -> float:
@@ -95,14 +95,14 @@ def gdp(mechanism: Mechanism) -> float:
 
 def tradeoff(mechanism: Mechanism, fpr: object) -> float:
     """Bound the false negative rate at ``fpr`` from below."""
-    from accountant.analyses.attack_curve import false_negative_rate
+    from accountant.analyses import tradeoff as attacks
 
     found = list(solvers(mechanism))
 
     def delta(epsilon: float) -> float:
         return max(float(one.delta_bounds(epsilon).upper) for one in found)
 
-    return false_negative_rate(delta, fpr)
+    return attacks.tradeoff(fpr, delta)
 
 
 def explain(mechanism: Mechanism, delta: object) -> Explanation:
@@ -210,9 +210,19 @@ def _largest(
     return worst
 
 
-def _worst(found: Iterable[Bounds]) -> Bounds:
+def _worst(
+    mechanism: Mechanism, *, delta: float | None = None, epsilon: float | None = None
+) -> Bounds:
+    """Bracket ε(delta) or δ(epsilon), the largest over directions and alternatives."""
     lower = upper = 0.0
-    for bounds in found:
+    for one in solvers(mechanism):
+        # What cannot exceed the worst so far needs no more digits.
+        if lower > 0.0 and one.glance(delta=delta, epsilon=epsilon) <= lower:
+            continue
+        if delta is not None:
+            bounds = one.epsilon_bounds(delta)
+        else:
+            bounds = one.delta_bounds(epsilon if epsilon is not None else math.inf)
         lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))
     return Bounds(lower, upper)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accountant.analyses import choose, renyi_sum
+from accountant.analyses import choose, renyi_conversion
 from accountant.bounds import Bounds
 from accountant.mechanisms.base import offers
 from accountant.rounding import text_up
@@ -120,7 +120,7 @@ def _shares(
     """Return each mechanism's share of the divergence at the best order."""
     if not parts or not all(offers(pair, "rdp") for pair, _ in parts):
         return [None] * len(alternative)
-    order = renyi_sum.epsilon_upper(parts, max(delta, 1e-12))[1]
+    order = renyi_conversion.best_order(parts, max(delta, 1e-12))
     if order == math.inf:
         return [None] * len(alternative)
     each = [n * _divergence(m.pairs(), direction, order) for m, n in alternative]

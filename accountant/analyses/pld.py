@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from accountant.analyses._compose import Composition, Plan, TooLarge
+from accountant.analyses._compose import Composition, Plan, TooLarge, largest_loss
 from accountant.analyses._lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses._saddle import Saddle, coarse_law, saddle_at_delta, saddle_at_epsilon
 from accountant.bounds import Bounds
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Composed", "compose", "delta_bounds", "epsilon_bounds"]
 
 MEMORY_CAP = 512 * 2**20
+
+# log δ below which the finite part of a profile is bounded, but not measured.
+FARTHEST = -640.0
 
 TARGET = Argument(
     "delta", "a probability in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "It is a target"
@@ -87,7 +90,7 @@ class Composed:
         Returns
         -------
         Bounds
-            lower <= H(epsilon) <= upper.
+            lower <= H(epsilon) <= upper; the finite part is not told from zero below 1e-277.
 
         Raises
         ------
@@ -97,9 +100,14 @@ class Composed:
         epsilon = float(real(EPSILON, epsilon))
         if not self._parts:
             return Bounds(0.0, 0.0)
-        if epsilon == math.inf:
+        if epsilon >= largest_loss(self._parts):
             return Bounds(0.0, self._infinite_upper())
-        saddle = saddle_at_epsilon(self._laws, epsilon)._replace(epsilon=epsilon)
+        saddle = saddle_at_epsilon(self._laws, epsilon)
+        if saddle.log_delta < FARTHEST:
+            saddle = saddle_at_delta(self._laws, math.exp(FARTHEST))
+        if saddle.epsilon < epsilon - 4.0 / saddle.tilt - 2.0 * saddle.deviation:
+            return self._far(saddle, epsilon)
+        saddle = saddle._replace(epsilon=epsilon)
         # An error of ε times the slope of log δ, or a relative error of δ where that is more.
         scale = max(self._scale(saddle), 1.0 / saddle.tilt)
         wanted = self._tolerance * saddle.tilt * scale
@@ -135,11 +143,11 @@ class Composed:
         rest = delta - self._infinite
         if rest < -1e-6 * delta:
             rest = delta
-        saddle = saddle_at_delta(self._laws, max(rest, 1e-3 * delta))
+        saddle = saddle_at_delta(self._laws, max(rest, 1e-3 * delta, math.exp(FARTHEST)))
         if saddle.epsilon <= 0.0:
             saddle = saddle_at_epsilon(self._laws, 0.0)._replace(epsilon=0.0)
             # Far above H(0) a rough grid shows that ε is zero.
-            distance = rest / math.exp(min(saddle.log_delta, 0.0)) - 1.0
+            distance = rest / math.exp(max(min(saddle.log_delta, 0.0), FARTHEST)) - 1.0
             scale = max(self._scale(saddle), min(distance, 0.01 / self._tolerance) * saddle.spread)
         else:
             scale = self._scale(saddle)
@@ -148,21 +156,30 @@ class Composed:
             step = 1e-3 * self._tolerance * self._scale(saddle)
             upper = one.epsilon_upper(delta, step)
             lower = min(one.epsilon_lower(delta, step), upper)
-            if lower == upper:
-                return Bounds(lower, upper), 0.0
-            if upper == math.inf:
-                return Bounds(lower, upper), math.inf
+            if lower == upper or upper == math.inf:
+                return Bounds(lower, upper), 0.0 if lower == upper else math.inf
             size = max(upper, 0.01 * saddle.spread)
             return Bounds(lower, upper), (upper - lower) / (size * self._tolerance)
 
         return self._refine(saddle, scale, width, "epsilon")
+
+    def _far(self, saddle: Saddle, epsilon: float) -> Bounds:
+        """Bracket δ where its finite part is too small to be told apart: by that at a smaller ε."""
+        scale = max(self._scale(saddle), 1.0 / saddle.tilt)
+
+        def bracket(one: Composition) -> tuple[Bounds, float]:
+            upper = one.delta_upper(epsilon)
+            known = 0.0 if one.high >= saddle.epsilon else math.inf
+            return Bounds(min(one.delta_lower(epsilon), upper), upper), known
+
+        return self._refine(saddle, scale, bracket, "delta")
 
     def _infinite_upper(self) -> float:
         """Bound the mass at infinite loss."""
         silent = sum(
             n * math.log1p(-min(pair.infinite_mass, 1.0 - 1e-16)) for pair, n in self._used
         )
-        return min(-math.expm1(silent) * (1.0 + 1e-12), 1.0)
+        return min(abs(math.expm1(silent)) * (1.0 + 1e-12), 1.0)
 
     def _scale(self, saddle: Saddle) -> float:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)
@@ -180,7 +197,7 @@ class Composed:
                 bounds, excess = width(one)
                 if excess <= 1.0:
                     return bounds
-        spacing, best, size = self._spacing(saddle, scale), math.inf, 0
+        spacing, best, size, blind = self._spacing(saddle, scale), math.inf, 0, 0
         for _ in range(5):
             try:
                 one = Composition(self._parts, self._plan(saddle, scale, spacing), self._memory_cap)
@@ -192,7 +209,8 @@ class Composed:
             if excess <= 1.0:
                 self._done = [one, *self._done[:1]]
                 return bounds
-            if not (excess < 0.9 * best) and best < math.inf:
+            blind += excess == math.inf
+            if (not (excess < 0.9 * best) and best < math.inf) or blind > 1:
                 break
             best = excess
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))

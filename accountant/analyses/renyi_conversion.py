@@ -1,4 +1,4 @@
-"""From the Rényi divergence at one order to (ε, δ), and the search for the order.
+"""From the Rényi divergence at one order to (ε, δ), and the search for the order; sums of curves.
 
 Each formula is written once, for floats (``lib = math``, to search) and for intervals (``lib =
 intervals``, to certify). Theorem numbers refer to docs/theorems_conversions.md.
@@ -7,21 +7,36 @@ intervals``, to certify). Theorem numbers refer to docs/theorems_conversions.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import intervals as iv
+from accountant.analyses._golden import golden
+from accountant.composition import infinite_mass, total
 
-__all__ = ["EPSILON_FORMS", "best_delta", "best_epsilon"]
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import DominatingPair
+
+__all__ = [
+    "EPSILON_FORMS",
+    "best_delta",
+    "best_epsilon",
+    "best_order",
+    "curve_of",
+    "delta_upper",
+    "epsilon_upper",
+]
 
 RenyiCurve: TypeAlias = Callable[[float], float]
+Parts: TypeAlias = Sequence[tuple["DominatingPair", int]]
 
 EPSILON_FORMS = ("asoodeh", "canonne", "mironov")
 
 # The scan of log(α - 1), before the refinement around its best point.
 LEAST, MOST, POINTS = -14.0, 28.0, 43
-GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 REFINEMENTS = 26
+# Orders below which sums of curves are searched.
+HIGHEST = 1.0 + math.exp(20.25)
 
 
 def best_epsilon(
@@ -73,6 +88,34 @@ def best_delta(
         return 1.0
     log_delta = formula(iv, iv.of(curve(order)), iv.of(order), iv.of(epsilon))
     return min(iv.exp(log_delta).up(), 1.0)
+
+
+def curve_of(parts: Parts) -> RenyiCurve:
+    """Return order -> Σ n·D_order of the finite losses, rounded up."""
+    return lambda order: total((pair.finite_rdp(order), n) for pair, n in parts)
+
+
+def epsilon_upper(parts: Parts, delta: float) -> float:
+    """Bound ε(delta) of one direction from above (docs/theorems_mechanisms.md, Theorem M12)."""
+    infinite = infinite_mass(parts)
+    room = delta if infinite == 0.0 else math.nextafter(delta - infinite, -math.inf)
+    return best_epsilon(curve_of(parts), room, "canonne", limit=HIGHEST) if room > 0.0 else math.inf
+
+
+def delta_upper(parts: Parts, epsilon: float) -> float:
+    """Bound δ(epsilon) of one direction from above (docs/theorems_mechanisms.md, Theorem M12)."""
+    finite = best_delta(curve_of(parts), epsilon, "canonne", limit=HIGHEST)
+    infinite = infinite_mass(parts)
+    return min(math.nextafter(finite + infinite, 1.0), 1.0) if infinite > 0.0 else finite
+
+
+def best_order(parts: Parts, delta: float) -> float:
+    """Return the order at which Canonne's bound on ε is nearly least; infinite where none is."""
+    curve = curve_of(parts)
+    return (
+        _best_order(lambda order: float(_canonne(math, curve(order), order, delta)), None, HIGHEST)
+        or math.inf
+    )
 
 
 def _mironov(lib: Any, rho: Any, order: Any, delta: Any) -> Any:
@@ -128,7 +171,7 @@ def _sharpened(order: float, rho: float, delta: float) -> float:
         except (ValueError, OverflowError, ZeroDivisionError):
             return math.inf
 
-    contact = _golden(loose, 1e-9, 1.0 - 1e-9)
+    contact = golden(loose, 1e-9, 1.0 - 1e-9, REFINEMENTS)[1]
     if not loose(contact) < math.inf:
         return math.inf
     exact = (iv.of(x) for x in (rho, order, delta, contact))
@@ -158,26 +201,11 @@ def _best_order(
     best = min(range(POINTS), key=values.__getitem__)
     if not values[best] < math.inf:
         return None
-    x = _golden(
+    x = golden(
         lambda y: cost(1.0 + math.exp(y)),
         scan[min(best + 1, POINTS - 1)],
         scan[max(best - 1, 0)],
-    )
+        REFINEMENTS,
+    )[1]
     order = min((1.0 + math.exp(scan[best]), 1.0 + math.exp(x)), key=cost)
     return order if 1.0 < order < limit else None
-
-
-def _golden(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Search for a minimum between ``low`` and ``high``; whatever is returned is only a guess."""
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = cost(left), cost(right)
-    for _ in range(REFINEMENTS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = cost(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = cost(right)
-    return left if at_left <= at_right else right

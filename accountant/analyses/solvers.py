@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+import numpy as np
+
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses import mixed, renyi_sum
+from accountant.analyses import mixed, renyi_conversion
 from accountant.bounds import Bounds
 from accountant.composition import infinite_mass, total
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
-from accountant.mechanisms._arithmetic import U, up
+from accountant.mechanisms._arithmetic import U
 from accountant.mechanisms.base import DominatingPair, GaussianPart, offers
 
 if TYPE_CHECKING:
@@ -24,12 +26,14 @@ Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
 TOLERANCES = (1e-6, 1e-4, 1e-2)
 
+# A contour's bracket wider than this, relatively, is narrowed by another analysis: by the grid up
+# to so many different parts, some 0.2 s each. Probabilities below LEAST are not told apart.
+WIDE = 1e-4
+MOST_ON_GRID = 8
+LEAST = 1e-280
+
 # Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
 FAR = 300.0
-
-# Above the first, answers of a contour wider than the second, relatively, are narrowed by a grid.
-LEAST = 1e-12
-WIDE = 1e-3
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
 GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
@@ -49,8 +53,11 @@ class Solver(ABC):
         infinite = infinite_mass(self.parts)
         if delta == 0.0:
             # At δ = 0 the losses must be bounded, and the bounds add up.
+            largest = 0.0 if infinite == 0.0 else math.inf
+            largest += total((max(pair.support[1], 0.0), n) for pair, n in self.parts)
             pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-            return Bounds(0.0 if pure < math.inf else self._least(), pure)
+            upper = min(pure, largest)
+            return Bounds(min(self._least(), upper), upper)
         if infinite >= 1.0:
             return Bounds(0.0, math.inf)
         return self._epsilon(delta)
@@ -63,7 +70,12 @@ class Solver(ABC):
             return Bounds(0.0, 0.0)
         return self._delta(epsilon)
 
+    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
+        """Bound ε(delta) or δ(epsilon) from above at little cost; infinite where none is known."""
+        return math.inf
+
     def _least(self) -> float:
+        """Bound ε(0) from below."""
         return 0.0
 
     @abstractmethod
@@ -136,7 +148,7 @@ class Contour(Solver):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self._grid: Grid | None = None
+        self._other: Solver | None = None
         self._upper: GaussianParts = [(_gaussian(pair), n) for pair, n in parts]
         # Less noise costs more, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
@@ -149,25 +161,32 @@ class Contour(Solver):
 
     def _epsilon(self, delta: float) -> Bounds:
         found = self._bracket(delta, core.epsilon_bounds, mixed.epsilon_bounds)
-        return self._narrowed(found, lambda grid: grid.epsilon_bounds(delta))
+        return self._narrowed(found, delta=delta)
 
     def _delta(self, epsilon: float) -> Bounds:
         found = self._bracket(epsilon, core.delta_bounds, mixed.delta_bounds)
-        return self._narrowed(found, lambda grid: grid.delta_bounds(epsilon))
+        return self._narrowed(found, epsilon=epsilon)
 
-    def _narrowed(self, found: Bounds, question: Callable[[Grid], Bounds]) -> Bounds:
-        """Ask the grid as well where the contour resolves little: few steps of rare sampling."""
-        lower, upper = float(found.lower), float(found.upper)
-        if not (upper > LEAST and upper - lower > WIDE * upper):
+    def _narrowed(
+        self, found: Bounds, *, delta: float | None = None, epsilon: float | None = None
+    ) -> Bounds:
+        """Intersect a wide bracket with the grid's, or with Rényi where the parts are many.
+
+        A few steps have a transform that decays slowly, and may be out of the contour's reach.
+        """
+        if found.upper - found.lower <= WIDE * found.upper or found.upper <= LEAST:
             return found
-        if self._grid is None:
-            self._grid = Grid(self.parts)
+        if self._other is None:
+            self._other = (Grid if len(self.parts) <= MOST_ON_GRID else Renyi)(self.parts)
         try:
-            other = question(self._grid)
+            if delta is not None:
+                bounds = self._other.epsilon_bounds(delta)
+            else:
+                bounds = self._other.delta_bounds(0.0 if epsilon is None else epsilon)
         except AccountantError:
             return found
-        lower, upper = max(lower, float(other.lower)), min(upper, float(other.upper))
-        return Bounds(min(lower, upper), upper)
+        upper = min(float(found.upper), float(bounds.upper))
+        return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
 
     def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
         # A plain part is its own reverse and goes with either direction.
@@ -197,12 +216,33 @@ class Grid(Solver):
         super().__init__(parts)
         self._grids: dict[float, Composed] = {}
         self._first = 0
-        # Edges are off by at most loss_error each (Theorem M2); the sum moves ε as much.
-        self._shift = total((pair.loss_error, n) for pair, n in parts)
         self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
         # About the mean of the total loss.
-        self._expected = renyi_sum.curve_of(parts)(1.0001) if self._renyi else 0.0
+        self._expected = renyi_conversion.curve_of(parts)(1.0001) if self._renyi else 0.0
         self._sharper = self._renyi and any(pair.sharper_rdp for pair, _ in parts)
+
+    def _least(self) -> float:
+        # Losses seen just below the end of every support add up (Theorem M2 on the edges).
+        ends = []
+        for pair, n in self.parts:
+            high = pair.support[1]
+            edge = high - 1e-9 * abs(high) - 4.0 * pair.loss_error
+            if not (0.0 < edge < math.inf and pair.masses(np.array([edge])).p[-1] > 1e-290):
+                return 0.0
+            ends.append(n * (edge - pair.loss_error))
+        return math.fsum(ends) * (1.0 - 8.0 * U)
+
+    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
+        """Ask the roughest grid."""
+        if not (self._expected <= FAR and self._first == 0 and delta != 0.0):
+            return math.inf
+        rough = self._composed(TOLERANCES[-1])
+        try:
+            if delta is not None:
+                return float(rough.epsilon_bounds(delta).upper)
+            return float(rough.delta_bounds(epsilon).upper) if epsilon is not None else math.inf
+        except PrecisionError:
+            return math.inf
 
     def _composed(self, tolerance: float) -> Composed:
         """Return the composition on a grid, made when first needed and kept."""
@@ -219,9 +259,8 @@ class Grid(Solver):
         for tolerance in TOLERANCES[self._first :]:
             try:
                 return question(self._composed(tolerance))
-            except ArithmeticError:
-                # PrecisionError, or an overflow far from the grid's reach. It would fail again:
-                # later questions start where this one gets an answer.
+            except PrecisionError:
+                # It would fail again: later questions start where this one gets an answer.
                 self._first = min(self._first + 1, len(TOLERANCES))
         return None
 
@@ -230,34 +269,29 @@ class Grid(Solver):
         found = self._ask(lambda composed: composed.epsilon_bounds(delta))
         if found is None:
             return Bounds(0.0, min(self._renyi_epsilon(delta), pure))
-        lower = max(float(found.lower) - self._shift, 0.0)
-        upper = min(up(float(found.upper) + self._shift, 1.0), pure)
+        lower, upper = float(found.lower), min(float(found.upper), pure)
         if self._sharper:
             upper = min(upper, self._renyi_epsilon(delta))
         return Bounds(lower if lower <= upper else 0.0, upper)
 
     def _delta(self, epsilon: float) -> Bounds:
-        # The profile lies between the grid's at ε ± shift; below ε = 0 it rises by 1 - e^{-shift}.
-        near = max(epsilon - self._shift, 0.0)
-        above = self._ask(lambda composed: composed.delta_bounds(near))
-        below = self._ask(lambda composed: composed.delta_bounds(epsilon + self._shift))
-        if above is None or below is None:
+        found = self._ask(lambda composed: composed.delta_bounds(epsilon))
+        if found is None:
             return Bounds(0.0, self._renyi_delta(epsilon))
-        upper = float(above.upper) + (self._shift if epsilon < self._shift else 0.0)
+        lower, upper = float(found.lower), float(found.upper)
         if self._sharper:
             upper = min(upper, self._renyi_delta(epsilon))
-        lower = float(below.lower)
-        return Bounds(lower if lower <= upper else 0.0, min(upper, 1.0))
+        return Bounds(lower if lower <= upper else 0.0, upper)
 
     def _renyi_epsilon(self, delta: float) -> float:
         if not self._renyi:
             raise PrecisionError(self._out_of_reach)
-        return renyi_sum.epsilon_upper(self.parts, delta)[0]
+        return renyi_conversion.epsilon_upper(self.parts, delta)
 
     def _renyi_delta(self, epsilon: float) -> float:
         if not self._renyi:
             raise PrecisionError(self._out_of_reach)
-        return renyi_sum.delta_upper(self.parts, epsilon)[0]
+        return renyi_conversion.delta_upper(self.parts, epsilon)
 
     @property
     def _out_of_reach(self) -> str:
@@ -276,10 +310,10 @@ class Renyi(Solver):
 
     def _epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        return Bounds(0.0, min(renyi_sum.epsilon_upper(self.parts, delta)[0], pure))
+        return Bounds(0.0, min(renyi_conversion.epsilon_upper(self.parts, delta), pure))
 
     def _delta(self, epsilon: float) -> Bounds:
-        return Bounds(0.0, renyi_sum.delta_upper(self.parts, epsilon)[0])
+        return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
 
 
 def solver(parts: Parts) -> Solver:

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from accountant import intervals as iv
 from accountant.analyses._arguments import FPR, PRIOR, scalar
+from accountant.analyses._golden import golden
 from accountant.analyses._secants import bounded_above
 from accountant.bounds import Bounds
 from accountant.checks import Argument
@@ -42,7 +43,6 @@ FAILURE = Argument(
     lambda x: (x > 0.0) & (x < 1.0),
     "It is the share of releases whose posterior may be higher",
 )
-GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # The scan of ε that locates the best one, and the golden section that refines it.
 SCAN = (0.0, *(2.0**i for i in range(-10, 11)))
 REFINEMENTS = 24
@@ -77,8 +77,7 @@ def tradeoff(fpr: object, profile: Profile, *, reverse: Profile | None = None) -
     >>> tradeoff(0.25, perfect)
     0.75
     """
-    x = scalar(FPR, fpr)
-    return _best(x, _checked(profile), _checked(reverse or profile))[0]
+    return _best(scalar(FPR, fpr), *_directions(profile, reverse))[0]
 
 
 def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None) -> float:
@@ -103,8 +102,7 @@ def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None)
     >>> 1e-6 <= attack_tpr(1e-6, lambda epsilon: 0.0) < 1.0000001e-6
     True
     """
-    x = scalar(FPR, fpr)
-    return _best(x, _checked(profile), _checked(reverse or profile))[1]
+    return _best(scalar(FPR, fpr), *_directions(profile, reverse))[1]
 
 
 def tradeoff_bounds(
@@ -141,8 +139,8 @@ def tradeoff_bounds(
     0.75
     """
     x = scalar(FPR, fpr)
-    up, up_back = _checked(profile), _checked(reverse or profile)
-    down, down_back = _checked(profile_lower), _checked(reverse_lower or profile_lower)
+    up, up_back = _directions(profile, reverse)
+    down, down_back = _directions(profile_lower, reverse_lower)
     lower, _, best = _best(x, up, up_back)
     return Bounds(lower, max(lower, bounded_above(x, best, (up, up_back), (down, down_back))))
 
@@ -242,7 +240,7 @@ def posterior_bound(prior: object, failure: object, profile: Profile) -> float:
         share = checked(epsilon) / eta
         return epsilon - math.log1p(-share) if share < 1.0 else math.inf
 
-    best = _search(loose)
+    best = _search(loose, lambda epsilon: epsilon)
     share = iv.of(checked(best)) / eta
     if not share.upper < 1:
         return 1.0
@@ -301,7 +299,8 @@ def _best(x: float, profile: Profile, reverse: Profile) -> tuple[float, float, f
     def flat(epsilon: float) -> float:
         return -math.exp(-epsilon) * (1.0 - reverse(epsilon) - x)
 
-    right, left = _search(steep), _search(flat)
+    right = _search(steep, lambda epsilon: _exp(epsilon) * x)
+    left = _search(flat, lambda epsilon: -math.exp(-epsilon) * (1.0 - x))
     candidates = []
     kept = iv.of(1.0) - profile(right)
     power = iv.exp(right) * x
@@ -315,41 +314,46 @@ def _best(x: float, profile: Profile, reverse: Profile) -> tuple[float, float, f
     return min(max(missed, 0.0), 1.0), min(max(caught, 0.0), 1.0), best
 
 
-def _search(cost: Callable[[float], float]) -> float:
-    """Return an ε >= 0 at which ``cost``, unimodal, is nearly least."""
-    values = [cost(epsilon) for epsilon in SCAN]
-    best = min(range(len(SCAN)), key=values.__getitem__)
+def _search(cost: Callable[[float], float], least: Callable[[float], float]) -> float:
+    """Return an ε >= 0 at which ``cost``, unimodal, is nearly least.
+
+    ``least`` increases, and no cost at or beyond an ε is below its value there.
+    """
+    values = [cost(SCAN[0])]
+    for epsilon in SCAN[1:]:
+        if least(epsilon) >= min(values):
+            break
+        values.append(cost(epsilon))
+    best = min(range(len(values)), key=values.__getitem__)
     low, high = SCAN[max(best - 1, 0)], SCAN[min(best + 1, len(SCAN) - 1)]
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = cost(left), cost(right)
-    for _ in range(REFINEMENTS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = cost(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = cost(right)
-    found = [(values[best], SCAN[best]), (at_left, left), (at_right, right)]
-    return min(found)[1]
+    return min((values[best], SCAN[best]), golden(cost, low, high, REFINEMENTS))[1]
 
 
 def _exp(x: float) -> float:
     return math.exp(x) if x < 709.0 else math.inf if x == math.inf else 1e308
 
 
+def _directions(profile: Profile, reverse: Profile | None) -> tuple[Profile, Profile]:
+    one = _checked(profile)
+    return one, _checked(reverse) if reverse is not None else one
+
+
 def _checked(profile: Profile) -> Profile:
     if not callable(profile):
         raise ArgumentTypeError(f"a profile must be a function of ε; got {profile!r:.60}")
 
+    seen: dict[float, float] = {}
+
     def checked(epsilon: float) -> float:
+        if epsilon in seen:
+            return seen[epsilon]
         value = float(profile(epsilon))
         if not 0.0 <= value <= 1.0:
             raise DomainError(
                 f"a profile must return probabilities in [0, 1]; got {value!r} at epsilon ="
                 f" {epsilon!r}"
             )
+        seen[epsilon] = value
         return value
 
     return checked

@@ -115,10 +115,11 @@ class ExponentialLossPair(DominatingPair):
         high, low, between = self._ends
         marks = np.concatenate([[-a], np.clip(edges, -a, a), [a]])
         # The widths of clipped cells are exact to one rounding, and so is their ratio to a.
-        growth = np.expm1(0.5 * np.diff(marks))
+        # Measured from the end of a cell where it is heaviest, nothing overflows.
+        shrink = -np.expm1(-0.5 * np.diff(marks))
         scale = between / -math.expm1(-a)
-        p = scale * np.exp(0.5 * (marks[:-1] - a)) * growth
-        q = scale * np.exp(-0.5 * (marks[1:] + a)) * growth
+        p = scale * np.exp(0.5 * (marks[1:] - a)) * shrink
+        q = scale * np.exp(-0.5 * (marks[:-1] + a)) * shrink
         first = int(np.searchsorted(edges, -a, side="left"))
         last = int(np.searchsorted(edges, a, side="left"))
         p[first] += low

@@ -17,6 +17,9 @@ static double downwards(double mass, double error) {
     return m > 0.0 ? m : 0.0;
 }
 
+/* q e^t, also where the exponential leaves the range of doubles; an infinite gap is a valid one */
+static double at_knot(double q, double t) { return q > 0.0 ? q * exp(t) : 0.0; }
+
 static double clamp(double x, double high) { return x < 0.0 ? 0.0 : x > high ? high : x; }
 
 void acct_grid_upper(const acct_cells *c, double *out) {
@@ -29,8 +32,7 @@ void acct_grid_upper(const acct_cells *c, double *out) {
         if (!(both > 0.0)) continue;
         const double p = upwards(both, e), q = downwards(c->q_low[i] + c->q_high[i], e);
         /* H grows with b at fixed p, so b is rounded up */
-        /* 0 where the masses underflow, lest it meet an infinite exponential */
-        const double rest = q > 0.0 ? q * exp(c->t[i]) : 0.0;
+        const double rest = at_knot(q, c->t[i]);
         const double b = clamp((p - rest + 4.0 * ACCT_U * p) / width * (1.0 + 16.0 * ACCT_U), p);
         out[i] += p - b;
         out[i + 1] += b;
@@ -40,14 +42,14 @@ void acct_grid_upper(const acct_cells *c, double *out) {
 
 /* p - q e^t of the masses above a knot and its negative of those below, rounded up */
 static double gap_above(double p, double q, double t, double e) {
-    const double rest = downwards(q, e);
-    return upwards(p, e) - (rest > 0.0 ? rest * exp(t) : 0.0);
+    return upwards(p, e) - at_knot(downwards(q, e), t);
 }
 
-/* q e^t <= e^D p within a cell of width D, whatever becomes of q and the exponential */
+/* q e^t <= e^D p within a cell of width D, up to errors, whatever becomes of q and the
+ * exponential */
 static double gap_below(double p, double q, double t, double e, double growth) {
-    const double gap = upwards(q, e) * exp(t) - downwards(p, e);
-    const double most = upwards(p, e) * growth * (1.0 + 16.0 * ACCT_U);
+    const double gap = at_knot(upwards(q, e), t) - downwards(p, e);
+    const double most = upwards(p, e) * (growth + 2.0 * e) * (1.0 + 16.0 * ACCT_U);
     return gap < most ? gap : most;
 }
 
@@ -59,7 +61,7 @@ static void raise(double *gap, double g) {
 static double upper_share(const acct_cells *c, ptrdiff_t i, double width, double *p) {
     const double e = error_at(c, i), q = upwards(c->q_low[i] + c->q_high[i], e);
     *p = downwards(c->p_low[i] + c->p_high[i], e);
-    return clamp((*p - q * exp(c->t[i]) - 4.0 * ACCT_U * *p) / width * (1.0 - 16.0 * ACCT_U), *p);
+    return clamp((*p - at_knot(q, c->t[i]) - 4.0 * ACCT_U * *p) / width * (1.0 - 16.0 * ACCT_U), *p);
 }
 
 /* Finds the knot that ends the law and returns its index.  Its atom must outweigh what lowering the
@@ -140,6 +142,11 @@ int acct_grid_lower(const acct_cells *c, double *out, double *gap, ptrdiff_t *st
     out[c->cells] += downwards(c->above, error);
     const ptrdiff_t last = top_knot(c, out);
     chords_and_gaps(c, last, out, gap);
+    for (ptrdiff_t i = 0; i <= last; i++) {
+        if (gap[i] < INFINITY) continue;
+        round_down(c, out); /* losses so large that masses under Q are below the doubles */
+        return 0;
+    }
     for (ptrdiff_t i = 0; i <= last; i++) {
         const double g = gap[i], left = i > 0 ? gap[i - 1] : g, right = i < last ? gap[i + 1] : g;
         /* second differences of the gaps, each term rounded down */
