@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from accountant import checks
-from accountant.analyses.contour import epsilon_bounds
+from accountant._core import subsampled_gaussian as core
 from accountant.broadcasting import flatten, run_tasks
 from accountant.errors import DomainError, PrecisionError
-from accountant.search import COUNTS, DOUBLES, boundary
+from accountant.search import COUNTS, DOUBLES, Grid, boundary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["calibrate_q", "calibrate_sigma", "calibrate_steps"]
 
 LARGEST = DOUBLES.rank(sys.float_info.max)
+REMOVE, EITHER = core.REMOVE, core.EITHER
 SMALLEST = 1  # the rank of the least positive double
 
 
@@ -252,8 +253,13 @@ def _sigma(target: float, delta: float, q: float, steps: float) -> float:
     guess = math.sqrt(steps) / ratio
     if q < 1.0:
         guess = 1.0 / math.sqrt(math.log1p(1.0 / guess / guess))
-    rank = boundary(
-        lambda sigma: _cost(q, sigma, steps, delta), target, DOUBLES, guess, LARGEST, SMALLEST
+    rank = _boundary(
+        lambda sigma, direction: _cost(q, sigma, steps, delta, direction),
+        target,
+        DOUBLES,
+        guess,
+        LARGEST,
+        SMALLEST,
     )
     if rank is None:
         raise PrecisionError(f"no sigma was certified to meet target_eps = {target!r}")
@@ -273,11 +279,11 @@ def _steps(target: float, delta: float, q: float, sigma: float) -> int:
             " meets target_eps"
         )
     ratio = _gdp(target, delta) / q
-    rank = boundary(
-        lambda steps: _cost(q, sigma, steps, delta),
+    rank = _boundary(
+        lambda steps, direction: _cost(q, sigma, steps, delta, direction),
         target,
         COUNTS,
-        min(ratio * ratio / _gain(sigma), float(checks.MAX_COUNT)),
+        min(ratio * ratio / max(_gain(sigma), LEAST_DOUBLE), float(checks.MAX_COUNT)),
         1,
         checks.MAX_COUNT,
     )
@@ -291,13 +297,13 @@ def _steps(target: float, delta: float, q: float, sigma: float) -> int:
 
 
 def _q(target: float, delta: float, sigma: float, steps: float) -> float:
-    if _cost(1.0, sigma, steps, delta) <= target:
+    if _cost(1.0, sigma, steps, delta, EITHER) <= target:
         return 1.0
-    rank = boundary(
-        lambda q: _cost(q, sigma, steps, delta),
+    rank = _boundary(
+        lambda q, direction: _cost(q, sigma, steps, delta, direction),
         target,
         DOUBLES,
-        _gdp(target, delta) / math.sqrt(steps * _gain(sigma)),
+        _gdp(target, delta) / math.sqrt(max(steps * _gain(sigma), LEAST_DOUBLE)),
         SMALLEST,
         DOUBLES.rank(1.0),
     )
@@ -305,10 +311,28 @@ def _q(target: float, delta: float, sigma: float, steps: float) -> float:
     return 0.0 if rank is None else DOUBLES.value(rank)
 
 
-def _cost(q: float, sigma: float, steps: float, delta: float) -> float:
+def _boundary(
+    cost: Callable[[float, int], float],
+    target: float,
+    grid: Grid,
+    guess: float,
+    cheap: int,
+    dear: int,
+) -> int | None:
+    """Search by the direction that nearly always costs more; then ask for both.
+
+    What is too dear in one direction is too dear; what is not, only if the other agrees.
+    """
+    rank = boundary(lambda x: cost(x, REMOVE), target, grid, guess, cheap, dear)
+    if rank is None or cost(grid.value(rank), EITHER) <= target:
+        return rank
+    return boundary(lambda x: cost(x, EITHER), target, grid, grid.value(rank), cheap, dear)
+
+
+def _cost(q: float, sigma: float, steps: float, delta: float, direction: int) -> float:
     """Return the certified ε; infinite where none could be certified."""
     try:
-        return epsilon_bounds(q, sigma, steps, delta)[1]
+        return core.epsilon_bounds(q, sigma, steps, delta, direction)[1]
     except PrecisionError:
         return math.inf
 
@@ -320,6 +344,9 @@ def _gdp(target: float, delta: float) -> float:
     """
     tail = -2.0 * math.log(delta)
     return 2.0 * target / (math.sqrt(tail + 2.0 * target) + math.sqrt(tail))
+
+
+LEAST_DOUBLE = 5e-324  # divided by where a first guess would divide by an underflowed zero
 
 
 def _gain(sigma: float) -> float:

@@ -94,21 +94,19 @@ class Questions(ABC):
 
         *Algorithm.* Rényi curves at a few orders, summed up and converted; no element exceeds the
         exact composition of the next checkpoint. A schedule of Gaussians is composed exactly along
-        one contour; 10,000 different steps take seconds.
+        one contour; 10,000 different steps take about a second.
         """
         checked = scalar(checks.TARGET_DELTA, delta)
         wanted = None if checkpoints is None else int(scalar_count(_CHECKPOINTS, checkpoints))
         history = self.history
-        curve = schedule.pointwise(history, checked)
+        one = len({item.mechanism for item in history}) <= 1
+        bound = schedule.pointwise if one or wanted == 0 else schedule.bounds
+        curve = bound(history, checked)
         steps = len(curve)
         places: list[int] = []
-        if wanted is not None:
+        if wanted:
             places = sorted({-(-steps * k // wanted) for k in range(1, wanted + 1)} - {0})
-        if wanted == 0:
-            return curve
-        if len({item.mechanism for item in history}) > 1:
-            schedule.exactly(curve, history, checked)
-        elif wanted is None:
+        elif wanted is None and one:
             places = schedule.spread(steps)
         if places:
             schedule.sharpen(curve, history, checked, places)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_STEPS",
     "ORDERS",
+    "bounds",
     "divergences",
-    "exactly",
     "over_steps",
     "pointwise",
     "sharpen",
@@ -45,6 +45,9 @@ _COARSE = 40
 # Readings of the exact odometer, a quarter of a millisecond each, and pieces of repetitions.
 _MAX_EXACT = 50_000
 _MAX_PIECES = 2_000
+
+# A relative width beyond which Rényi divergences are asked as well.
+_GAP = 1e-3
 
 # Of a curve at an order, some twenty microseconds each.
 _EVALUATIONS = 7_200
@@ -94,18 +97,23 @@ def _converted(
     distinct: int,
 ) -> list[list[FloatArray]]:
     """Return, for each order and direction, what ``convert`` makes of the running sums."""
+    _check_length(history)
     counts = [item.count for item in history]
-    if not sum(counts) <= MAX_STEPS:
-        raise DomainError(
-            f"one number for each release is given for at most {MAX_STEPS} releases;"
-            f" this ledger has {sum(counts)}"
-        )
     if not counts:
         return []
     table = divergences([item.mechanism for item in history], orders, distinct)
     return [
         [convert(a, _running(table[:, j, d], counts)) for d in (0, 1)] for j, a in enumerate(orders)
     ]
+
+
+def _check_length(history: Sequence[Entry]) -> None:
+    steps = sum(item.count for item in history)
+    if not steps <= MAX_STEPS:
+        raise DomainError(
+            f"one number for each release is given for at most {MAX_STEPS} releases;"
+            f" this ledger has {steps}"
+        )
 
 
 def spread(steps: int) -> list[int]:
@@ -136,28 +144,41 @@ def sharpen(
             done, upcoming = upcoming, next(wanted, None)
         length += item.count
         counts[item.mechanism] = counts.get(item.mechanism, 0) + item.count
-    # Bounds from two analyses need not grow together; the truth does.
-    np.copyto(curve, np.minimum.accumulate(curve[::-1])[::-1])
+    _monotone(curve)
 
 
-def exactly(curve: FloatArray, history: Sequence[Entry], delta: float) -> bool:
-    """Lower ``curve`` to exact compositions of Gaussian releases, each of them, in place.
+def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
+    """Bound ε(delta) of every prefix: exactly where all are Gaussian and digits suffice."""
+    _check_length(history)
+    exact = _exactly(history, delta)
+    if exact is None:
+        return pointwise(history, delta)
+    lower, curve = exact
+    with np.errstate(invalid="ignore"):
+        rough = np.flatnonzero(~((curve < np.inf) & (lower >= (1.0 - _GAP) * curve)))
+    if rough.size:
+        # Short schedules, where the transform of the loss decays slowly, by Rényi divergences too.
+        entries = int(np.searchsorted(np.cumsum([item.count for item in history]), rough[-1] + 1))
+        spent = pointwise(history[: entries + 1], delta)
+        np.minimum(curve[: spent.size], spent, out=curve[: spent.size])
+        _monotone(curve)
+    return curve
 
-    Tells whether it could: whether all are (Poisson-subsampled) Gaussian, and not too many.
-    """
-    settings = [_gaussian(item.mechanism) for item in history]
+
+def _exactly(history: Sequence[Entry], delta: float) -> tuple[FloatArray, FloatArray] | None:
+    """Bracket every prefix of (Poisson-subsampled) Gaussian releases; None for others, or many."""
     parts: list[mixed.Part] = []
-    for item, setting in zip(history, settings, strict=True):
+    for item in history:
+        setting = _gaussian(item.mechanism)
         if setting is None:
-            return False
+            return None
         parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
     if len(parts) > _MAX_EXACT:
-        return False
-    upper = mixed.odometer(parts, delta)[1]
-    # A step within a piece costs no more than the whole piece.
-    np.minimum(curve, np.repeat(upper, [part.steps for part in parts]), out=curve)
-    _monotone(curve)
-    return True
+        return None
+    # A step within a piece costs no more than the whole piece, and no less than those before.
+    lower, upper = mixed.odometer(parts, delta)
+    steps = [part.steps for part in parts]
+    return np.repeat(np.concatenate([[0.0], lower])[:-1], steps), np.repeat(upper, steps)
 
 
 def _monotone(curve: FloatArray) -> None:

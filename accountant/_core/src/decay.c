@@ -218,20 +218,36 @@ static double descend(const acct_decay *d, double b, double share) {
     return y;
 }
 
-/* the least y, by factors from y0, from which the minorant alone makes the tail small */
+/* whether the minorant alone makes the tail beyond y small; then that is where it takes over */
+static int try_flat(acct_decay *d, double share, double y, int most) {
+    const double enough = (log(0.5 * share) + log(ACCT_PI * y)) / d->steps;
+    if (!(enough > -1.0)) return 0; /* out of the minorant's reach */
+    const double flat = acct_decay_minorant_upper(d, y, 3, most, enough);
+    if (!(flat <= enough)) return 0;
+    d->y_flat = y;
+    d->log_flat = flat;
+    return 1;
+}
+
+/* the least such y, by factors from y0 */
 static int find_flat(acct_decay *d, double share, double y0, double factor, double y_most,
                      int most) {
-    for (double y = y0; y < y_most; y *= factor) {
-        const double enough = (log(0.5 * share) + log(ACCT_PI * y)) / d->steps;
-        if (!(enough > -1.0)) continue; /* out of the minorant's reach */
-        const double flat = acct_decay_minorant_upper(d, y, 3, most, enough);
-        if (flat <= enough) {
-            d->y_flat = y;
-            d->log_flat = flat;
-            return 1;
-        }
-    }
+    for (double y = y0; y < y_most; y *= factor)
+        if (try_flat(d, share, y, most)) return 1;
     return 0;
+}
+
+/* the moments may reach nearly as far as that y: look for it between the last two factors */
+static double close_gap(acct_decay *d, double b, double share, double factor, int most) {
+    double stop = descend(d, b, share), low = d->y_flat / factor;
+    for (int i = 0; i < 2 && stop == d->y_flat; i++) {
+        const double y = sqrt(low * d->y_flat);
+        if (try_flat(d, share, y, most))
+            stop = descend(d, b, share);
+        else
+            low = y;
+    }
+    return stop;
 }
 
 double acct_decay_stop(acct_decay *d, acct_grid *scratch, double b, double share) {
@@ -242,8 +258,10 @@ double acct_decay_stop(acct_decay *d, acct_grid *scratch, double b, double share
     const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
     double stop = INFINITY;
     /* a few windows about the mode, or many where the law is spread over scales */
-    if (find_flat(d, share, one, 1.5, 1e3 * one, 2) || find_flat(d, share, one, 1.5, 1e3 * one, 24))
-        stop = descend(d, b, share);
+    if (find_flat(d, share, one, 1.5, 1e3 * one, 2))
+        stop = close_gap(d, b, share, 1.5, 24);
+    else if (find_flat(d, share, one, 1.5, 1e3 * one, 24))
+        stop = close_gap(d, b, share, 1.5, 24);
     if (stop > 20.0 * total && d->steps < 2000.0) {
         acct_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one),
                          fmin(d->y_flat, 1e3 * one));

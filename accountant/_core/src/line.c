@@ -13,8 +13,8 @@ void acct_line_place(acct_line *line, double *memory, int capacity) {
     memset(line, 0, sizeof *line);
     double **slots[ACCT_LINE_ARRAYS] = {
         &line->loss,   &line->weight, &line->weight_err, &line->loss_err, &line->d1_re,
-        &line->d1_im,  &line->wd1_re, &line->wd1_im,     &line->wv1_re,   &line->wv1_im,
-        &line->wd_re,  &line->wd_im,  &line->wv_re,      &line->wv_im};
+        &line->d1_im,  &line->wd1_re, &line->wd1_im,     &line->wv1_im,   &line->wd_re,
+        &line->wd_im,  &line->wv_im};
     for (int i = 0; i < ACCT_LINE_ARRAYS; i++) *slots[i] = memory + (size_t)i * (size_t)capacity;
 }
 
@@ -66,7 +66,7 @@ void acct_line_step(acct_line *line, double dy) {
     direct(line->count, dy, line->loss, line->d1_re, line->d1_im, line->wv1_im);
     for (int j = 0; j < line->count; j++) {
         const double w = line->weight[j];
-        line->wd1_re[j] = line->wv1_re[j] = w * line->d1_re[j];
+        line->wd1_re[j] = w * line->d1_re[j];
         line->wd1_im[j] = w * line->d1_im[j];
         line->wv1_im[j] *= w;
     }
@@ -77,18 +77,16 @@ static void restart(acct_line *line, double y) {
     for (int j = 0; j < line->count; j++) {
         const double w = line->weight[j];
         line->wd_re[j] *= w;
-        line->wv_re[j] = line->wd_re[j];
         line->wd_im[j] *= w;
         line->wv_im[j] *= w;
     }
 }
 
-/* sums the current v over the nodes and advances d and v by one step */
+/* sums the current v over the nodes and advances d and v, which have one real part, by one step */
 ACCT_CLONES
 static void advance(int count, const double *restrict d1_re, const double *restrict d1_im,
                     const double *restrict wd1_re, const double *restrict wd1_im,
-                    const double *restrict wv1_re, const double *restrict wv1_im,
-                    double *restrict wd_re, double *restrict wd_im, double *restrict wv_re,
+                    const double *restrict wv1_im, double *restrict wd_re, double *restrict wd_im,
                     double *restrict wv_im, double *re, double *im) {
     double sr[LANES] = {0}, si[LANES] = {0};
     for (int j = 0; j < count; j += LANES) {
@@ -96,11 +94,10 @@ static void advance(int count, const double *restrict d1_re, const double *restr
             const double dr = wd_re[j + i], di = wd_im[j + i];
             const double pr = dr * d1_re[j + i] - di * d1_im[j + i];
             const double pi = dr * d1_im[j + i] + di * d1_re[j + i];
-            sr[i] += wv_re[j + i];
+            sr[i] += dr;
             si[i] += wv_im[j + i];
             wd_re[j + i] = dr + (wd1_re[j + i] + pr);
             wd_im[j + i] = di + (wd1_im[j + i] + pi);
-            wv_re[j + i] += wv1_re[j + i] + pr;
             wv_im[j + i] += wv1_im[j + i] + pi;
         }
     }
@@ -137,14 +134,13 @@ double acct_line_block(acct_line *line, long first, int n, double *re, double *i
         const size_t bytes = (size_t)line->count * sizeof(double);
         memset(line->wd_re, 0, bytes);
         memset(line->wd_im, 0, bytes);
-        memset(line->wv_re, 0, bytes);
         memset(line->wv_im, 0, bytes);
     } else {
         restart(line, (double)first * line->dy);
     }
     for (int i = 0; i < n; i++)
-        advance(line->count, line->d1_re, line->d1_im, line->wd1_re, line->wd1_im, line->wv1_re,
-                line->wv1_im, line->wd_re, line->wd_im, line->wv_re, line->wv_im, re + i, im + i);
+        advance(line->count, line->d1_re, line->d1_im, line->wd1_re, line->wd1_im, line->wv1_im,
+                line->wd_re, line->wd_im, line->wv_im, re + i, im + i);
     const double recurrence = (64.0 * n + 112.0 + line->count / LANES) * ACCT_U;
     return roundoff(line->count, (double)(first + n - 1) * line->dy, recurrence, line->loss,
                     line->weight, line->weight_err, line->loss_err);

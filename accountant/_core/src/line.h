@@ -21,12 +21,12 @@ typedef struct {
     double *weight; /* tilted weights */
     double *weight_err, *loss_err; /* relative error of the weight; absolute error of l */
     double *d1_re, *d1_im;                   /* e^{i dy l} - 1 */
-    double *wd1_re, *wd1_im, *wv1_re, *wv1_im; /* weight times d_1, v_1 */
-    double *wd_re, *wd_im, *wv_re, *wv_im;     /* weight times the current d_k, v_k */
+    double *wd1_re, *wd1_im, *wv1_im; /* weight times d_1, and the imaginary part of v_1 */
+    double *wd_re, *wd_im, *wv_im;    /* weight times the current d_k, v_k */
 } acct_line;
 
 /* arrays in the caller's memory, ACCT_LINE_ARRAYS * capacity doubles */
-#define ACCT_LINE_ARRAYS 14
+#define ACCT_LINE_ARRAYS 12
 void acct_line_place(acct_line *line, double *memory, int capacity);
 
 /* copies weights and losses of the grid's last moments into the line */

@@ -251,7 +251,9 @@ static int renyi_with(acct_grid *grid, const acct_step *step, double order, int 
 
 int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, INFINITY};
-    if (!valid(q, sigma) || !(order > 1.0 && order < INFINITY)) return ACCT_EDOMAIN;
+    if (!valid(q, sigma) || !(order > 1.0 && order < INFINITY) ||
+        !(direction >= ACCT_REMOVE && direction <= ACCT_EITHER))
+        return ACCT_EDOMAIN;
     if (q == 0.0 || sigma == INFINITY) {
         out->upper = 0.0;
         return ACCT_OK;
@@ -316,7 +318,9 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
                            double *order) {
     *epsilon = INFINITY;
     *order = 2.0;
-    if (!valid(q, sigma) || !(steps >= 0.0) || !(delta > 0.0 && delta < 1.0)) return ACCT_EDOMAIN;
+    if (!valid(q, sigma) || !(delta > 0.0 && delta < 1.0) ||
+        !(steps >= 0.0 && steps <= 9007199254740992.0 && steps == floor(steps)))
+        return ACCT_EDOMAIN;
     if (q == 0.0 || sigma == INFINITY || steps == 0.0) {
         *epsilon = 0.0;
         return ACCT_OK;

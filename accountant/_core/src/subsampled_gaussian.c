@@ -227,16 +227,17 @@ static int add_is_below(acct_workspace *w, const acct_step *step, double steps, 
 
 /* Brackets that always exist: at least one step's epsilon (more steps never cost less), at most
  * basic composition, the binomial mixture or the Renyi conversion */
-static void coarse_epsilon(double q, double sigma, double steps, double delta, int direction,
-                           acct_bounds *out) {
+static int coarse_epsilon(double q, double sigma, double steps, double delta, int direction,
+                          acct_bounds *out) {
     acct_bounds first, each;
     double renyi, order;
     acct_single_epsilon(q, sigma, delta, direction, &first);
     acct_single_epsilon(q, sigma, acct_down(delta / steps), direction, &each);
     intersect(out, fmin(first.lower, out->upper), acct_up(steps * each.upper));
     intersect(out, 0.0, acct_mixture_epsilon_upper(q, sigma, steps, delta));
-    if (acct_psg_epsilon_renyi(q, sigma, steps, delta, &renyi, &order) == ACCT_OK)
-        intersect(out, 0.0, renyi);
+    const int status = acct_psg_epsilon_renyi(q, sigma, steps, delta, &renyi, &order);
+    if (status == ACCT_OK) intersect(out, 0.0, renyi);
+    return status == ACCT_ENOMEM ? status : ACCT_OK;
 }
 
 int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction,
@@ -274,11 +275,11 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
                          !add_is_below(&w, &step, steps, one[0].lower, delta))))
             status = epsilon_one_way(&w, &step, steps, delta, ACCT_ADD, &one[1]);
         acct_workspace_free(&w);
-        if (status) return status;
-        for (int d = ACCT_REMOVE; d <= ACCT_ADD; d++)
+        for (int d = ACCT_REMOVE; d <= ACCT_ADD && !status; d++)
             if ((direction == ACCT_EITHER || direction == d) &&
                 !(one[d].upper < INFINITY && one[d].upper - one[d].lower <= 1e-3 * one[d].upper))
-                coarse_epsilon(q, sigma, steps, delta, d, &one[d]);
+                status = coarse_epsilon(q, sigma, steps, delta, d, &one[d]);
+        if (status) return status;
     }
     out->lower = fmax(one[0].lower, one[1].lower);
     out->upper = fmax(one[0].upper, one[1].upper);
