@@ -4,26 +4,27 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import ndtr
 
 import accountant as ac
 from accountant import NeighbouringRelation
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.convex import bolt_on, output
-from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
-from accountant.learn.convex.dominating import normal_profile
-from accountant.learn.convex.exponential import (
-    exponential_mechanism,
-    gibbs_posterior,
-    gibbs_posterior_mu,
-    oscillation,
+from accountant.learn.convex.bolt_on import (
+    bolt_on_sgd,
+    permutation_sgd_sensitivity,
 )
+from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
-from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
+from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import minimum_sensitivity, perturb_output
 from accountant.learn.convex.result import clip_rows, project
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.learn.convex.solvers import (
+    RegularizedRisk,
+    minimize,
+)
 from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
 
@@ -87,7 +88,7 @@ def test_output_perturbation_states_its_relation(relation):
     assert mechanism.pairs()[0].profile(1.0).upper <= 1e-5 * (1 + 1e-9)
     pure = perturb_output(X, Y, delta=0.0, rng=1, **options)
     assert pure.mechanisms == (PureDP(1.0, relation=relation),)
-    assert pure.details["noise"] == pytest.approx(math.sqrt(3) * factor / 2, rel=1e-5)
+    assert pure.details["noise"] == pytest.approx(factor / 2 / (1 - output.RELEASE_SHARE), rel=1e-5)
 
 
 def weights_without_noise(monkeypatch, x, y, **options):
@@ -246,78 +247,6 @@ def test_descent_adds_the_noise_it_accounts_for(monkeypatch):
     assert r.mechanisms[0].pairs()[0].profile(1.0).upper <= 1e-5 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), HuberHinge(0.5), Huber(0.5), BoundedPoisson(0.5, 2)])
-def test_the_exponential_mechanism_is_pure(loss):
-    # Exact probabilities on the grid, for many added records.
-    reach, epsilon = 2.0, 0.7
-    grid = np.linspace(-reach, reach, 41)
-    width = oscillation(loss, reach)
-
-    def law(x, y):
-        labels = loss.encode(np.asarray(y))
-        risk = sum(loss.value(a * grid, b) for a, b in zip(x, labels, strict=True))
-        w = np.exp(-epsilon / width * (risk - risk.min()))
-        return w / w.sum()
-
-    rng = np.random.default_rng(3)
-    worst = 0.0
-    for _ in range(200):
-        x, y = rng.uniform(-1, 1, size=4), rng.choice([-1.0, 1.0], size=4)
-        x[0] = rng.choice([-1.0, 1.0])
-        worst = max(worst, np.abs(np.log(law(x, y) / law(x[1:], y[1:]))).max())
-    assert worst <= epsilon
-    if isinstance(loss, Logistic):
-        assert worst > 0.4 * epsilon
-
-
-def test_exponential_samplers_run_and_refuse_three_columns():
-    options = {"epsilon": 2.0, "data_norm": 1.0, "rng": 1}
-    r = exponential_mechanism(X[:, :2], Y, radius=3.0, points=31, **options)
-    assert r.value.shape == (2,)
-    assert r.mechanisms == (PureDP(2.0),)
-    with pytest.raises(DomainError, match="at most 2 columns"):
-        exponential_mechanism(X, Y, radius=3.0, **options)
-    with pytest.raises(DomainError, match="at most 2 columns"):
-        gibbs_posterior(X, Y, delta=1e-5, regularization=1.0, **options)
-    with pytest.raises(DomainError, match="at most 2 columns"):
-        exponential_mechanism(X[:, :2], Y, radius=3.0, loss=Softmax(2), **options)
-
-
-@pytest.mark.parametrize(("lam", "temperature"), [(0.5, 1.0), (2.0, 5.0), (0.2, 10.0)])
-def test_the_gibbs_account_holds_for_exact_densities(lam, temperature):
-    mu = gibbs_posterior_mu(slope=1.0, regularization=lam, temperature=temperature)
-    t = np.linspace(-60, 60, 200_001)
-
-    def law(x, y):
-        risk = 0.5 * lam * t * t
-        for a, b in zip(x, y, strict=True):
-            risk = risk + np.logaddexp(0, -a * b * t)
-        w = np.exp(-(risk - risk.min()) / temperature)
-        return w / w.sum()
-
-    for x, y in [([1.0], [1.0]), ([1.0, 0.5], [1.0, -1.0]), ([1.0, -1.0, 0.3], [1, 1, 1])]:
-        p, q = law(x, y), law(x[1:], y[1:])
-        for epsilon in (0.0, 0.2, 1.0):
-            for a, b in ((p, q), (q, p)):
-                exact = np.maximum(a - math.exp(epsilon) * b, 0).sum()
-                assert exact <= normal_profile(epsilon, mu) * (1 + 1e-6) + 1e-12
-
-
-def test_gibbs_samples_have_the_gibbs_law():
-    x, y, lam = np.array([[1.0], [0.5], [-1.0]]), np.array([1.0, 1.0, 1.0]), 0.5
-    options = {"epsilon": 1.0, "delta": 1e-3, "data_norm": 1.0, "regularization": lam}
-    draws = np.array([gibbs_posterior(x, y, rng=s, **options).value[0] for s in range(1500)])
-    temperature = gibbs_posterior(x, y, rng=0, **options).details["temperature"]
-    t = np.linspace(-80, 80, 100_001)
-    risk = 0.5 * lam * t * t + sum(
-        np.logaddexp(0, -a * b * t) for a, b in zip(x[:, 0], y, strict=True)
-    )
-    w = np.exp(-(risk - risk.min()) / temperature)
-    cdf = np.cumsum(w) / w.sum()
-    gap = np.abs(np.interp(np.sort(draws), t, cdf) - (np.arange(1500) + 0.5) / 1500).max()
-    assert gap < 1.63 / math.sqrt(1500) * 1.3
-
-
 def test_bad_input():
     options = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
     bad = X.copy()
@@ -370,14 +299,28 @@ def test_seeded_results_are_marked_and_fresh_ones_differ():
     assert output.TOLERANCE > 0
 
 
-def test_gibbs_samples_lie_on_a_public_grid():
-    # A centre off the grid would show in every sample's last digits, without noise.
-    x, y = np.array([[0.5], [0.7], [-0.3], [0.2]]), np.array([1.0, 1.0, -1.0, 1.0])
-    for n in (3, 4):
-        for _ in range(5):
-            r = gibbs_posterior(
-                x[:n], y[:n], epsilon=1.0, delta=1e-5, data_norm=1.0, regularization=1.0
-            )
-            spread = math.sqrt(2.0 * r.details["temperature"])
-            steps = r.value / 2.0 ** math.floor(math.log2(spread * 2.0**-36))
-            assert np.array_equal(steps, np.rint(steps))
+def test_pure_output_noise_has_a_gamma_length_about_the_minimum():
+    options = {"epsilon": 0.5, "delta": 0.0, "data_norm": 1.0, "regularization": 2.0}
+    fits = [perturb_output(X, Y, rng=seed, **options) for seed in range(1500)]
+    centre = minimum(X, Y, Logistic(), 2.0)
+    lengths = np.array([np.linalg.norm(f.value - centre) for f in fits]) / fits[0].details["noise"]
+    assert stats.kstest(lengths, stats.gamma(3).cdf).pvalue > 1e-4
+    # Laplace noise on every coordinate would be longer by about √2.
+    assert stats.kstest(lengths * 1.2, stats.gamma(3).cdf).pvalue < 1e-6
+    sensitivity = fits[0].details["sensitivity"]
+    assert fits[0].details["noise"] >= sensitivity / (0.5 * (1 - output.RELEASE_SHARE))
+
+
+def test_a_pure_releases_grid_holds_values_far_beyond_its_noise(monkeypatch):
+    from accountant.learn.convex.noise import NoiseSource
+
+    seen = {}
+    real = NoiseSource.release_pure
+
+    def release(self, values, distance, epsilon, lost):
+        seen["kept"] = real(self, values * 0 + 1e4, distance, epsilon, lost)
+        return real(self, values, distance, epsilon, lost)
+
+    monkeypatch.setattr(NoiseSource, "release_pure", release)
+    perturb_output(X, Y, epsilon=0.1, delta=0.0, data_norm=1.0, regularization=1.0, rng=1)
+    assert np.allclose(seen["kept"], 1e4, atol=1.0)

@@ -5,6 +5,7 @@ import itertools
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import stats
 
 from accountant.learn.convex import objective, solvers
 from accountant.learn.convex.dominating import normal_profile
@@ -160,8 +161,36 @@ def test_noise_has_its_variance_and_never_repeats():
     assert len(np.unique(draws[:, 0])) == 2000
     assert abs(draws.std() / 2.0 - 1) < 0.05
     assert rounded_shift(4, FINE_BITS) == 2.0**-36
-    gamma = np.stack([source.gamma_norm((3,)) for _ in range(4000)])
-    assert abs(np.linalg.norm(gamma, axis=1).mean() - 3) < 0.15
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_pure_variants_noise_has_its_density_up_to_the_stated_rounding(d, monkeypatch):
+    source = NoiseSource(d)
+    drawn = np.stack([source.multivariate_laplace((d,))[0] for _ in range(5000)])
+    lengths = np.linalg.norm(drawn, axis=1)
+    assert stats.kstest(lengths, stats.gamma(d).cdf).pvalue > 1e-4
+    assert stats.kstest(lengths, stats.gamma(d + 1).cdf).pvalue < 1e-12
+    # Any direction: its first coordinate has the law of a uniform point of the sphere.
+    first = (drawn[:, 0] / lengths + 1.0) / 2.0
+    if d > 1:
+        half = (d - 1) / 2.0
+        assert stats.kstest(first, stats.beta(half, half).cdf).pvalue > 1e-4
+    # Exact factors within half a grid step of those drawn move the product by less than stated.
+    parts = []
+    real = NoiseSource.normal
+
+    def normal(self, shape, *options):
+        parts.append(real(self, shape, *options))
+        return parts[-1]
+
+    monkeypatch.setattr(NoiseSource, "normal", normal)
+    rng = np.random.default_rng(d)
+    for _ in range(200):
+        parts.clear()
+        b, apart = NoiseSource().multivariate_laplace((d,))
+        z, g = (part + rng.choice([-1, 1], size=part.shape) * 2.0**-37 for part in parts)
+        assert np.linalg.norm(z * np.linalg.norm(g) - b) < apart
+    assert apart < 1e-8
 
 
 def test_the_noise_drawn_is_the_noise_accounted_for(monkeypatch):
@@ -212,3 +241,30 @@ def test_no_exception_depends_on_the_records(loss):
                 x, y, epsilon=1.0, delta=1e-5, data_norm=1.0, regularization=lam, loss=loss
             )
         assert np.isfinite(result.value).all()
+
+
+def test_the_pure_release_pays_for_the_rounding_of_its_linear_term(monkeypatch):
+    seen = {}
+    real_release, real_laplace = NoiseSource.release_pure, NoiseSource.multivariate_laplace
+
+    def laplace(self, shape):
+        seen["apart"] = real_laplace(self, shape)[1]
+        return real_laplace(self, shape)
+
+    def release(self, values, distance, epsilon, lost):
+        seen["distance"] = distance
+        return real_release(self, values, distance, epsilon, lost)
+
+    monkeypatch.setattr("accountant.learn.convex.objective.TOLERANCE", 1e-10)
+    monkeypatch.setattr(NoiseSource, "multivariate_laplace", laplace)
+    monkeypatch.setattr(NoiseSource, "release_pure", release)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 4)), rng.choice([-1.0, 1.0], size=50)
+    lam, tau = 3.0, 1e-9
+    fit = perturb_objective(
+        x, y, epsilon=0.5, delta=0.0, data_norm=1.0, regularization=lam, tolerance=tau, rng=1
+    )
+    # √d Euclidean distances in absolute sum: both minima's tolerance, both linear terms' rounding.
+    exact = 2.0 * (tau + fit.details["noise"] * seen["apart"]) / lam * np.sqrt(4)
+    assert exact <= seen["distance"] <= exact * (1 + 1e-6)
+    assert seen["distance"] > 1.1 * 2.0 * tau / lam * np.sqrt(4)

@@ -59,3 +59,19 @@ def test_indices_are_uniform():
     assert exact.uniform_below(SecureGenerator(1), 1) == 0
     with pytest.raises(DomainError):
         exact.uniform_below(SecureGenerator(1), 0)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 0.24])
+def test_the_tail_of_the_smallest_word_has_no_end(scale):
+    """With leading bits of zero alone the magnitude is still open, however small the scale."""
+
+    class Zeros:
+        left = 20
+
+        def words(self, n):
+            self.left -= 1
+            return np.full(n, 0 if self.left >= 0 else 2**63, np.uint64)
+
+    drawn = exact.rounded_laplace(Zeros(), 1, scale)
+    # U is just above one half of 2 ** (1 - 64 * 20).
+    assert drawn[0] == math.floor(scale * (64 * 20) * math.log(2.0) + 0.5)

@@ -1,5 +1,7 @@
 """Selection noise that is exact in law: coins of probability e^-x, rounded Laplace, indices.
 
+Indices that weigh exponentially are in :mod:`accountant.noise.weighted`.
+
 A 64-bit word is the beginning of a uniform number's binary digits. Where floats with their error
 bounds decide what it makes, they do; the rare word that leaves it open is extended by further
 digits and compared in decimal arithmetic of growing precision.
@@ -45,7 +47,8 @@ def bernoulli_exp(generator: SecureGenerator, exponents: Sequence[Fraction]) -> 
     -----
     *Guarantee.* Exact in law (docs/theorems_selection.md, Theorem P1).
     """
-    rough = np.array([min(float(x), 800.0) for x in exponents])
+    # Compared as fractions: one beyond the doubles must not raise.
+    rough = np.array([float(x) if x < 800 else 800.0 for x in exponents])
     if not (rough >= 0.0).all():
         raise DomainError("exponents must be >= 0")
     words = generator.words(rough.size)
@@ -81,6 +84,7 @@ def rounded_laplace(generator: SecureGenerator, n: int, scale: float) -> FloatAr
     blur = scale / np.maximum(bits.astype(np.float64), 0.5) + ROUGH * (1.0 + middle + scale)
     magnitude = np.floor(middle)
     open_ends = (np.floor(middle - blur) != magnitude) | (np.floor(middle + blur) != magnitude)
+    open_ends |= bits == 0  # the tail, which has no end
     for i in np.flatnonzero(open_ends).tolist():
         magnitude[i] = _floor_of(int(bits[i]), scale, lambda: int(generator.words(1)[0]))
     return np.where(negative, -magnitude, magnitude)
@@ -114,7 +118,8 @@ def _is_below_exp(word: int, exponent: Fraction, more: Callable[[], int]) -> boo
         value = _decimal(exponent, context)
         # Quotient and exponential are correctly rounded; a unit of the argument moves the result
         # by its size, at most 10^4 here.
-        chance = Fraction(context.exp(-value))
+        # A minus would round to the digits of whatever context is current.
+        chance = Fraction(context.exp(value.copy_negate()))
         slack = chance * Fraction(10) ** (8 - context.prec) * (1 + int(exponent))
         if Fraction(bits + 1, 2**length) <= chance - slack:
             return True

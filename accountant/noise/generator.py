@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
@@ -38,6 +39,19 @@ def _threads() -> int:
 
 
 THREADS = _threads()
+
+# How often this process's line has forked. Together with the process's own number, which a later
+# process may get again, it says whose key this is.
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 LARGEST_SCALE = 2.0**40
 LARGEST_DISCRETE_SCALE = 2**20
 
@@ -61,7 +75,8 @@ class SecureGenerator:
     -----
     Rejection loops and the rare undecided roundings take a time that depends on the random
     numbers; timing is outside the guarantee. A generator cannot be copied or pickled, for two
-    copies would release the same noise twice; after a fork the child draws a fresh key.
+    copies would release the same noise twice; after a fork the child draws a fresh key. Several
+    threads may draw from one generator: no word is given to two of them.
 
     Examples
     --------
@@ -73,7 +88,8 @@ class SecureGenerator:
     _key: NDArray[np.uint32]
     _block: int
     _spare: NDArray[np.uint64]
-    _process: int
+    _process: tuple[int, int]
+    _lock: threading.RLock
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer))):
@@ -86,24 +102,25 @@ class SecureGenerator:
             if seed is None
             else hashlib.sha256(f"accountant: not private: {int(seed)}".encode()).digest()
         )
+        self._lock = threading.RLock()
         self._set_key(key)
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """Return ``n`` uniform 64-bit words."""
-        if not self.seeded and self._process != os.getpid():
-            self._set_key(secrets.token_bytes(32))
-        if n > self._spare.size:
-            missing = n - self._spare.size
-            fresh = np.empty(-(-missing // 8) * 64, np.uint8)
-            randomness.chacha20(self._key, self._block, fresh)
-            self._block += fresh.size // 64
-            drawn = fresh.view("<u8").astype(np.uint64, copy=False)
-            if self._spare.size:
-                drawn = np.concatenate([self._spare, drawn])
-        else:
-            drawn = self._spare
-        self._spare = drawn[n:]
-        return drawn[:n]
+        self._settle_process()
+        with self._lock:
+            if n > self._spare.size:
+                missing = n - self._spare.size
+                fresh = np.empty(-(-missing // 8) * 64, np.uint8)
+                randomness.chacha20(self._key, self._block, fresh)
+                self._block += fresh.size // 64
+                drawn = fresh.view("<u8").astype(np.uint64, copy=False)
+                if self._spare.size:
+                    drawn = np.concatenate([self._spare, drawn])
+            else:
+                drawn = self._spare
+            self._spare = drawn[n:]
+            return drawn[:n]
 
     def subset(self, n: int, probability: float) -> NDArray[np.intp]:
         """Return the sorted indices of a Poisson sample: each of ``n`` is in with ``probability``.
@@ -133,18 +150,18 @@ class SecureGenerator:
         """
         if not (0.0 < scale < LARGEST_SCALE):
             raise DomainError(f"scale must be in (0, 2**40); got {scale!r}. Choose a coarser grid")
-        if not self.seeded and self._process != os.getpid():
-            self._set_key(secrets.token_bytes(32))
+        self._settle_process()
         out = np.empty(n)
         starts = range(0, n, PIECE)
-        first = self._block
-        # The cipher counts blocks, so pieces can be made in any order, by several threads.
-        self._block += -(-n // 8)
+        with self._lock:
+            # The cipher counts blocks, so pieces can be made in any order, by several threads.
+            key, first = self._key, self._block
+            self._block += -(-n // 8)
 
         def fill(start: int) -> list[tuple[int, int]]:
             piece = out[start : start + PIECE]
             stream = np.empty(-(-piece.size // 8) * 64, np.uint8)
-            randomness.chacha20(self._key, first + start // 8, stream)
+            randomness.chacha20(key, first + start // 8, stream)
             words = stream.view("<u8").astype(np.uint64, copy=False)[: piece.size]
             undecided = np.empty(piece.size, np.uintp)
             count = randomness.rounded_normal(words, scale, piece, undecided)
@@ -183,13 +200,16 @@ class SecureGenerator:
 
     def erase(self) -> None:
         """Replace the key by fresh output: earlier numbers can no longer be recomputed."""
-        self._set_key(self.words(4).astype("<u8").tobytes())
+        with self._lock:
+            self._set_key(self.words(4).astype("<u8").tobytes())
 
     def state(self) -> bytes:
         """Return the key; whoever holds it knows all later numbers, and no earlier ones."""
-        if self._block:
-            self.erase()
-        return self._key.astype("<u4").tobytes()
+        self._settle_process()
+        with self._lock:
+            if self._block:
+                self.erase()
+            return self._key.astype("<u4").tobytes()
 
     @classmethod
     def from_state(cls, key: bytes, *, seeded: bool) -> SecureGenerator:
@@ -205,7 +225,18 @@ class SecureGenerator:
         self._key = np.frombuffer(key, "<u4").astype(np.uint32)
         self._block = 0
         self._spare = np.empty(0, np.uint64)
-        self._process = os.getpid()
+        self._process = (os.getpid(), _forks)
+
+    def _settle_process(self) -> None:
+        """Draw a fresh key in a forked child, whose stream would be its parent's."""
+        if self._process == (os.getpid(), _forks):
+            return
+        # Another thread of the parent may have held the lock: nobody here would give it back.
+        self._lock = threading.RLock()
+        if self.seeded:
+            self._process = (os.getpid(), _forks)
+        else:
+            self._set_key(secrets.token_bytes(32))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a SecureGenerator cannot be copied: a copy would repeat its noise")

@@ -1,11 +1,8 @@
 """Private convex learning: one well-placed release instead of thousands of noisy steps."""
 
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
-from accountant.learn.convex.exponential import (
-    exponential_mechanism,
-    gibbs_posterior,
-    gibbs_posterior_mu,
-)
+from accountant.learn.convex.exponential import exponential_mechanism
+from accountant.learn.convex.gibbs import gibbs_posterior, gibbs_posterior_mu
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import (
     BoundedPoisson,

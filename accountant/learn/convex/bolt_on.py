@@ -12,17 +12,18 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, STEP_SIZE
+from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.output import add_noise
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
+from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["bolt_on_sgd", "permutation_sgd_sensitivity"]
+__all__ = ["bolt_on_sgd", "permutation_sgd_rounding", "permutation_sgd_sensitivity"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -82,6 +83,51 @@ def permutation_sgd_sensitivity(
     return 2.0 * passes * slope * step_size / batch_size * (1.0 + 1e-12)
 
 
+def permutation_sgd_rounding(
+    loss: Loss,
+    *,
+    norm: float,
+    columns: int,
+    batch_size: int,
+    steps: int,
+    regularization: float = 0.0,
+    step_size: float | None = None,
+    radius: float | None = None,
+) -> float:
+    """Return how far the computed last iterate is from that of exact arithmetic.
+
+    Parameters
+    ----------
+    loss, norm, columns, batch_size, steps, regularization, step_size, radius
+        The public settings of the run; ``columns`` counts the rows' coordinates.
+
+    Notes
+    -----
+    *Guarantee.* No step expands, so the roundings of all steps add up; each is bounded by public
+    numbers alone (docs/theorems_convex.md, Theorem V11).
+    """
+    slope, beta = loss.slope_bound * norm, loss.curvature_bound * norm**2 + regularization
+    eta = 1.0 / beta if step_size is None else step_size
+    # No iterate is longer than this: η L a step, or L / γ, or the projection.
+    reach = slope / regularization if regularization else steps * eta * slope
+    reach = 1.001 * min(reach, math.inf if radius is None else radius)
+    batch = gradient_rounding(
+        loss, records=batch_size, columns=columns, norm=norm, reach=reach, blocked=False
+    )
+    move = slope + regularization * reach
+    size = columns * (loss.outputs or 1)
+    # The step and its size, the move, the projection; each in units of the last place.
+    each = eta * (batch / batch_size + 16.0 * ROUNDOFF * move)
+    each += (size + 16) * ROUNDOFF * reach
+    total = steps * each
+    if not (total <= 1e-3 * reach):
+        raise DomainError(
+            f"{steps} steps of batch_size {batch_size} lose too many digits in double precision for"
+            " this guarantee; use fewer passes or larger batches"
+        )
+    return total
+
+
 def bolt_on_sgd(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -119,7 +165,8 @@ def bolt_on_sgd(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under replace-one
-    (docs/theorems_convex.md, Theorem V11). The permutation does not depend on the data.
+    (docs/theorems_convex.md, Theorem V11), the rounding of every step included. The permutation
+    does not depend on the data.
     """
     rows = table(x)
     norm = float(checks.real(DATA_NORM, data_norm))
@@ -132,6 +179,8 @@ def bolt_on_sgd(
         step_size = 1.0 / curvature
     if step_size is not None:
         step_size = float(checks.real(STEP_SIZE, step_size))
+    if radius is not None:
+        radius = float(checks.real(BOUND._replace(name="radius"), radius))
     distance = permutation_sgd_sensitivity(
         slope=chosen.slope_bound * norm,
         curvature=curvature,
@@ -140,6 +189,16 @@ def bolt_on_sgd(
         batch_size=batch,
         regularization=gamma,
         step_size=step_size,
+    )
+    distance += 2.0 * permutation_sgd_rounding(
+        chosen,
+        norm=norm,
+        columns=rows.shape[1],
+        batch_size=batch,
+        steps=turns * (len(rows) // batch),
+        regularization=gamma,
+        step_size=step_size,
+        radius=radius,
     )
     source = NoiseSource(rng)
     order = source.permutation(len(rows))[: len(rows) // batch * batch]

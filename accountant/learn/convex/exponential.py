@@ -1,33 +1,33 @@
-"""The exponential mechanism for empirical risk: exact on a grid, and Gibbs posterior sampling."""
+"""The exponential mechanism for empirical risk, exact on a grid of parameters."""
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant import checks
-from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION
+from accountant.learn.convex.arguments import BOUND, DATA_NORM
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource
+from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.black_boxes import PureDP
-from accountant.mechanisms.gaussian import GDP
-from accountant.noise import Grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["exponential_mechanism", "gibbs_posterior", "gibbs_posterior_mu", "oscillation"]
+__all__ = ["exponential_mechanism", "integer_risk", "oscillation", "require_few_columns"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 MAX_DIMENSION = 2
-BATCH = 4096
+CELLS = 2**21  # numbers held at a time: records of a block times grid points
+POINTS = checks.Argument(
+    "points", "an integer in [2, 1e6]", lambda x: (x >= 2) & (x <= 10**6), "Along each axis"
+)
+UNITS = 2**30  # of the range of one record's loss
 
 
 def oscillation(loss: Loss, reach: float) -> float:
@@ -70,8 +70,8 @@ def exponential_mechanism(
     Notes
     -----
     *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V14):
-    all scores move the same way, so the usual factor of two is not needed. The draw is by the
-    Gumbel trick in floating point.
+    all scores move the same way, so the usual factor of two is not needed. Losses enter as integers
+    and the draw is exact in law: no rounding is outside the guarantee.
     """
     rows = table(x)
     eps = float(checks.real(checks.TARGET_EPS, epsilon))
@@ -79,124 +79,47 @@ def exponential_mechanism(
     reach = float(checks.real(BOUND._replace(name="radius"), radius))
     chosen = Logistic() if loss is None else loss
     d = rows.shape[1]
-    _small(d, chosen)
-    axis = np.linspace(-reach, reach, points)
+    require_few_columns(d, chosen)
+    axis = np.linspace(-reach, reach, int(checks.count(POINTS, points)))
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
+    if not len(grid):
+        raise DomainError(f"points must be at least 3 in two dimensions; got {points}")
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
-    risk = np.zeros(len(grid))
-    for start in range(0, len(grid), BATCH // 8):
-        scores = rows @ grid[start : start + BATCH // 8].T
-        risk[start : start + BATCH // 8] = chosen.value(scores, labels[:, None]).sum(axis=0)
+    risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))
     source = NoiseSource(rng)
-    scale = eps / oscillation(chosen, norm * reach)
-    winner = int(np.argmax(-scale * risk + source.gumbel(len(grid))))
+    winner = source.weighted_index(risk, Fraction(eps) / UNITS)
     details = {"grid_points": float(len(grid))}
     return PrivateResult(grid[winner], (PureDP(eps),), eps, 0.0, source.private, details)
 
 
-def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: float) -> float:
-    """Return μ for one exact sample of density proportional to exp(-J / temperature).
+def integer_risk(
+    rows: FloatArray, labels: FloatArray, loss: Loss, grid: FloatArray, width: float
+) -> NDArray[np.int64]:
+    """Return the sum of the records' losses at every grid point, in units of width / 2**30.
 
-    Parameters
-    ----------
-    slope : float
-        Bound on the norm of one record's gradient.
-    regularization : float
-        λ > 0: J is λ-strongly convex.
-    temperature : float
-        Larger is flatter, hence more private.
-
-    Notes
-    -----
-    *Guarantee.* μ = slope / √(λ temperature) under add-or-remove (Gopi, Lee and Liu, COLT 2022;
-    docs/theorems_convex.md, Theorem V15).
+    Every record by itself is rounded to integers in [0, 2**30] above its own least loss, whatever
+    its losses are: that range, and not floating point, is the sensitivity. Sums are exact.
     """
-    return slope / math.sqrt(regularization * temperature) * (1.0 + 1e-12)
+    total = np.zeros(len(grid), np.int64)
+    block = max(1, CELLS // len(grid))
+    for start in range(0, len(rows), block):
+        part = slice(start, start + block)
+        scores = np.zeros((len(rows[part]), len(grid)))
+        # One product at a time: a matrix product may round a record by what stands beside it.
+        for column in range(grid.shape[1]):
+            scores += rows[part, column, None] * grid[None, :, column]
+        with np.errstate(all="ignore"):
+            values = loss.value(scores, labels[part, None])
+            units = np.rint((values - values.min(axis=1, keepdims=True)) / width * UNITS)
+        kept = np.clip(np.nan_to_num(units, nan=0.0), 0.0, UNITS)
+        total += kept.astype(np.int64).sum(axis=0)
+    return total
 
 
-def gibbs_posterior(
-    x: NDArray[Any],
-    y: NDArray[Any],
-    *,
-    epsilon: float,
-    delta: float,
-    data_norm: float,
-    regularization: float,
-    loss: Loss | None = None,
-    rng: int | None = None,
-) -> PrivateResult:
-    """Draw one sample of the Gibbs posterior exactly, by rejection, in at most two dimensions.
-
-    Parameters
-    ----------
-    x, y, data_norm, loss, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
-    epsilon, delta : float
-        The guarantee, which sets the temperature.
-    regularization : float
-        λ of the sum form.
-
-    Notes
-    -----
-    *Guarantee.* μ-GDP with μ of ``(epsilon, delta)`` (docs/theorems_convex.md, Theorem V15). The
-    sampler is exact: a proposal that the strongly convex J dominates, so nothing is mixing.
-    """
-    rows = table(x)
-    norm = float(checks.real(DATA_NORM, data_norm))
-    lam = float(checks.real(REGULARIZATION, regularization))
-    chosen = Logistic() if loss is None else loss
-    _small(rows.shape[1], chosen)
-    mu = 1.0 / calibrate_sigma(epsilon, delta)
-    slope = norm * chosen.slope_bound
-    temperature = (slope / mu) ** 2 / lam * (1.0 + 1e-9)
-    rows = clip_rows(rows, norm)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
-    d = rows.shape[1]
-    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
-    source = NoiseSource(rng)
-    centre = minimize(problem, 1e-6 * slope)
-    # The proposals' grid is public, so their centre must lie on it too: digits below it would be
-    # the private minimum's, and no noise covers them.
-    step = Grid.at_most(math.sqrt(2.0 * temperature / lam) * 2.0**-FINE_BITS).step
-    centre = np.zeros(d) if centre is None else np.rint(centre / step) * step
-    tau = problem.certified_gradient_norm(centre)
-    value = _rejection(problem, centre, tau, temperature, source)
-    details = {"temperature": temperature}
-    return PrivateResult(value, (GDP(mu),), epsilon, delta, source.private, details)
-
-
-def _rejection(
-    problem: RegularizedRisk,
-    centre: FloatArray,
-    tau: float,
-    temperature: float,
-    source: NoiseSource,
-) -> FloatArray:
-    """Sample exp(-J / temperature) exactly, with certified |∇J(centre)| <= tau.
-
-    J(θ) - J(centre) >= λ/4 r² - τ²/λ at distance r, so a normal proposal of precision
-    λ / (2 temperature) dominates after that shift.
-    """
-    lam, d = problem.regularization, len(centre)
-    spread = math.sqrt(2.0 * temperature / lam)
-
-    def risk(points: FloatArray) -> FloatArray:
-        scores = problem.x @ points.T
-        values = problem.loss.value(scores, problem.y[:, None]).sum(axis=0)
-        return np.asarray(values + 0.5 * lam * (points**2).sum(axis=1))
-
-    base = float(risk(centre[None, :])[0])
-    while True:
-        steps = source.normal((BATCH // 16, d), spread)
-        rise = risk(centre + steps) - base - 0.25 * lam * (steps**2).sum(axis=1) + tau**2 / lam
-        accepted = np.flatnonzero(source.exponential(len(rise)) > rise / temperature)
-        if accepted.size:
-            return np.asarray(centre + steps[accepted[0]])
-
-
-def _small(d: int, loss: Loss) -> None:
+def require_few_columns(d: int, loss: Loss) -> None:
+    """Refuse what the exact samplers of this room cannot draw."""
     if loss.outputs is not None or not 1 <= d <= MAX_DIMENSION:
         raise DomainError(
             f"x must have at most {MAX_DIMENSION} columns and the loss one score for exact"

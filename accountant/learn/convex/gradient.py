@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,9 +13,9 @@ from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.arguments import BOUND, DATA_NORM, STEP_SIZE
 from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, rounded_shift
+from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
-from accountant.learn.convex.solvers import sum_by_blocks
+from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding, row_scores, sum_by_blocks
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
 
@@ -29,7 +30,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
 GRID_BITS = 30
-FLOATING_POINT = 1e-6  # of a slope: what sums of up to 1e7 records may be off by (V12)
+MOST_RECORDS = 10**7  # up to which the account of all iterates covers the rounding of sums (V12)
 
 
 def last_iterate_mu(
@@ -134,7 +135,7 @@ def noisy_gradient_descent(
     regularization : float
         λ >= 0 of the sum form; it costs no noise.
     radius : float, optional
-        Iterates are projected to this ball.
+        Iterates are projected to this ball; for ``"last"`` without it, to one that no run leaves.
     momentum : float
         Heavy-ball momentum in [0, 1), for ``account="all"`` only.
     account : {"all", "last"}
@@ -149,8 +150,9 @@ def noisy_gradient_descent(
     Notes
     -----
     *Guarantee.* ``"all"``: ``steps`` Gaussian releases, √steps / multiplier GDP, under
-    add-or-remove (docs/theorems_convex.md, Theorem V12). ``"last"``: Theorem V13, refused outside
-    its conditions.
+    add-or-remove (docs/theorems_convex.md, Theorem V12), for up to 1e7 records. ``"last"``: Theorem
+    V13, refused outside its conditions. The rounding of sums, steps and projections is part of the
+    noise's calibration.
     """
     rows = table(x)
     norm = float(checks.real(DATA_NORM, data_norm))
@@ -169,60 +171,128 @@ def noisy_gradient_descent(
     chosen = Logistic() if loss is None else loss
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
-    shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
-    slope = norm * chosen.slope_bound
     target = 1.0 / calibrate_sigma(epsilon, delta)
+    run = _Run(rows, labels, chosen, norm, count, eta, regularization, radius, momentum)
+    source = NoiseSource(rng)
     mechanism: Mechanism
     if account == "all":
-        # Every gradient is rounded to the grid before its noise, at half a step a coordinate.
-        multiplier = math.sqrt(count) / target
-        excess = 2.0 * multiplier * rounded_shift(math.prod(shape), GRID_BITS)
-        noise = multiplier * slope / (1.0 - excess) * (1.0 + FLOATING_POINT)
-        mechanism = GDP(target)
+        noise, mechanism = run.noise_for_all(target), GDP(target)
+        value = run.mean_of_last_half(noise, source)
     else:
-        unit = last_iterate_mu(
-            steps=count,
-            step_size=eta,
-            noise=1.0,
-            sensitivity=slope,
-            smoothness=len(rows) * chosen.curvature_bound * norm**2 + regularization,
-            convexity=regularization,
-            diameter=math.inf if radius is None else 2.0 * radius,
-        )
-        # `unit` is affine in the sensitivity, which rounding gradients to the grid increases.
-        excess = 2.0 * unit / (target * slope) * rounded_shift(math.prod(shape), GRID_BITS)
-        noise = unit / target / (1.0 - excess) * (1.0 + FLOATING_POINT)
+        noise = run.noise_for_last(target)
         mechanism = GDP(target, relation=NeighbouringRelation.ZERO_OUT)
-    source = NoiseSource(rng)
-    value = _descend(
-        rows, labels, chosen, np.zeros(shape), count, eta, regularization,
-        math.inf if radius is None else radius, momentum, noise, account, source,
-    )  # fmt: skip
+        value = run.last_iterate(noise, source)
     details = {"noise": noise}
     return PrivateResult(value, (mechanism,), epsilon, delta, source.private, details)
 
 
-def _descend(
-    rows: FloatArray,
-    labels: FloatArray,
-    loss: Loss,
-    theta: FloatArray,
-    steps: int,
-    eta: float,
-    lam: float,
-    radius: float,
-    momentum: float,
-    noise: float,
-    account: str,
-    source: NoiseSource,
-) -> FloatArray:
-    velocity = np.zeros_like(theta)
-    total = np.zeros_like(theta)
-    for t in range(steps):
-        gradient = sum_by_blocks(rows, loss.slope(rows @ theta, labels))
-        noisy = source.release(gradient, noise, GRID_BITS)
-        velocity = momentum * velocity + noisy + lam * theta
-        theta = project(theta - eta * velocity, radius)
-        if t >= steps // 2:
-            total += theta
-    return theta if account == "last" else total / (steps - steps // 2)
+@dataclass(frozen=True)
+class _Run:
+    """One descent: its data, its public settings, and the noise they ask for."""
+
+    rows: FloatArray
+    labels: FloatArray
+    loss: Loss
+    norm: float
+    steps: int
+    eta: float
+    lam: float
+    radius: float | None
+    momentum: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        columns = self.rows.shape[1]
+        return (columns,) if self.loss.outputs is None else (columns, self.loss.outputs)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def slope(self) -> float:
+        return self.norm * self.loss.slope_bound
+
+    def rounding(self, records: int, reach: float) -> float:
+        """Return how far a computed sum of gradients is from the exact one."""
+        return gradient_rounding(
+            self.loss, records=records, columns=self.rows.shape[1], norm=self.norm, reach=reach
+        )
+
+    def gradient(self, theta: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):  # a warning would say something about a record
+            slopes = self.loss.slope(row_scores(self.rows, theta), self.labels)
+        # Where a run has diverged a record's score may be inf - inf: no noise would hide a NaN.
+        return sum_by_blocks(self.rows, np.nan_to_num(slopes, nan=0.0))
+
+    def noise_for_all(self, target: float) -> float:
+        """Return the noise of each gradient for ``target``-GDP of all (V12)."""
+        multiplier = math.sqrt(self.steps) / target
+        # At one θ two neighbours' records have the same computed slopes (scores are made row by
+        # row): only adding them up differs, and the rounding to the grid, half a step a coordinate.
+        computed = 2.0 * self.rounding(MOST_RECORDS, 0.0)
+        room = room_for_rounding(self.size, GRID_BITS, multiplier)
+        return multiplier * (self.slope + computed) / room * (1.0 + 1e-9)
+
+    def mean_of_last_half(self, noise: float, source: NoiseSource) -> FloatArray:
+        theta, velocity, total = (np.zeros(self.shape) for _ in range(3))
+        radius = math.inf if self.radius is None else self.radius
+        for t in range(self.steps):
+            noisy = source.release(self.gradient(theta), noise, GRID_BITS)
+            velocity = self.momentum * velocity + noisy + self.lam * theta
+            theta = project(theta - self.eta * velocity, radius)
+            if t >= self.steps // 2:
+                total += theta
+        return total / (self.steps - self.steps // 2)
+
+    def noise_for_last(self, target: float) -> float:
+        """Return the noise of each gradient for a ``target``-GDP last iterate (V13)."""
+        records = len(self.rows)
+
+        def noise(sensitivity: float) -> float:
+            unit = last_iterate_mu(
+                steps=self.steps,
+                step_size=self.eta,
+                noise=1.0,
+                sensitivity=sensitivity,
+                smoothness=records * self.loss.curvature_bound * self.norm**2 + self.lam,
+                convexity=self.lam,
+                diameter=math.inf if self.radius is None else 2.0 * self.radius,
+            )
+            return unit / target
+
+        base = noise(self.slope)
+        reach = self.reach_for_last(2.0 * base)
+        # A step's computed point before its noise, and its projection after: both move by these.
+        move = records * self.slope + self.lam * reach
+        before = self.rounding(records, reach) + 16.0 * ROUNDOFF * move
+        before += 4.0 * ROUNDOFF * reach / self.eta
+        after = (self.size + 16) * ROUNDOFF * reach / self.eta
+        grid = 2.0 * rounded_shift(self.size, GRID_BITS) * (2.0 * base)
+        found = noise(self.slope + 2.0 * (before + after + grid)) * (1.0 + 1e-9)
+        if not (found <= 2.0 * base):
+            raise DomainError(
+                f"{self.steps} steps over {records} records lose too many digits in double"
+                ' precision for the last iterate\'s account; use account="all"'
+            )
+        return found
+
+    def reach_for_last(self, noise: float) -> float:
+        """Return the radius of the ball that iterates are kept in."""
+        if self.radius is not None:
+            return self.radius
+        drift = len(self.rows) * self.slope + noise * (math.sqrt(self.size) + 64.0)
+        return self.steps * self.eta * drift
+
+    def last_iterate(self, noise: float, source: NoiseSource) -> FloatArray:
+        """Descend with the noise on the point, not on the gradient.
+
+        The last operation on data and noise is then one exact Gaussian release, and what follows
+        depends on the released point alone: Theorem V13 needs both.
+        """
+        theta = np.zeros(self.shape)
+        reach = self.reach_for_last(noise)
+        for _ in range(self.steps):
+            point = theta - self.eta * (self.gradient(theta) + self.lam * theta)
+            theta = project(source.release(point, self.eta * noise, GRID_BITS), reach)
+        return theta

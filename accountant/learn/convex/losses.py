@@ -198,7 +198,9 @@ class Softmax(Loss):
     classes: int
 
     def __post_init__(self) -> None:
-        if not self.classes >= 2:
+        given: object = self.classes
+        integer = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+        if not (integer and self.classes >= 2):
             raise DomainError(f"classes must be an integer >= 2; got {self.classes!r}")
 
     slope_bound = math.sqrt(2.0)
@@ -247,6 +249,9 @@ def named_loss(text: str) -> Loss:
 
 def _reals(y: NDArray[np.generic]) -> FloatArray:
     labels = np.asarray(y, dtype=np.float64)
+    if labels.ndim != 1:
+        # A column of labels would be paired with every record's score.
+        raise DomainError(f"y must have one dimension, (records,); got shape {labels.shape}")
     if not np.isfinite(labels).all():
         raise DomainError("y must hold finite numbers; got NaN or infinity. Remove those records")
     return labels

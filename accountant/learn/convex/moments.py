@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.arguments import BOUND
-from accountant.learn.convex.noise import NoiseSource, rounded_shift
+from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.solvers import sum_by_blocks
 from accountant.mechanisms.black_boxes import PureDP
@@ -137,7 +138,7 @@ def private_quantile(
     x : array of shape (n,)
         Numbers, clipped to the interval; NaN is refused.
     quantile : float
-        In [0, 1].
+        In [0, 1]; rounded to a multiple of 2**-30.
     epsilon : float
         The pure guarantee.
     lower, upper : float
@@ -153,26 +154,29 @@ def private_quantile(
     Notes
     -----
     *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V18).
-    The value is the middle of one of 2**40 equal cells of the interval; the gap it lies in is drawn
-    by the Gumbel trick in floating point.
+    The value is the middle of one of 2**40 equal cells of the interval; ranks are integers, and the
+    draw is exact in law: no rounding is outside the guarantee.
     """
     eps = float(checks.real(checks.TARGET_EPS, epsilon))
     level = float(checks.real(_LEVEL, quantile))
     if not (-math.inf < lower < upper < math.inf and lower / 2.0 < upper / 2.0):
         raise DomainError(f"lower must be below upper, both finite; got {lower!r} and {upper!r}")
-    values = np.clip(table(np.asarray(x).reshape(-1, 1))[:, 0], lower, upper)
+    array = np.asarray(x)
+    if array.ndim != 1:
+        # A row of several numbers would count as several records, at one record's price.
+        raise DomainError(f"x must have one dimension, (records,); got shape {array.shape}")
+    values = np.clip(table(array[:, None])[:, 0], lower, upper)
     # Every record by itself becomes a cell's number; scores are constant on runs of cells.
     share = (values / 2.0 - lower / 2.0) / (upper / 2.0 - lower / 2.0)
     cells = np.sort(np.clip(np.rint(share * CELLS), 0, CELLS).astype(np.int64))
     edges = np.concatenate(([0], cells, [CELLS]))
     widths = np.diff(edges)
-    below = np.arange(len(widths), dtype=np.float64)
-    # In a gap, `below` records lie under the point and the rest above it.
-    score = -np.abs((1.0 - level) * below - level * (len(values) - below))
+    below = np.arange(len(widths), dtype=np.int64)
+    # In a gap, `below` records lie under the point: |(1 - q) below - q (n - below)|, in integers.
+    parts = round(level * PARTS)
+    distance = np.abs(PARTS * below - parts * len(values))
     source = NoiseSource(rng)
-    with np.errstate(divide="ignore"):
-        logits = np.log(widths) + 0.5 * eps / max(level, 1.0 - level) * score
-    gap = int(np.argmax(logits + source.gumbel(len(logits))))
+    gap = source.weighted_index(distance, Fraction(eps) / (2 * max(parts, PARTS - parts)), widths)
     # What is released is a function of a cell's number: no digit of a record is in it.
     cell = int(edges[gap]) + source.below(int(widths[gap]))
     place = (cell + 0.5) / CELLS
@@ -181,6 +185,7 @@ def private_quantile(
 
 
 CELLS = 2**40  # of the interval of a quantile
+PARTS = 2**30  # of which a quantile's level is a whole number
 _LEVEL = checks.Argument(
     "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
 )
@@ -216,6 +221,6 @@ def _release(
     if target == 0.0:
         return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), PureDP(eps), source
     multiplier = calibrate_sigma(eps, target)
-    room = 1.0 - 2.0 * multiplier * rounded_shift(statistics.size, GRID_BITS)
+    room = room_for_rounding(statistics.size, GRID_BITS, multiplier)
     sigma = multiplier * euclidean * (1.0 + 1e-6) / room
     return source.release(statistics, sigma, GRID_BITS), Gaussian(multiplier), source

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
+from accountant.noise.exact import bernoulli_exp, uniform_below
 from accountant.noise.laplace import discrete_laplace
+from accountant.noise.weighted import weighted_index
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FINE_BITS", "NoiseSource", "rounded_shift"]
+__all__ = ["FINE_BITS", "NoiseSource", "room_for_rounding", "rounded_shift"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the
 # rounding as a shift of at most half a step a coordinate.
 FINE_BITS = 36
-PURE_BITS = 30
+MOST_PURE_BITS = 40
 LARGEST_INTEGER = 2.0**51
 
 
@@ -47,51 +50,65 @@ class NoiseSource:
         integers = self._generator.rounded_normal(math.prod(shape), sigma / step)
         return (integers * step).reshape(shape)
 
-    def uniform(self, n: int) -> FloatArray:
-        """Return n uniform numbers in (0, 1)."""
-        words = self._generator.words(n) >> np.uint64(12)
-        return (words.astype(np.float64) + 0.5) * 2.0**-52
+    def coins(self, exponents: FloatArray) -> NDArray[np.bool_]:
+        """Return independent coins of probability exp(-exponents[i]), exactly."""
+        return bernoulli_exp(self._generator, [Fraction(x) for x in exponents.tolist()])
 
-    def exponential(self, n: int) -> FloatArray:
-        """Return n standard exponential variables."""
-        return np.asarray(-np.log(self.uniform(n)))
+    def weighted_index(
+        self, scores: NDArray[np.int64], rate: Fraction, widths: NDArray[np.int64] | None = None
+    ) -> int:
+        """Return i with probability proportional to widths[i] exp(-rate scores[i]), exactly."""
+        return weighted_index(self._generator, scores, rate, widths)
 
-    def gumbel(self, n: int) -> FloatArray:
-        """Return n standard Gumbel variables."""
-        return np.asarray(-np.log(self.exponential(n)))
+    def multivariate_laplace(self, shape: tuple[int, ...]) -> tuple[FloatArray, float]:
+        """Return a vector near one of density proportional to exp(-|b|), and how near.
 
-    def gamma_norm(self, shape: tuple[int, ...]) -> FloatArray:
-        """Return a vector of density proportional to exp(-|b|): Gamma(d) length, any direction."""
-        direction = self.normal(shape)
-        length = float(self.exponential(direction.size).sum())
-        return direction * (length / math.sqrt(float(np.vdot(direction, direction))))
+        Notes
+        -----
+        *Guarantee.* b = |g| z with g, z standard normal in d + 1 and d dimensions has that density;
+        the vector returned is within the second result of it, but for an event of probability below
+        e^-2000 (docs/theorems_convex.md, Theorem V6).
+        """
+        d = math.prod(shape)
+        z, g = self.normal((d,)), self.normal((d + 1,))
+        # Norms beyond √d + 64 are the event left out; each coordinate is off by half a grid step.
+        longest = (math.sqrt(d) + 64.0, math.sqrt(d + 1) + 64.0)
+        apart = longest[1] * rounded_shift(d, FINE_BITS) + longest[0] * rounded_shift(
+            d + 1, FINE_BITS
+        )
+        computed = longest[0] * longest[1] * (d + 16) * 2.0**-53
+        b = z * math.sqrt(float(np.vdot(g, g)))
+        return b.reshape(shape), (apart + computed) * (1.0 + 1e-6)
 
     def below(self, n: int) -> int:
         """Return a uniform integer in [0, n), 1 <= n <= 2**63."""
-        limit = 2**64 - 2**64 % n
-        while True:
-            word = int(self._generator.words(1)[0])
-            if word < limit:
-                return word % n
+        return uniform_below(self._generator, n)
 
     def permutation(self, n: int) -> NDArray[np.intp]:
         """Return a uniform permutation of n items."""
         return np.argsort(self._generator.words(n), kind="stable")
 
-    def release_pure(self, values: FloatArray, distance: float, epsilon: float) -> FloatArray:
+    def release_pure(
+        self, values: FloatArray, distance: float, epsilon: float, lost: float = 2.0**-12
+    ) -> FloatArray:
         """Return values plus exact discrete Laplace noise on a grid: ``epsilon``-private.
 
         ``distance`` bounds how far neighbours' values lie apart in absolute sum. Rounding to the
-        grid adds a step a coordinate to it, which the noise includes; neither value nor noise has
-        a digit below the grid, so nothing of floating point is outside the guarantee.
+        grid adds a step a coordinate to it, and the last operation that made a value another half
+        (values within 2**51 steps are off by a quarter), which the noise includes; neither value
+        nor noise has a digit below the grid, so nothing of floating point is outside the guarantee.
+        ``lost`` is the share of ``epsilon`` for that: a larger one gives a coarser grid, on which
+        larger values fit.
         """
-        room = epsilon - values.size * 2.0**-PURE_BITS
-        if not (room > 0.5 * epsilon):
+        bits = math.ceil(math.log2(2.0 * values.size / (lost * epsilon)))
+        if not (bits <= MOST_PURE_BITS):
             raise DomainError(
                 f"epsilon = {epsilon!r} is too small for {values.size} coordinates on one grid"
             )
+        bits = max(bits, 10)
+        room = epsilon - 2.0 * values.size * 2.0**-bits
         scale = distance / room * (1.0 + 1e-12)
-        step = Grid.at_most(scale * 2.0**-PURE_BITS).step
+        step = Grid.at_most(scale * 2.0**-bits).step
         limit = LARGEST_INTEGER * step
         kept = np.rint(np.clip(values.ravel(), -limit, limit) / step)
         integer = math.ceil(scale / step)
@@ -109,6 +126,17 @@ class NoiseSource:
         limit = LARGEST_INTEGER * grid.step
         kept = np.clip(values.ravel(), -limit, limit)
         return grid.release_gaussian(kept, sigma, self._generator).reshape(values.shape)
+
+
+def room_for_rounding(dimension: int, bits: int, multiplier: float) -> float:
+    """Return the share of a Gaussian's sensitivity that rounding to its grid leaves to the data."""
+    room = 1.0 - 2.0 * multiplier * rounded_shift(dimension, bits)
+    if not (room > 0.25):
+        raise DomainError(
+            f"epsilon and delta are too small for {dimension} coordinates on one grid: they ask for"
+            f" noise of {multiplier:.6g} sensitivities"
+        )
+    return room
 
 
 def rounded_shift(dimension: int, bits: int) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
+from accountant.errors import DomainError
 from accountant.learn.convex import arguments
 from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
@@ -23,7 +24,7 @@ from accountant.learn.convex.mechanism import (
 )
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.learn.convex.solvers import ROUNDOFF, RegularizedRisk, minimize
 from accountant.mechanisms.black_boxes import ApproximateDP, PureDP
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Of (ε, δ), what the release of an approximate minimum may cost.
 RELEASE_SHARE = 1e-3
+COARSE = 0.25  # of that share, for the grid of a pure release
 # Certified gradient norm, over the largest gradient of one record.
 TOLERANCE = 2e-7
+FEW = 10  # records whose minimum must be certifiable
 
 
 def perturb_objective(
@@ -62,8 +65,8 @@ def perturb_objective(
     y : array of shape (n,)
         Labels in the loss's public domain.
     epsilon, delta : float
-        The guarantee, in nats; δ in [0, 1). At 0 the noise has density exp(-ε'|b| / slope) and the
-        guarantee is pure.
+        The guarantee, in nats; δ in [0, 1). At 0 the noise has density ``exp(-ε'|b| / slope)``
+        and the guarantee is pure.
     data_norm : float
         Public bound on the rows' norm, never computed from ``x``.
     loss : Loss, optional
@@ -73,7 +76,8 @@ def perturb_objective(
         beyond the Gaussian mechanism's; 8 times that for softmax, and 8 times the curvature bound
         times that for the others.
     tolerance : float, optional
-        Certified bound on the gradient at the minimum; 2e-7 of a record's largest gradient.
+        Certified bound on the gradient at the minimum, at least the default; 2e-7 of a record's
+        largest gradient.
     rng : int, optional
         A seed, for tests only; the result is then marked as not private.
 
@@ -97,23 +101,20 @@ def perturb_objective(
     norm = float(checks.real(DATA_NORM, data_norm))
     chosen = Logistic() if loss is None else loss
     lam = _regularization(regularization, chosen, eps * (1.0 - RELEASE_SHARE), norm)
-    tau = TOLERANCE * norm * chosen.slope_bound
-    if tolerance is not None:
-        tau = float(checks.real(arguments.TOLERANCE, tolerance))
+    tau = arguments.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound)
     source = NoiseSource(rng)
     shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
     draw = _draw_pure if target == 0.0 else _draw_gaussian
     drawn = draw(chosen, eps, target, norm, lam, shape, source)
+    _require_certifiable(chosen, drawn, tau, norm, lam)
     problem = RegularizedRisk(
         clip_rows(rows, norm), paired(chosen.encode(labels), rows), chosen, lam, drawn.b, norm
     )
     if target == 0.0:
-        value = release_pure(problem, tau, eps * RELEASE_SHARE, source)
+        value = release_pure(problem, tau, drawn.rounding, eps * RELEASE_SHARE, source)
     else:
-        # Gaussian noise on a grid: its rounding counts as part of the approximation.
-        rounding = drawn.noise * rounded_shift(drawn.b.size, FINE_BITS)
         mu = 1.0 / calibrate_sigma(eps * RELEASE_SHARE, target * RELEASE_SHARE)
-        value = release_minimum(problem, tau, rounding, mu, source)
+        value = release_minimum(problem, tau, drawn.rounding, mu, source)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
     correction = ApproximateDP(eps * RELEASE_SHARE, target * RELEASE_SHARE)
@@ -125,6 +126,27 @@ class _Drawn(NamedTuple):
     b: FloatArray
     noise: float
     mechanism: Mechanism
+    rounding: float  # how far b is from a vector that has the theorem's density
+    pure: bool = False
+
+
+def _require_certifiable(
+    loss: Loss, drawn: _Drawn, tolerance: float, norm: float, lam: float
+) -> None:
+    """Refuse settings under which the noise alone moves the minimum where few records round well.
+
+    Otherwise no record would be certified and no records would: the two releases differ by all of
+    the minimum (V9). Public numbers only: the noise's size, and not what was drawn.
+    """
+    d, size = len(drawn.b), drawn.b.size
+    length = drawn.noise * math.sqrt(size * (size if drawn.pure else 1))
+    scores = FEW * loss.curvature_bound * (d + 2) * norm**2 * length / lam
+    if not (ROUNDOFF * (scores + 16.0 * length) <= 0.25 * tolerance):
+        raise DomainError(
+            f"regularization = {lam:.6g} and noise of {drawn.noise:.6g} move the minimum so far"
+            " that round-off hides whether it was reached; take a larger regularization, epsilon or"
+            f" tolerance than {tolerance:.6g}"
+        )
 
 
 def _draw_gaussian(
@@ -144,7 +166,9 @@ def _draw_gaussian(
         regularization=lam,
     )
     mechanism = ObjectivePerturbation(loss, norm, lam, noise)
-    return _Drawn(source.normal(shape, noise), noise, mechanism)
+    # Gaussian noise on a grid: its rounding counts as part of the approximation.
+    rounding = noise * rounded_shift(math.prod(shape), FINE_BITS)
+    return _Drawn(source.normal(shape, noise), noise, mechanism, rounding)
 
 
 def _draw_pure(
@@ -159,18 +183,24 @@ def _draw_pure(
     share = epsilon * (1.0 - RELEASE_SHARE)
     remaining = pure_epsilon_for_noise(loss, share, norm, lam)
     scale = norm * loss.slope_bound / remaining * (1.0 + 1e-12)
-    return _Drawn(scale * source.gamma_norm(shape), scale, PureDP(share))
+    b, apart = source.multivariate_laplace(shape)
+    return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), True)
 
 
 def release_pure(
-    problem: RegularizedRisk, tolerance: float, epsilon: float, source: NoiseSource
+    problem: RegularizedRisk,
+    tolerance: float,
+    rounding: float,
+    epsilon: float,
+    source: NoiseSource,
 ) -> FloatArray:
     """Release a certified approximate minimum as a pure ``epsilon`` correction of it (V9)."""
-    distance = 2.0 * tolerance / problem.regularization * math.sqrt(problem.linear.size)
+    apart = 2.0 * (tolerance + rounding) / problem.regularization
+    distance = apart * math.sqrt(problem.linear.size)
     theta = minimize(problem, tolerance)
     if theta is None:
         theta = np.zeros_like(problem.linear)
-    return source.release_pure(theta, distance * (1.0 + 1e-12), epsilon)
+    return source.release_pure(theta, distance * (1.0 + 1e-12), epsilon, COARSE)
 
 
 def release_minimum(

@@ -29,6 +29,8 @@ __all__ = ["add_noise", "minimum_sensitivity", "perturb_output"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+RELEASE_SHARE = 1e-3  # of a pure ε, for the rounding of its noise
+COARSE = 0.25  # of that, for the grid: the release's own noise is tiny and its values are not
 TOLERANCE = 1e-6  # certified gradient norm, over the largest gradient of one record
 
 
@@ -48,7 +50,7 @@ def minimum_sensitivity(
     regularization : float
         λ of the sum form.
     tolerance : float
-        Certified bound on |∇J| at the points released, 0 for exact minima.
+        Certified bound on ``|∇J|`` at the points released, 0 for exact minima.
     relation : NeighbouringRelation
         Replacing a record moves the sum of gradients twice as far as adding one.
 
@@ -81,12 +83,13 @@ def perturb_output(
     x, y, data_norm, loss, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`.
     epsilon, delta : float
-        The guarantee; with δ = 0 the noise is discrete Laplace of scale √d sensitivity / ε in each
-        of d coordinates, else it is Gaussian, calibrated exactly; both exact, on a grid.
+        The guarantee; with δ = 0 the noise has density ``exp(-ε|b| / sensitivity)`` (Chaudhuri,
+        Monteleoni, Sarwate 2011), else it is Gaussian, calibrated exactly; released on a grid.
     regularization : float
         λ of the sum form. The noise is inversely proportional to it, so there is no default.
     tolerance : float, optional
-        Certified bound on the gradient at the minimum, which the sensitivity includes.
+        Certified bound on the gradient at the minimum, at least the default, which the sensitivity
+        includes.
     relation : NeighbouringRelation
         Add-or-remove (the default), zero-out or replace-one.
 
@@ -105,9 +108,7 @@ def perturb_output(
     lam = float(checks.real(REGULARIZATION, regularization))
     chosen = Logistic() if loss is None else loss
     slope = norm * chosen.slope_bound
-    tau = TOLERANCE * slope
-    if tolerance is not None:
-        tau = float(checks.real(arguments.TOLERANCE, tolerance))
+    tau = arguments.certified_tolerance(tolerance, TOLERANCE * slope)
     shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
@@ -133,10 +134,11 @@ def add_noise(
     target = float(checks.real(checks.DELTA, delta))
     mechanism: Mechanism
     if target == 0.0:
-        # Exact noise on a grid; in absolute sum the distance is larger by at most √d.
-        absolute = distance * math.sqrt(theta.size) * (1.0 + 1e-12)
-        scale = absolute / eps
-        value = source.release_pure(theta, absolute, eps)
+        # Noise of density exp(-|b| / scale), drawn up to a rounding that a tiny release covers.
+        scale = distance / (eps * (1.0 - RELEASE_SHARE)) * (1.0 + 1e-12)
+        b, apart = source.multivariate_laplace(theta.shape)
+        absolute = 2.0 * scale * apart * math.sqrt(theta.size) * (1.0 + 1e-9)
+        value = source.release_pure(theta + scale * b, absolute, eps * RELEASE_SHARE, COARSE)
         mechanism = PureDP(eps, relation=relation)
     else:
         bits = 30

@@ -35,7 +35,7 @@ class Published(NamedTuple):
 def chaudhuri_monteleoni_sarwate(
     epsilon: float, *, regularization: float, slope: float, curvature: float
 ) -> Published:
-    """Return λ and the scale s of noise of density exp(-|b| / s), pure ε, replace-one.
+    """Return λ and the scale s of noise of density ``exp(-|b| / s)``, pure ε, replace-one.
 
     Chaudhuri, Monteleoni and Sarwate, JMLR 12 (2011), Algorithm 2 and Theorem 9. ``slope`` and
     ``curvature`` bound one record's gradient and Hessian, so for rows of norm R and a logistic loss

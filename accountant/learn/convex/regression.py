@@ -11,9 +11,9 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.arguments import BOUND, DATA_NORM
-from accountant.learn.convex.noise import NoiseSource, rounded_shift
+from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import sum_by_blocks
+from accountant.learn.convex.solvers import BLOCK, ROUNDOFF, sum_by_blocks
 from accountant.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ __all__ = ["ada_ssp", "private_ridge"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 GRID_BITS = 30
+MOST_RECORDS = 10**7  # up to which the sensitivities cover the rounding of sums (V16)
+EIGENVALUE_ROUNDINGS = 32  # times columns: of a symmetric eigenvalue, over the matrix's norm
 FAILURE = 0.05  # ρ: probability that AdaSSP's ridge falls short; utility only, not privacy
 
 
@@ -122,9 +124,13 @@ def ada_ssp(
     for_eigenvalue, for_rest = multiplier / math.sqrt(0.1), multiplier / math.sqrt(0.9)
     statistics = _noisy_statistics(rows, labels, bounds, for_rest, source)
     # As for the statistics: floating point, and a grid that moves each value by half a step.
-    room = 1.0 - 2.0 * for_eigenvalue * rounded_shift(1, GRID_BITS)
-    eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * (1.0 + 1e-6) / room
-    least = max(float(np.linalg.eigvalsh(rows.T @ rows)[0]), 0.0) if len(rows) else 0.0
+    room = room_for_rounding(1, GRID_BITS, for_eigenvalue)
+    eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / room
+    gram = sum_by_blocks(rows, rows)
+    try:
+        least = max(float(np.linalg.eigvalsh(gram)[0]), 0.0)
+    except np.linalg.LinAlgError:  # whether it happens says something about the records
+        least = 0.0
     noisy = float(source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
     floor = max(noisy - eigenvalue_noise * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
     ridge = max(_spectral_bound(d, statistics.gram_noise) - floor, 0.0)
@@ -141,6 +147,8 @@ def _regression_data(
     norm = float(checks.real(DATA_NORM, data_norm))
     bound = float(checks.real(BOUND._replace(name="target_bound"), target_bound))
     labels = np.asarray(y, dtype=np.float64)
+    if labels.ndim != 1:
+        raise DomainError(f"y must have one dimension, (records,); got shape {labels.shape}")
     if not np.isfinite(labels).all():
         raise DomainError("y must hold finite numbers; got NaN or infinity. Remove those records")
     rows = clip_rows(rows, norm)
@@ -168,7 +176,7 @@ def _noisy_statistics(
     # |(xxᵀ/R², xy/(RB))| <= √2; the last terms cover sums in floating point and the grid.
     sensitivity = math.sqrt(2.0) * (1.0 + 1e-6)
     sigma = multiplier * sensitivity
-    room = 1.0 - 2.0 * multiplier * rounded_shift(embedded.size, GRID_BITS)
+    room = room_for_rounding(embedded.size, GRID_BITS, multiplier)
     released = source.release(embedded, sigma / room, GRID_BITS)
     noisy = np.zeros((d, d))
     noisy[upper] = released[d:-d] / math.sqrt(2.0)
@@ -177,6 +185,12 @@ def _noisy_statistics(
     return _Statistics(
         noisy * norm**2, released[-d:] * norm * bound, sigma / room * norm**2, Gaussian(multiplier)
     )
+
+
+def _computed_eigenvalue(d: int) -> float:
+    """Return what one record moves a *computed* least eigenvalue by, in units of R² (V16)."""
+    blocks = BLOCK + 2 * math.log2(MOST_RECORDS) + 8
+    return 1.0 + 2.0 * MOST_RECORDS * ROUNDOFF * (blocks + EIGENVALUE_ROUNDINGS * d)
 
 
 def _spectral_bound(d: int, noise: float) -> float:

@@ -47,10 +47,16 @@ class PrivateResult:
 
 
 def table(x: NDArray[np.generic]) -> FloatArray:
-    """Return ``x`` as a float64 matrix; NaN and infinity are refused."""
-    rows = np.asarray(x, dtype=np.float64)
+    """Return ``x`` as a float64 matrix, row by row in memory; NaN and infinity are refused.
+
+    Sums over a row round by the row's layout (Theorem V12), and what clips one long row copies all
+    of them: only one layout may ever be met.
+    """
+    rows = np.require(x, dtype=np.float64, requirements=["C", "A", "E"])
     if rows.ndim != 2:
         raise DomainError(f"x must have two dimensions, (records, columns); got {rows.ndim}")
+    if not rows.shape[1]:
+        raise DomainError("x must have at least one column; got none")
     if not np.isfinite(rows).all():
         raise DomainError(
             "x must hold finite numbers; got NaN or infinity. Fill them by a rule that does not"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from accountant.learn.convex.losses import Loss
 
-__all__ = ["RegularizedRisk", "minimize", "sum_by_blocks"]
+__all__ = ["RegularizedRisk", "gradient_rounding", "minimize", "row_scores", "sum_by_blocks"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -228,6 +228,34 @@ def sum_by_blocks(x: FloatArray, slopes: FloatArray) -> FloatArray:
         parts = parts[0::2] + parts[1::2]
     total = parts[0] + last if len(parts) else last
     return np.asarray(total.reshape((d, *slopes.shape[1:])))
+
+
+def row_scores(x: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return ``x @ theta``, every row by itself: no digit depends on the other rows.
+
+    A matrix product of BLAS rounds a row by where it stands; a product and sum over one row does
+    not (Theorem V12; a test compares all positions).
+    """
+    if theta.ndim == 1:
+        return np.asarray(np.einsum("ij,j->i", x, theta))
+    columns = [np.einsum("ij,j->i", x, column) for column in np.ascontiguousarray(theta.T)]
+    return np.stack(columns, axis=1)
+
+
+def gradient_rounding(
+    loss: Loss, *, records: int, columns: int, norm: float, reach: float, blocked: bool = True
+) -> float:
+    """Return how far a computed sum of gradients is from the exact one, for |θ| <= ``reach``.
+
+    Public bounds alone: rows of norm at most ``norm``, and the rounding of V10 at its largest
+    (docs/theorems_convex.md). ``blocked`` sums are those of :func:`sum_by_blocks`, others one
+    matrix product.
+    """
+    score = (columns + 2) * ROUNDOFF * norm * reach
+    per_slope = loss.curvature_bound * score
+    per_slope += (SLOPE_ROUNDINGS + (loss.outputs or 1)) * ROUNDOFF * loss.slope_bound
+    added = BLOCK + 2 * math.log2(records + 2) if blocked else records
+    return records * norm * (per_slope + (added + 8) * ROUNDOFF * loss.slope_bound) * (1.0 + 1e-6)
 
 
 def _row_norms(slopes: FloatArray) -> FloatArray:

@@ -1,0 +1,181 @@
+"""Gibbs posterior sampling: one exact draw from a strongly log-concave density."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from accountant import checks
+from accountant.calibration import calibrate_sigma
+from accountant.errors import DomainError
+from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
+from accountant.learn.convex.exponential import require_few_columns
+from accountant.learn.convex.losses import Huber, Logistic, Loss
+from accountant.learn.convex.noise import FINE_BITS, NoiseSource
+from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
+from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.mechanisms.gaussian import GDP
+from accountant.noise import Grid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["gibbs_posterior", "gibbs_posterior_mu"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+PROPOSALS = 256
+MOST_RECORDS = 10**5  # up to which the account covers the rounding of the risk
+# An evaluated loss, its score and the pairwise sum, in units of the loss's bound.
+LOSS_ROUNDING = 2.0**-47
+PENALTY_ROUNDING = 2.0**-50
+FARTHEST = 64.0  # standard deviations; no proposal lies beyond, but for one in e^2000
+
+
+def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: float) -> float:
+    """Return μ for one exact sample of density proportional to exp(-J / temperature).
+
+    Parameters
+    ----------
+    slope : float
+        Bound on the norm of one record's gradient.
+    regularization : float
+        λ > 0: J is λ-strongly convex.
+    temperature : float
+        Larger is flatter, hence more private.
+
+    Notes
+    -----
+    *Guarantee.* μ = slope / √(λ temperature) under add-or-remove (Gopi, Lee and Liu, COLT 2022;
+    docs/theorems_convex.md, Theorem V15).
+    """
+    return slope / math.sqrt(regularization * temperature) * (1.0 + 1e-12)
+
+
+def gibbs_posterior(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    *,
+    epsilon: float,
+    delta: float,
+    data_norm: float,
+    regularization: float,
+    loss: Loss | None = None,
+    rng: int | None = None,
+) -> PrivateResult:
+    """Draw one sample of the Gibbs posterior exactly, by rejection, in at most two dimensions.
+
+    Parameters
+    ----------
+    x, y, data_norm, loss, rng
+        As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
+    epsilon, delta : float
+        The guarantee, which sets the temperature.
+    regularization : float
+        λ of the sum form.
+
+    Notes
+    -----
+    *Guarantee.* μ-GDP with μ of ``(epsilon, delta)`` (docs/theorems_convex.md, Theorem V15), for up
+    to 1e5 records, the rounding of the risk included. The sampler is exact: a proposal that the
+    strongly convex J dominates, so nothing is mixing.
+    """
+    rows = table(x)
+    norm = float(checks.real(DATA_NORM, data_norm))
+    lam = float(checks.real(REGULARIZATION, regularization))
+    chosen = Logistic() if loss is None else loss
+    d = rows.shape[1]
+    require_few_columns(d, chosen)
+    target = 1.0 / calibrate_sigma(epsilon, delta)
+    law = _law(chosen, norm, lam, d, target)
+    rows = clip_rows(rows, norm)
+    labels = paired(chosen.encode(np.asarray(y)), rows)
+    if isinstance(chosen, Huber):
+        # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
+        labels = np.clip(labels, -law.label, law.label)
+    source = NoiseSource(rng)
+    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
+    centre = minimize(problem, 1e-6 * norm * chosen.slope_bound)
+    # The proposals' grid is public, so their centre must lie on it too: digits below it would be
+    # the private minimum's, and no noise covers them.
+    step = Grid.at_most(law.spread * 2.0**-FINE_BITS).step
+    centre = np.zeros(d) if centre is None else np.rint(centre / step) * step
+    tau = problem.certified_gradient_norm(centre)
+    value = _rejection(problem, centre, tau, law, source)
+    details = {"temperature": law.temperature, "rounding": law.rounding}
+    return PrivateResult(value, (GDP(target),), epsilon, delta, source.private, details)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Public numbers of one sampling problem."""
+
+    temperature: float
+    spread: float  # standard deviation of the proposals
+    label: float  # Huber labels beyond it may be cut off
+    rounding: float  # the logarithm of the computed law is within this of the exact one's
+
+
+def _law(loss: Loss, norm: float, lam: float, d: int, target: float) -> _Law:
+    """Return the temperature for ``target``-GDP, what rounding costs included (V15)."""
+    exact = _law_at(loss, norm, lam, d, target)
+    least = target - 3.0 * exact.rounding
+    if not (exact.rounding <= 0.01 and least > 0.5 * target):
+        raise DomainError(
+            f"regularization must be nearer to data_norm**2 = {norm**2:.6g}, or epsilon smaller,"
+            f" for an account of {MOST_RECORDS} records in double precision; got {lam!r}"
+        )
+    # A smaller μ is a higher temperature, at which rounding weighs less.
+    return replace(_law_at(loss, norm, lam, d, least), rounding=exact.rounding)
+
+
+def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float) -> _Law:
+    slope = norm * loss.slope_bound
+    temperature = (slope / mu) ** 2 / lam * (1.0 + 1e-9)
+    spread = math.sqrt(2.0 * temperature / lam)
+    farthest = math.sqrt(d) * (FARTHEST + 1.0) * spread
+    # |argmin J| <= n L / λ, for the gradients there add up to -λ argmin.
+    reach = MOST_RECORDS * slope / lam * 1.001 + farthest
+    label = norm * reach * 1.001 + loss.slope_bound if isinstance(loss, Huber) else 1.0
+    base = float(np.abs(loss.value(np.zeros(2), np.array([-1.0, 1.0]))).max())
+    largest = loss.slope_bound * (norm * reach + label + 1.0) + base
+    evaluation = LOSS_ROUNDING * MOST_RECORDS * largest + PENALTY_ROUNDING * lam * reach**2
+    # Within a cell of the grid log density moves by at most this, to first order cancelling.
+    curvature = MOST_RECORDS * loss.curvature_bound * norm**2 + lam
+    cell = 2.0**-FINE_BITS * spread * math.sqrt(d) / temperature
+    inside = (cell * curvature * farthest) ** 2 + cell**2 * curvature * temperature
+    return _Law(temperature, spread, label, 4.0 * evaluation / temperature + 2.0 * inside)
+
+
+def _rejection(
+    problem: RegularizedRisk,
+    centre: FloatArray,
+    tau: float,
+    law: _Law,
+    source: NoiseSource,
+) -> FloatArray:
+    """Sample exp(-J / temperature), with certified |∇J(centre)| <= tau.
+
+    J(θ) - J(centre) >= λ/4 r² - τ²/λ at distance r, so a normal proposal of precision
+    λ / (2 temperature) dominates after that shift.
+    """
+    lam, d = problem.regularization, len(centre)
+
+    def risk(points: FloatArray) -> FloatArray:
+        # Records along the last axis, which NumPy adds pairwise.
+        scores = points @ problem.x.T
+        values = problem.loss.value(scores, problem.y[None, :]).sum(axis=1)
+        return np.asarray(values + 0.5 * lam * (points**2).sum(axis=1))
+
+    base = float(risk(centre[None, :])[0])
+    while True:
+        steps = source.normal((PROPOSALS, d), law.spread)
+        rise = risk(centre + steps) - base - 0.25 * lam * (steps**2).sum(axis=1) + tau**2 / lam
+        # The certificate keeps the rise above zero, but for the last digits of its evaluation.
+        exponents = np.clip(np.nan_to_num(rise / law.temperature, nan=0.0), 0.0, 1e6)
+        accepted = np.flatnonzero(source.coins(exponents))
+        if accepted.size:
+            return np.asarray(centre + steps[accepted[0]])
