@@ -1,0 +1,200 @@
+"""DP-GAN: a discriminator trained by DP-SGD, and a generator that sees only the discriminator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from accountant import checks
+from accountant.errors import DomainError
+from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.generation.domain import as_domain
+from accountant.learn.generation.networks import Generator, dense_layers
+from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.models.losses import LogisticLoss
+from accountant.learn.models.network import Network
+from accountant.learn.optimizers import Adam
+from accountant.mechanisms import _arguments as arguments
+from accountant.noise import SecureGenerator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.learn.generation.domain import Domain
+    from accountant.learn.optimizers import Optimizer
+    from accountant.learn.record import TrainingRecord
+    from accountant.learn.result import Progress, TrainingResult
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["GanSynthesis", "train_dp_gan"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+RATE = checks.Argument(
+    "generator_rate", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "Adam's step"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GanSynthesis(Synthesis):
+    """A trained generator, and what training it cost.
+
+    Attributes
+    ----------
+    generator : Generator
+        From noise to records; a function of released values.
+    training : TrainingResult
+        Of the discriminator, with its ledger and statement.
+    mechanism : Mechanism
+        The entry for a ledger: the discriminator's steps.
+    epsilon, delta : float
+        The same as numbers, under add-or-remove.
+    private : bool
+        False for a seeded run.
+    """
+
+    generator: Generator
+    training: TrainingResult
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    private: bool
+
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes."""
+        count, random = public_generator(n, seed)
+        return self.generator.sample(count, random)
+
+
+class _Discriminator(Network):
+    """A logistic network whose gradient on generated records is added after the noise."""
+
+    def __init__(
+        self,
+        features: int,
+        hidden: Sequence[int],
+        fakes: Callable[[], FloatArray],
+        clipping_norm: float,
+        seed: int,
+    ) -> None:
+        super().__init__(dense_layers(features, hidden), LogisticLoss(), (features,), seed=seed)
+        self._fakes, self._norm = fakes, clipping_norm
+
+    def penalty_gradient(self) -> FloatArray:
+        """Return the mean clipped gradient on generated records: no private record enters it."""
+        records = self._fakes()
+        zeros = np.zeros(len(records), int)
+        return self.clipped_gradient_sum(records, zeros, self._norm) / len(records)
+
+
+def train_dp_gan(
+    table: object,
+    domain: Domain,
+    *,
+    delta: float,
+    expected_batch_size: float,
+    steps: int,
+    target_epsilon: float | None = None,
+    noise_multiplier: float | None = None,
+    clipping_norm: float = 1.0,
+    sampling_probability: float | None = None,
+    optimizer: Optimizer | None = None,
+    generator_rate: float = 2e-3,
+    generator_batch: int = 256,
+    generator_every: int = 1,
+    noise_size: int = 32,
+    hidden: Sequence[int] = (64,),
+    generator_hidden: Sequence[int] = (64, 64),
+    ledger: Accountant | TrainingRecord | None = None,
+    rng: SecureGenerator | int | None = None,
+) -> GanSynthesis:
+    """Train a generator against a discriminator that learns by DP-SGD.
+
+    Every step releases the discriminator's clipped and noisy gradient on real records; its gradient
+    on generated records, and the steps of the generator, are functions of released parameters.
+
+    Parameters
+    ----------
+    table : mapping of str to sequence, or ndarray of shape (n, columns)
+        The private records, at least one; see :meth:`Domain.encode` for odd entries.
+    domain : Domain
+        Public.
+    delta, expected_batch_size, steps, target_epsilon, noise_multiplier, clipping_norm
+        As in :func:`~accountant.learn.train_dp_sgd`, for the discriminator; exactly one of
+        ``target_epsilon`` and ``noise_multiplier``, which is > 0.
+    sampling_probability : float, optional
+        As there; without it the number of records is public.
+    optimizer : Optimizer, optional
+        Of the discriminator; ``Adam(2e-3, 0.5)`` when left out.
+    generator_rate : float
+        Adam's step for the generator.
+    generator_batch : int
+        Generated records in a step.
+    generator_every : int
+        Discriminator steps for one of the generator.
+    noise_size, hidden, generator_hidden
+        Sizes of the networks.
+    ledger : Accountant or TrainingRecord, optional
+        Charged step by step.
+    rng : SecureGenerator, int or None
+        A seed is for tests only.
+
+    Returns
+    -------
+    GanSynthesis
+
+    Notes
+    -----
+    *Guarantee.* That of :func:`~accountant.learn.train_dp_sgd` for the discriminator's steps, all
+    iterates included; the generator is post-processing (docs/theorems_selection.md, Theorem P16).
+    """
+    domain = as_domain(domain)
+    if noise_multiplier is not None:
+        arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
+    every = arguments.integer("generator_every", generator_every, 1)
+    batch = arguments.integer("generator_batch", generator_batch, 1)
+    if arguments.integer("steps", steps, 1) < every:
+        raise DomainError(f"steps must be at least generator_every; got {steps} and {every}")
+    rate = Adam(arguments.scalar(RATE, generator_rate), 0.5)
+    secure = rng if isinstance(rng, SecureGenerator) else SecureGenerator(rng)
+    random = np.random.default_rng(int(secure.words(1)[0]))
+    features = domain.features(table)
+    sizes = [arguments.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
+    inner, outer = sizes[: len(hidden)], sizes[len(hidden) :]
+    generator = Generator(domain, arguments.integer("noise_size", noise_size, 1), outer, random)
+    seed = int(secure.words(1)[0] >> np.uint64(33))
+    judge = _Discriminator(
+        features.shape[1], inner, lambda: generator.draw(batch), clipping_norm, seed
+    )
+
+    def improve(progress: Progress) -> None:
+        if progress.step % every == 0:
+            fakes = generator.draw(batch)
+            g = judge.input_gradient(fakes, np.ones(batch, int)) / batch
+            rate.step(generator.parameters, generator.gradient(g))
+        generator.keep(progress.step, steps)
+
+    training = train_dp_sgd(
+        judge,
+        features,
+        np.ones(len(features), int),
+        clipping_norm=clipping_norm,
+        delta=delta,
+        expected_batch_size=expected_batch_size,
+        target_epsilon=target_epsilon,
+        noise_multiplier=noise_multiplier,
+        steps=steps,
+        sampling_probability=sampling_probability,
+        optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer,
+        ledger=ledger,
+        rng=secure,
+        callbacks=[improve],
+    )
+    mechanism = training.steps * training.plan.release.mechanism()
+    return GanSynthesis(
+        generator, training, mechanism, mechanism.epsilon(delta), delta, training.private
+    )

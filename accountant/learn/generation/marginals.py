@@ -1,0 +1,294 @@
+"""The baseline: noisy marginals, and a tree that agrees with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant import checks
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
+from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
+from accountant.learn.selection.noisy_max import generator_of, select_exponential
+from accountant.mechanisms import ExponentialMechanism, Gaussian
+from accountant.mechanisms import _arguments as arguments
+from accountant.noise import Grid
+from accountant.targets import calibrate
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from accountant.learn.selection.noisy_max import Generator
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
+    from accountant.noise import SecureGenerator
+
+__all__ = ["MarginalSynthesis", "synthesize_marginals"]
+
+Codes: TypeAlias = "NDArray[np.int64]"
+Edge: TypeAlias = tuple[int, int]
+STEPS = 2**16  # of the estimates that scores compare with
+LARGEST_COUNT = 2.0**36
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalSynthesis(Synthesis):
+    """A model made of noisy marginals, and what they cost.
+
+    Attributes
+    ----------
+    domain : Domain
+        The columns.
+    model : TreeModel
+        The distribution; its ``total`` estimates the number of records.
+    pairs : tuple of (str, str)
+        The columns measured together.
+    mechanism : Mechanism
+        The entry for a ledger.
+    epsilon, delta : float
+        The same as numbers, under add-or-remove.
+    private : bool
+        False for a seeded release.
+    """
+
+    domain: Domain
+    model: TreeModel
+    pairs: tuple[tuple[str, str], ...]
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    private: bool
+
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes."""
+        count, generator = public_generator(n, seed)
+        return self.domain.decode(self.model.sample(count, generator), generator)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Noise of single columns and of pairs, and the range of one choice of a pair (0: none)."""
+
+    singles: int
+    pairs: int
+    noise: float
+    choice: float
+
+    def mechanism(self) -> Mechanism:
+        parts = (self.singles + self.pairs) * Gaussian(self.noise)
+        if self.choice > 0.0 and self.pairs:
+            parts = parts + self.pairs * ExponentialMechanism(self.choice)
+        return parts  # type: ignore[no-any-return]
+
+
+def synthesize_marginals(
+    table: object,
+    domain: Domain,
+    *,
+    delta: float,
+    target_epsilon: float | None = None,
+    noise_multiplier: float | None = None,
+    pairs: str | Sequence[tuple[str, str]] = "tree",
+    choice_share: float = 0.2,
+    ledger: Accountant | None = None,
+    rng: Generator = None,
+) -> MarginalSynthesis:
+    """Measure marginals with noise and fit a distribution to draw synthetic records from.
+
+    Parameters
+    ----------
+    table : mapping of str to sequence, or ndarray of shape (n, columns)
+        The private records; see :meth:`Domain.encode` for what is done with missing and unknown
+        entries. There may be none.
+    domain : Domain
+        Public.
+    delta : float
+        In (0, 1): where ε is reported.
+    target_epsilon, noise_multiplier : float
+        Exactly one: the ε of the whole release, or the noise on every count.
+    pairs : "tree" or sequence of (str, str)
+        The pairs of columns to measure, without cycles, fixed without the data; or choose a tree of
+        them privately: in each step the pair that the single columns explain worst, by the
+        exponential mechanism (McKenna, Miklau, Sheldon 2021). Empty for single columns only.
+    choice_share : float
+        In (0, 1): the share of the budget, in zCDP, for choosing a tree.
+    ledger : Accountant, optional
+        Charged before anything is measured.
+    rng : SecureGenerator, int or None
+        A seed is for tests only.
+
+    Returns
+    -------
+    MarginalSynthesis
+
+    Notes
+    -----
+    *Guarantee.* Adding or removing a record changes one count of each marginal by one: Gaussian
+    mechanisms of sensitivity one on integers, with noise exact on a grid; scores change by at most
+    one, computed in integers; the rest is post-processing (docs/theorems_selection.md, Theorem
+    P15). The number of records is not public.
+
+    Examples
+    --------
+    >>> from accountant.learn.generation import Category, Domain, synthesize_marginals
+    >>> domain = Domain({"smokes": Category((0, 1)), "coughs": Category((0, 1))})
+    >>> found = synthesize_marginals(
+    ...     {"smokes": [0, 1] * 500, "coughs": [0, 1] * 500}, domain, target_epsilon=1.0, delta=1e-6
+    ... )
+    >>> found.pairs
+    (('smokes', 'coughs'),)
+    """
+    domain = as_domain(domain)
+    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    fixed = _edges(domain, pairs)
+    plan = _plan(domain, fixed, target_epsilon, noise_multiplier, target, choice_share)
+    mechanism = plan.mechanism()
+    epsilon = mechanism.epsilon(target)
+    generator = generator_of(rng)
+    codes = domain.encode(table)
+    if ledger is not None:
+        ledger.compose(mechanism, label="marginals")
+    measured = [
+        _measure(codes, domain, (i,), plan.noise, generator) for i in range(len(domain.sizes))
+    ]
+    first = fit_tree(domain.sizes, measured)
+    edges = fixed
+    if edges is None:
+        edges = _choose(codes, domain, first, plan.choice, generator)
+    measured += [_measure(codes, domain, edge, plan.noise, generator) for edge in edges]
+    names = domain.names
+    return MarginalSynthesis(
+        domain,
+        fit_tree(domain.sizes, measured),
+        tuple((names[a], names[b]) for a, b in edges),
+        mechanism,
+        epsilon,
+        target,
+        not generator.seeded,
+    )
+
+
+def _edges(domain: Domain, pairs: object) -> tuple[Edge, ...] | None:
+    """Return the fixed pairs, None for a tree to be chosen."""
+    if isinstance(pairs, str):
+        checks.choice("pairs", pairs, ("tree",))
+        found: tuple[Edge, ...] | None = None
+        candidates = list(combinations(range(len(domain.sizes)), 2))
+    else:
+        if not isinstance(pairs, Sequence) or not all(
+            isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs
+        ):
+            raise ArgumentTypeError(f"pairs must be 'tree' or pairs of names; got {pairs!r:.60}")
+        places = [(domain.index(a), domain.index(b)) for a, b in pairs]
+        found = tuple((min(edge), max(edge)) for edge in places)
+        if not spanning_tree(len(domain.sizes), found):
+            raise DomainError("pairs must be without cycles, so that the records can be drawn")
+        candidates = list(found)
+    for a, b in candidates:
+        if domain.sizes[a] * domain.sizes[b] > MOST_CELLS:
+            raise DomainError(
+                f"columns {domain.names[a]!r} and {domain.names[b]!r} have more than {MOST_CELLS}"
+                " cells together; use fewer values or bins"
+            )
+    return found
+
+
+def _plan(
+    domain: Domain,
+    edges: tuple[Edge, ...] | None,
+    target_epsilon: float | None,
+    noise_multiplier: float | None,
+    delta: float,
+    choice_share: float,
+) -> _Plan:
+    if (target_epsilon is None) == (noise_multiplier is None):
+        raise DomainError("give exactly one of target_epsilon and noise_multiplier")
+    share = arguments.scalar(
+        checks.Argument(
+            "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
+        ),
+        choice_share,
+    )
+    singles = len(domain.sizes)
+    pairs = singles - 1 if edges is None else len(edges)
+
+    def plan(noise: float) -> _Plan:
+        # ρ of all Gaussians is (singles + pairs)/(2σ²), of one choice ε²/8.
+        rho = (singles + pairs) / (2.0 * noise * noise) * share / (1.0 - share)
+        choice = math.sqrt(8.0 * rho / pairs) if edges is None and pairs else 0.0
+        return _Plan(singles, pairs, noise, choice)
+
+    if noise_multiplier is not None:
+        return plan(arguments.scalar(NOISE, noise_multiplier))
+    goal = arguments.scalar(checks.TARGET_EPS, target_epsilon)
+    return plan(
+        float(
+            calibrate(
+                lambda noise: plan(noise).mechanism(),
+                epsilon=goal,
+                delta=delta,
+                start=math.sqrt(singles + pairs) * 4.0 / goal,
+                precision=1e-4,
+            )
+        )
+    )
+
+
+NOISE = checks.Argument(
+    "noise_multiplier",
+    "a number in [1e-3, 1e9]",
+    lambda x: (x >= 1e-3) & (x <= 1e9),
+    "It is the standard deviation of the noise on every count",
+)
+
+
+def _measure(
+    codes: Codes, domain: Domain, columns: tuple[int, ...], noise: float, generator: SecureGenerator
+) -> Measurement:
+    exact = _counts(codes, domain, columns).astype(np.float64)
+    # Counts are integers and the step divides one: they are on the grid as they are.
+    grid = Grid.at_most(min(noise * 2.0**-10, 1.0))
+    noisy = grid.release_gaussian(exact.ravel(), noise, generator)
+    return Measurement(columns, noisy.reshape(exact.shape), noise)
+
+
+def _counts(codes: Codes, domain: Domain, columns: tuple[int, ...]) -> Codes:
+    shape = tuple(domain.sizes[c] for c in columns)
+    flat = np.ravel_multi_index(tuple(codes[:, c] for c in columns), shape)
+    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
+
+
+def _choose(
+    codes: Codes, domain: Domain, first: TreeModel, epsilon: float, generator: SecureGenerator
+) -> tuple[Edge, ...]:
+    """Choose a spanning tree by Kruskal's algorithm with private choices."""
+    columns = len(domain.sizes)
+    candidates = list(combinations(range(columns), 2))
+    scores = {edge: _score(codes, domain, first, edge) for edge in candidates}
+    root, chosen = list(range(columns)), []
+    for _ in range(columns - 1):
+        left = [edge for edge in candidates if find(root, edge[0]) != find(root, edge[1])]
+        pick = select_exponential([scores[e] for e in left], epsilon, rng=generator)
+        chosen.append(left[pick.index])
+        a, b = left[pick.index]
+        root[find(root, a)] = find(root, b)
+    return tuple(chosen)
+
+
+def _score(codes: Codes, domain: Domain, first: TreeModel, edge: Edge) -> float:
+    """Return the distance, in records, of a pair's counts from independence.
+
+    It is made of integers, exact in float64, and one record moves it by at most one.
+    """
+    independent = np.outer(first.singles[edge[0]], first.singles[edge[1]])
+    expected = np.rint(independent * min(first.total, LARGEST_COUNT) * STEPS)
+    distance = np.abs(_counts(codes, domain, edge) * STEPS - expected.astype(np.int64))
+    return float(min(int(distance.sum()), 2**53)) / STEPS

@@ -1,0 +1,277 @@
+"""PATE-GAN: teachers see their shards, the student only noisy labels of generated records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accountant import checks
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.generation.domain import Domain, as_domain
+from accountant.learn.generation.networks import Generator, dense_layers
+from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.teachers import Teachers
+from accountant.learn.models.losses import LogisticLoss
+from accountant.learn.models.network import Network
+from accountant.learn.optimizers import Adam
+from accountant.learn.pate.aggregation import GNMax, VoteStream
+from accountant.learn.selection.noisy_max import generator_of
+from accountant.mechanisms import _arguments as arguments
+from accountant.targets import calibrate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.learn.selection.noisy_max import Generator as Randomness
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["PateGanSettings", "PateGanSynthesis", "train_pate_gan"]
+
+
+MEMORY = 128  # labels that the student learns from: the last ones, older ones mislead
+BATCH = 128  # of them in a step
+RATE = checks.Argument(
+    "rate", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is a step length"
+)
+EXPLORE = 0.3  # the chance of a column of every second record shown to be redrawn
+
+
+@dataclass(frozen=True, eq=False)
+class PateGanSynthesis(Synthesis):
+    """A trained generator, and what the labels cost.
+
+    Attributes
+    ----------
+    generator : Generator
+        From noise to records; a function of noisy labels.
+    labels : int
+        How many labels the teachers gave.
+    real_share : float
+        The share of them that said "real"; public.
+    sigma : float
+        Of the noise on every count of votes.
+    mechanism : Mechanism
+        The entry for a ledger: all labels, for every data set.
+    epsilon, delta : float
+        The same as numbers, under add-or-remove.
+    private : bool
+        False for a seeded run.
+    """
+
+    generator: Generator
+    labels: int
+    real_share: float
+    sigma: float
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    private: bool
+
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes."""
+        count, random = public_generator(n, seed)
+        return self.generator.sample(count, random)
+
+
+@dataclass(frozen=True)
+class PateGanSettings:
+    """What is fixed before a PATE-GAN is trained: counts, sizes and rates.
+
+    Parameters
+    ----------
+    teachers : int
+        Their number; well above the noise's ``sigma``, or labels are mostly noise.
+    iterations, labels : int
+        ``iterations * labels`` labels are paid for.
+    teacher_steps, student_steps, generator_steps : int
+        Gradient steps in an iteration.
+    batch : int
+        Real and generated records of a teacher's step.
+    teacher_hidden, noise_size : int
+        Hidden units of a teacher; numbers that a record is made from.
+    hidden, generator_hidden : tuple of int
+        Widths of the hidden layers of the student and of the generator.
+    teacher_rate, student_rate, generator_rate : float
+        Steps of gradient descent (teachers) and of Adam.
+    """
+
+    teachers: int = 50
+    iterations: int = 400
+    labels: int = 16
+    teacher_steps: int = 5
+    student_steps: int = 10
+    generator_steps: int = 1
+    batch: int = 64
+    teacher_hidden: int = 32
+    noise_size: int = 32
+    hidden: tuple[int, ...] = (64,)
+    generator_hidden: tuple[int, ...] = (64, 64)
+    teacher_rate: float = 0.05
+    student_rate: float = 2e-3
+    generator_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if part.name.endswith("_rate"):
+                arguments.scalar(RATE._replace(name=part.name), value)
+            elif isinstance(part.default, tuple):
+                for width in value:
+                    arguments.integer(part.name, width, 1)
+            else:
+                arguments.integer(part.name, value, 1, 10**6)
+
+    @property
+    def answers(self) -> int:
+        """How many labels are paid for."""
+        return self.iterations * self.labels
+
+
+def train_pate_gan(
+    table: object,
+    domain: Domain,
+    *,
+    delta: float,
+    target_epsilon: float | None = None,
+    sigma: float | None = None,
+    settings: PateGanSettings | None = None,
+    ledger: Accountant | None = None,
+    rng: Randomness = None,
+) -> PateGanSynthesis:
+    """Train a generator against a student that learns from teachers' noisy votes.
+
+    In every iteration teachers learn to tell the records of their own shards from generated ones,
+    ``labels`` generated records get the noisy majority's label, the student learns from these
+    labels, and the generator from the student. Other than in Yoon, Jordon, van der Schaar (2019), a
+    teacher votes for the half of the records shown that it finds more real than the rest, and every
+    second record shown has some columns redrawn, so that labels keep saying something.
+
+    Parameters
+    ----------
+    table : mapping of str to sequence, or ndarray of shape (n, columns)
+        The private records; there may be none. See :meth:`Domain.encode` for odd entries.
+    domain : Domain
+        Public.
+    delta : float
+        In (0, 1): where ε is reported.
+    target_epsilon, sigma : float
+        Exactly one: the ε of all labels together, or the noise on every count of votes.
+    settings : PateGanSettings, optional
+        Fixed without the data.
+    ledger : Accountant, optional
+        Charged for all labels before a teacher reads a record.
+    rng : SecureGenerator, int or None
+        A seed is for tests only.
+
+    Returns
+    -------
+    PateGanSynthesis
+
+    Notes
+    -----
+    *Guarantee.* One record reaches one teacher, so it moves one vote of every label: Gaussian
+    mechanisms of sensitivity √2, one for each label, for every data set, composed exactly; the
+    student and the generator are functions of the labels (docs/theorems_selection.md, Theorem P16).
+    The lower, data-dependent account is not used: it is private itself.
+    """
+    public = as_domain(domain)
+    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    fixed = PateGanSettings() if settings is None else settings
+    if not isinstance(fixed, PateGanSettings):
+        raise ArgumentTypeError(f"settings must be PateGanSettings; got {settings!r:.60}")
+    vote = GNMax(_sigma(target_epsilon, sigma, target, fixed.answers))
+    secure = generator_of(rng)
+    features = public.features(table)
+    stream = VoteStream(vote, fixed.answers, ledger=ledger, rng=secure)
+    random = np.random.default_rng(int(secure.words(1)[0]))
+    generator = Generator(public, fixed.noise_size, fixed.generator_hidden, random)
+    teachers = Teachers(
+        features,
+        fixed.teachers,
+        fixed.teacher_hidden,
+        fixed.teacher_rate,
+        fixed.batch,
+        secure,
+        random,
+    )
+    student = _Student(features.shape[1], fixed.hidden, fixed.student_rate, random)
+    real = _play(stream, generator, teachers, student, fixed)
+    return PateGanSynthesis(
+        generator,
+        stream.answers,
+        real / stream.answers,
+        vote.sigma,
+        stream.mechanism,
+        stream.mechanism.epsilon(target),
+        target,
+        stream.private,
+    )
+
+
+def _play(
+    stream: VoteStream,
+    generator: Generator,
+    teachers: Teachers,
+    student: _Student,
+    fixed: PateGanSettings,
+) -> int:
+    """Make all iterations; return how many labels said "real"."""
+    climb = Adam(fixed.generator_rate, 0.5)
+    real = 0
+    for step in range(1, fixed.iterations + 1):
+        for _ in range(fixed.teacher_steps):
+            teachers.learn(generator.explore(fixed.batch, EXPLORE))
+        shown = generator.explore(fixed.labels, EXPLORE)
+        # All that ever leaves the teachers.
+        given = np.array([stream.ask(votes) for votes in teachers.votes(shown)], np.int64)
+        real += int(given.sum())
+        student.learn(shown, given, fixed.student_steps)
+        for _ in range(fixed.generator_steps):
+            fakes = generator.draw(BATCH)
+            g = student.network.input_gradient(fakes, np.ones(BATCH, int)) / BATCH
+            climb.step(generator.parameters, generator.gradient(g))
+        generator.keep(step, fixed.iterations)
+    return real
+
+
+class _Student:
+    """A discriminator of generated records with public labels: no noise, no cost."""
+
+    def __init__(
+        self, width: int, hidden: Sequence[int], rate: float, random: np.random.Generator
+    ) -> None:
+        seed = int(random.integers(2**31))
+        self.network = Network(dense_layers(width, hidden), LogisticLoss(), (width,), seed=seed)
+        self._optimizer, self._random = Adam(rate, 0.5), random
+        self._records, self._labels = np.zeros((0, width)), np.zeros(0, np.int64)
+
+    def learn(self, records: NDArray[np.float64], labels: NDArray[np.int64], steps: int) -> None:
+        """Make some steps on random ones of the last labels, these included."""
+        self._records = np.concatenate([self._records, records])[-MEMORY:]
+        self._labels = np.concatenate([self._labels, labels])[-MEMORY:]
+        for _ in range(steps):
+            rows = self._random.integers(len(self._labels), size=BATCH)
+            total = self.network.gradient_sum(self._records[rows], self._labels[rows])
+            self._optimizer.step(self.network.parameters, total / BATCH)
+
+
+def _sigma(target_epsilon: float | None, sigma: float | None, delta: float, answers: int) -> float:
+    """Return the noise given, or the least that stays within the target."""
+    if (target_epsilon is None) == (sigma is None):
+        raise DomainError("give exactly one of target_epsilon and sigma")
+    if sigma is not None:
+        return GNMax(sigma).sigma
+    goal = arguments.scalar(checks.TARGET_EPS, target_epsilon)
+    return float(
+        calibrate(
+            lambda s: answers * GNMax(s).answer_mechanism,
+            epsilon=goal,
+            delta=delta,
+            start=math.sqrt(2.0 * answers) * 4.0 / goal,
+        )
+    )

@@ -1,0 +1,56 @@
+"""What all generators have in common: a table drawn at will, and what it cost."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accountant.mechanisms import _arguments as arguments
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["Synthesis", "public_generator"]
+
+
+class Synthesis(ABC):
+    """A source of synthetic records with a guarantee.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The entry for a ledger.
+    epsilon, delta : float
+        The same as numbers.
+    private : bool
+        False when noise came from a known seed.
+    """
+
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    private: bool
+
+    @abstractmethod
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes.
+
+        Parameters
+        ----------
+        n : int
+            The number of records, which must not be the private one unless that is public.
+        seed : int, optional
+            For the same table again; it has no part in the guarantee.
+        """
+
+
+def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
+    """Check a number of records, and return it with a generator for post-processing."""
+    count = arguments.integer("n", n, 0, 10**8)
+    if seed is not None:
+        arguments.integer("seed", seed, 0)
+    return count, np.random.default_rng(seed)
