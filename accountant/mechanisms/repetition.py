@@ -18,6 +18,7 @@ from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms._arithmetic import U, up
 from accountant.mechanisms.atoms import AtomicPair, Atoms
 from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.flat import flat
 
 if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
@@ -46,7 +47,8 @@ POISSON_MEAN = MEAN._replace(requirement="a finite number > 0", holds=lambda x: 
 
 POINTS = 500  # of the profile, joined by chords
 LEAST = 1e-25  # of the profile; what is left is mass at infinity
-FARTHEST = 200.0
+FARTHEST = 170.0  # and four times it does not overflow an exponential
+LARGEST = 690.0  # of the losses in the table: their exponentials are doubles
 # Rényi orders at which Theorem P6 is converted for the profile.
 ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
 
@@ -115,7 +117,7 @@ class BestOfRuns(Mechanism):
         """Return one pair, made of the worst of both directions."""
         if self.stopping_probability == 1.0:
             return self.base.pairs()
-        return (BestPair(self),)
+        return (flat(self) or BestPair(self),)
 
     def group(self, size: int) -> BestOfRuns:
         """Return the search as seen by a group."""
@@ -176,7 +178,7 @@ class BestOfPoissonRuns(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair, made of the worst of both directions."""
-        return (BestPair(self),)
+        return (flat(self) or BestPair(self),)
 
     def group(self, size: int) -> BestOfPoissonRuns:
         """Return the search as seen by a group."""
@@ -237,15 +239,12 @@ class BestPair(AtomicPair):
     """Values of the profile joined by chords, which lie above it (Theorem P7)."""
 
     search: Any  # hashable, and as in Bounded
+    # The Rényi bound is a theorem of its own, and composes better than the hull of the profile.
+    sharper_rdp = True
 
     def atoms(self) -> Atoms:
         """Return the atoms of the convex hull of the values found."""
-        spacing = self.lattice[1]
-        grid = [k * spacing for k in range(math.ceil(self._reach / spacing) + 1)]
-        if grid[-1] < self.search.pure() < math.inf:
-            grid.append(math.ceil(self.search.pure() / spacing) * spacing)
-        # Exponentials are off by an ulp: ask a little to the left, where the profile is larger.
-        values = [self.search.hockey(max(x * (1.0 - 1e-14) - 1e-300, 0.0)) for x in grid]
+        grid, values = self._values()
         points = [(Fraction(0), Fraction(1), 0.0)]
         points += [
             (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
@@ -253,25 +252,34 @@ class BestPair(AtomicPair):
         ]
         kept = _hull(points)
         slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
-        slopes.append(Fraction(0))
-        q = [before - after for before, after in pairwise(slopes)]
+        q = [before - after for before, after in pairwise([*slopes, Fraction(0)])]
         rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
+        # Nothing known at any ε: all mass at infinity, but a table must not be empty.
+        rows = rows or [(0.0, Fraction(2.0**-60), Fraction(2.0**-60))]
         loss, p, q_mass = (np.array([float(row[i]) for row in rows]) for i in range(3))
         infinite, lost = float(kept[-1][1]), float(1 - slopes[0])
         error = 8.0 * U * (1.0 + grid[-1])
         return Atoms(loss, p, q_mass, infinite, max(lost, 0.0), 8.0 * U, error)
+
+    def _values(self) -> tuple[list[float], list[float]]:
+        """Return points from 0 on, and bounds on the profile there."""
+        spacing = self.lattice[1]
+        grid = [k * spacing for k in range(math.ceil(self._reach / spacing) + 1)]
+        if grid[-1] < self.search.pure() < LARGEST:
+            grid.append(math.ceil(self.search.pure() / spacing) * spacing)
+        # Exponentials are off by an ulp: ask a little to the left, where the profile is larger.
+        return grid, [self.search.hockey(max(x * (1.0 - 1e-14) - 1e-300, 0.0)) for x in grid]
 
     @property
     def lattice(self) -> tuple[float, float]:
         """Multiples of the spacing of the values."""
         wanted, pure = self._reach / POINTS, self.search.pure()
         # A bound on the loss is on the lattice, so that nothing is left beyond it.
-        return 0.0, pure / math.ceil(pure / wanted) if pure < math.inf else wanted
+        return 0.0, pure / math.ceil(pure / wanted) if wanted < pure < math.inf else wanted
 
     @property
     def _reach(self) -> float:
-        found: float = _reach_of(self.search)
-        return found
+        return float(_reach_of(self.search))
 
     @property
     def pure_epsilon(self) -> float:
@@ -328,18 +336,19 @@ def _reach_of(search: Any) -> float:
     # A mass at infinity never goes away.
     least = max(LEAST, 1.001 * search.hockey(4.0 * FARTHEST))
     reach = _least(lambda x: search.hockey(x) <= least, digits=2.0**-8)
-    return float(min(reach, max(search.pure(), 1e-12)))
+    # A profile that says nothing at any ε is negligible nowhere: its reach is of no matter.
+    return float(min(max(reach, 2.0**-30), LARGEST, max(search.pure(), 1e-12)))
 
 
 def _least(holds: Callable[[float], bool], digits: float = 2.0**-40) -> float:
-    """Return a point where a condition that stays true holds, nearly the least; at most 200."""
+    """Return a point where a condition that stays true holds, nearly the least."""
     high = 2.0**-10
     while not holds(high):
         if high >= FARTHEST:
             return math.inf if not holds(4.0 * FARTHEST) else 4.0 * FARTHEST
         high *= 2.0
     low = 0.0
-    while high - low > digits * high:
+    while high - low > digits * high and high > 1e-30:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
@@ -354,8 +363,7 @@ def _renyi_term(base: Mechanism, gamma: float) -> float:
         order = 1.0 + math.exp(x)
         return (1.0 - 1.0 / order) * base.rdp(order) + log / order
 
-    scan = [-6.0 + 0.5 * k for k in range(33)]
-    best = min(scan, key=term)
+    best = min((-6.0 + 0.5 * k for k in range(33)), key=term)
     fine = [best + 0.05 * k for k in range(-10, 11)]
     return up(min(log, *(term(x) for x in fine)), 32.0)
 

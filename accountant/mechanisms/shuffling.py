@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["ShuffledResponses"]
 
 REACH = 1e-30  # mass of the number of clones left out on either side, added to the profile
-SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 1e-12
+SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 3e-11
+BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -33,7 +34,7 @@ class ShuffledResponses(Mechanism):
     epsilon : float
         ε₀ > 0 of every report, under replacing the user's value.
     n : int
-        The number of users, >= 1; public.
+        The number of users, in [1, 2**30]; public.
     k : int, optional
         When all use k-ary randomised response; any randomiser otherwise.
 
@@ -56,8 +57,8 @@ class ShuffledResponses(Mechanism):
                 ),
                 epsilon,
             ),
-            n=arguments.integer("n", n, 1, 2**40),
-            k=None if k is None else arguments.integer("k", k, 2, 2**40),
+            n=arguments.integer("n", n, 1, 2**30),
+            k=None if k is None else arguments.integer("k", k, 2, 2**30),
         )
 
     @property
@@ -74,22 +75,28 @@ class ShuffledResponses(Mechanism):
         if epsilon >= self.epsilon0:
             return 0.0
         a = math.exp(self.epsilon0)
-        found = self._clones(epsilon, a, 1.0, 1.0 / a)
+        more = math.expm1(self.epsilon0)
+        found = self._clones(epsilon, 1.0, 1.0 / a, more / a)
         if self.k is None:
             return found
         size = a + self.k - 1.0
-        return min(found, self._clones(epsilon, a, (a + 1.0) / size, 2.0 / size))
+        rest = (more + (self.k - 2.0)) / size
+        return min(found, self._clones(epsilon, (a + 1.0) / size, 2.0 / size, rest))
 
-    def _clones(self, epsilon: float, a: float, weight: float, chance: float) -> float:
-        """Bound the profile when every other user is a clone with this chance."""
-        others = self.n - 1
+    def _clones(self, epsilon: float, weight: float, chance: float, rest: float) -> float:
+        """Bound the profile when every other user is a clone with this chance, or not with rest."""
+        others, a = self.n - 1, math.exp(self.epsilon0)
         spread = math.sqrt(140.0 * (others * chance + 140.0)) + 140.0
         low = max(math.floor(others * chance - spread), 0)
         high = min(math.ceil(others * chance + spread), others)
         clones = np.arange(low, high + 1, dtype=np.float64)
-        masses = _binomial(clones, others, chance)
+        masses = _binomial(clones, others, chance, rest)
+        # More clones hide better: a group counts as its smallest number of them.
+        starts = np.arange(0, clones.size, -(-clones.size // BLOCKS))
+        clones, masses = clones[starts], np.add.reduceat(masses, starts)
         grown = math.exp(epsilon)
-        level = (clones + 1.0) * ((a * grown - 1.0) / ((a - 1.0) * (1.0 + grown)))
+        share = math.expm1(self.epsilon0 + epsilon) / math.expm1(self.epsilon0) / (1.0 + grown)
+        level = (clones + 1.0) * share
         first = np.floor(level) + 1.0  # the first count of zeros that favours P
         upper, lower = _tail(first - 1.0, clones), _tail(first, clones)
         p = (a * upper + lower) / (a + 1.0)
@@ -116,13 +123,16 @@ def _tail(first: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray(np.where(inside, values, np.where(first < 1.0, 1.0, 0.0)))
 
 
-def _binomial(x: FloatArray, n: int, p: float) -> FloatArray:
-    """Return the masses of Bin(n, p), normalised over the window, which holds all but 1e-30."""
-    logs = (
-        -special.betaln(x + 1.0, n - x + 1.0)
-        - math.log(n + 1.0)
-        + special.xlogy(x, p)
-        + special.xlog1py(n - x, -p)
-    )
-    masses = np.exp(logs - logs.max())
+def _binomial(x: FloatArray, n: int, p: float, rest: float) -> FloatArray:
+    """Return the masses of Bin(n, p), normalised over the window, which holds all but 1e-30.
+
+    By the ratios of neighbours, ``rest`` being 1 - p with all its digits: logarithms of factorials
+    would lose eight digits at a million users.
+    """
+    if rest <= 0.0 or n == 0:
+        return np.asarray((x == n).astype(np.float64))
+    steps = np.log((n - x[:-1]) / (x[:-1] + 1.0) * (p / rest))
+    middle = int(np.searchsorted(-steps, 0.0))  # the ratios fall: the mode
+    up, down = np.cumsum(steps[middle:]), -np.cumsum(steps[:middle][::-1])[::-1]
+    masses = np.exp(np.concatenate([down, [0.0], up]))
     return np.asarray(masses / masses.sum())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from accountant.checks import Argument
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U
+from accountant.mechanisms._arithmetic import U, lift
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -69,7 +69,9 @@ class SmoothPair(DominatingPair):
         shrunk = 1.0 + order * math.expm1(-2.0 * self.smoothness) * (1.0 + 8.0 * U) - 8.0 * U
         if not (shrunk > 1e-9):
             return math.inf
-        moved = order / (2.0 * self.noise_multiplier**2 * shrunk)
+        # Divided one by one: no square overflows. The last term covers underflow.
+        noise = lift(self.noise_multiplier)
+        moved = order / shrunk / 2.0 / noise / noise + 1e-320
         spread = max(self._spread(order, t) for t in (self.smoothness, -self.smoothness))
         return (moved + spread) * (1.0 + 64.0 * U)
 

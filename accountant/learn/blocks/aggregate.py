@@ -69,7 +69,8 @@ def block_estimates(
         Every record draws its block independently.
     estimator : callable
         ``estimator(block)`` returns a number; a failure, a NaN or an empty block counts as the
-        middle of the bounds.
+        middle of the bounds. It keeps nothing from one block to the next, a shared random
+        generator included.
     blocks : int
         Their number, fixed without the data.
     bounds : (float, float)
@@ -91,7 +92,7 @@ def block_estimates(
     place = assign_shards(len(rows), blocks, rng=rng)
     jobs = ((_one, (estimator, rows[place == k])) for k in range(blocks))
     values = np.array(run_jobs(jobs, n_jobs), dtype=np.float64)
-    values[np.isnan(values)] = 0.5 * (low + high)
+    values[np.isnan(values)] = 0.5 * low + 0.5 * high
     return np.clip(values, low, high)
 
 
@@ -190,8 +191,9 @@ def _ends(bounds: object) -> tuple[float, float]:
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise ArgumentTypeError(f"bounds must be a pair (low, high); got {bounds!r:.60}")
     low, high = (arguments.scalar(END, end) for end in bounds)
-    if not (low < high):
-        raise DomainError(f"bounds must be increasing; got {bounds!r}")
+    # An infinite width would turn values into NaN, which no noise hides.
+    if not (low < high and high - low < math.inf):
+        raise DomainError(f"bounds must be increasing, with a finite difference; got {bounds!r}")
     return low, high
 
 

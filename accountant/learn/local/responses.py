@@ -15,6 +15,7 @@ from accountant.errors import DomainError
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms import _arguments as arguments
+from accountant.mechanisms.base import Described
 from accountant.noise.exact import uniform_index
 from accountant.relations import NeighbouringRelation
 
@@ -30,8 +31,13 @@ __all__ = ["FrequencyEstimate", "KaryResponse", "Rappor"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 FLIP = Argument(
-    "f", "a probability in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "More of it is more noise"
+    "f", "a probability in [1e-15, 1)", lambda x: (x >= 1e-15) & (x < 1.0), "More is more noise"
 )
+ADVICE = "Below it the digits of a coin are coarser than the guarantee"
+RESPONSE = EPSILON._replace(
+    requirement="a finite number >= 1e-9", holds=lambda x: (x >= 1e-9) & (x < math.inf),
+    advice=ADVICE,
+)  # fmt: skip
 CHANCE = Argument("p", "a probability in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "Of a one")
 
 
@@ -51,14 +57,14 @@ class FrequencyEstimate:
     variance: FloatArray
 
 
-@dataclass(frozen=True)
-class KaryResponse:
+@dataclass(frozen=True, repr=False)
+class KaryResponse(Described):
     """The true one of k values with probability e^ε/(e^ε + k - 1), else another one, uniformly.
 
     Parameters
     ----------
     epsilon : float
-        > 0.
+        At least 1e-9.
     k : int
         The number of values, >= 2.
 
@@ -72,7 +78,7 @@ class KaryResponse:
     k: int
 
     def __post_init__(self) -> None:
-        arguments.scalar(EPSILON, self.epsilon)
+        arguments.scalar(RESPONSE, self.epsilon)
         arguments.integer("k", self.k, 2, 10**6)
 
     @property
@@ -109,8 +115,8 @@ class KaryResponse:
         return _debias(counts, seen.size, p, r)
 
 
-@dataclass(frozen=True)
-class Rappor:
+@dataclass(frozen=True, repr=False)
+class Rappor(Described):
     """Basic RAPPOR: one bit for each value; a permanent response, and instantaneous reports of it.
 
     Parameters
@@ -118,7 +124,7 @@ class Rappor:
     k : int
         The number of values, >= 2.
     f : float
-        In (0, 1): each bit of the permanent response is 0 or 1 with probability f/2 each, else
+        In [1e-15, 1): each bit of the permanent response is 0 or 1 with probability f/2 each, else
         true. It is drawn once and kept.
     p, q : float, optional
         The probability of reporting 1 where the permanent bit is 0, and where it is 1. The default
@@ -153,8 +159,13 @@ class Rappor:
     @property
     def report_epsilon(self) -> float:
         """Of a single report."""
-        p, q = self._chances
-        return min(_up(math.log(q / p) + math.log((1.0 - p) / (1.0 - q))), self.permanent_epsilon)
+        f, low, high = Fraction(self.f), Fraction(self.p), Fraction(self.q)
+        shared = f * (low + high) / 2
+        p, q = shared + (1 - f) * low, shared + (1 - f) * high
+        # In rational numbers: 1 - q* may be far below a unit of roundoff.
+        ratio = q * (1 - p) / (p * (1 - q))
+        loss = math.log(float(ratio)) if ratio > 2 else math.log1p(float(ratio - 1))
+        return min(_up(loss), self.permanent_epsilon)
 
     @property
     def permanent_mechanism(self) -> Mechanism:
@@ -183,9 +194,10 @@ class Rappor:
         if (self.p, self.q) == (0.0, 1.0):
             return kept
         generator = generator_of(rng)
-        ones = _coins(generator, kept.size, self.q).reshape(kept.shape)
-        zeros = _coins(generator, kept.size, self.p).reshape(kept.shape)
-        return np.where(kept, ones, zeros)
+        zero = _limit(self.p, up=True)
+        limits = np.where(kept, np.uint64(max(_limit(self.q), zero)), np.uint64(zero))
+        words = generator.words(kept.size).reshape(kept.shape)
+        return np.asarray((words >> np.uint64(1)) < limits)
 
     def estimate(self, reports: NDArray[np.bool_]) -> FrequencyEstimate:
         """Estimate how many users have each value, from one report each."""
@@ -212,9 +224,13 @@ def _coins(
     generator: SecureGenerator, n: int, chance: float, *, up: bool = False
 ) -> NDArray[np.bool_]:
     """Return coins of probability ``chance``, to within 2^-63 on the side asked for."""
+    return np.asarray((generator.words(n) >> np.uint64(1)) < np.uint64(_limit(chance, up=up)))
+
+
+def _limit(chance: float, *, up: bool = False) -> int:
+    """Return how many of 2^63 equally likely words make a coin come up."""
     scaled = Fraction(chance) * 2**63
-    limit = -((-scaled) // 1) if up else scaled // 1
-    return np.asarray((generator.words(n) >> np.uint64(1)) < np.uint64(limit))
+    return -int((-scaled) // 1) if up else int(scaled // 1)
 
 
 def _categories(values: object, k: int) -> NDArray[np.int64]:

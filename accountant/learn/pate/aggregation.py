@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.learn.pate.bounds import (
+    LAPLACE_STEP,
     SIGMA,
+    STEP,
     gaussian_data_dependent_rdp,
     laplace_data_dependent_rdp,
     log_probability_of_another,
@@ -21,6 +23,7 @@ from accountant.learn.pate.bounds import (
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import Gaussian, ReportNoisyMax
 from accountant.mechanisms import _arguments as arguments
+from accountant.mechanisms.base import Described
 from accountant.noise import Grid
 from accountant.noise.exact import rounded_laplace
 from accountant.relations import NeighbouringRelation
@@ -46,8 +49,8 @@ class Refusal(Enum):
     UNCLEAR = "unclear"
 
 
-@dataclass(frozen=True)
-class GNMax:
+@dataclass(frozen=True, repr=False)
+class GNMax(Described):
     """The class with the largest count after Gaussian noise; with a threshold, Confident-GNMax.
 
     Parameters
@@ -119,8 +122,8 @@ class GNMax:
         return gaussian_data_dependent_rdp(log_q, self.sigma, order)
 
 
-@dataclass(frozen=True)
-class LNMax:
+@dataclass(frozen=True, repr=False)
+class LNMax(Described):
     """The class with the largest count after Laplace noise.
 
     Parameters
@@ -138,7 +141,7 @@ class LNMax:
 
     scale: float
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-    threshold: None = field(default=None, init=False)
+    threshold: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         arguments.settle(self, scale=arguments.scalar(arguments.SCALE, self.scale))
@@ -156,7 +159,7 @@ class LNMax:
 
     def winner(self, counts: FloatArray, generator: SecureGenerator) -> int:
         """Return the noisy winner of one vote."""
-        steps = 2.0**20
+        steps = 1.0 / LAPLACE_STEP
         noise = rounded_laplace(generator, counts.size, self.scale * steps)
         return int(np.argmax(counts * steps + noise))
 
@@ -309,5 +312,5 @@ _UNCLEAR = Refusal.UNCLEAR
 
 def _gaussian(counts: FloatArray, sigma: float, generator: SecureGenerator) -> FloatArray:
     # Counts are integers, and the step divides one: they are on the grid as they are.
-    grid = Grid.at_most(min(sigma * 2.0**-20, 1.0))
+    grid = Grid.at_most(min(sigma * STEP, 1.0))
     return grid.release_gaussian(counts, sigma, generator)

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "LAPLACE_STEP",
+    "STEP",
     "VOTES",
     "data_dependent_rdp",
     "gaussian_data_dependent_rdp",
     "laplace_data_dependent_rdp",
+    "log_of_the_rest",
     "log_probability_of_another",
     "vote_table",
 ]
@@ -40,6 +43,9 @@ SIGMA = arguments.named(arguments.SCALE, "sigma")
 LEAST_LOG = -700.0
 SLACK = 1e-12  # relative, for the library functions and the few dozen operations below
 U = 2.0**-53
+# Of the grid of the noise at most: of Gaussian noise in units of sigma, of Laplace noise in votes.
+STEP = 2.0**-30
+LAPLACE_STEP = 2.0**-20
 
 
 def vote_table(votes: object) -> FloatArray:
@@ -70,7 +76,7 @@ def log_probability_of_another(
     Returns
     -------
     ndarray of shape (queries,)
-        Rounded up; at most log(1 - 1/classes).
+        Rounded up; hardly above log(1 - 1/classes).
 
     Notes
     -----
@@ -80,15 +86,22 @@ def log_probability_of_another(
     b = arguments.scalar(arguments.SCALE, scale)
     checks.choice("noise", noise, ("gaussian", "laplace"))
     ordered = np.sort(counts, axis=1)
-    gaps = (ordered[:, -1:] - ordered[:, :-1]) / b
+    # Noise is rounded to a grid, ties go to the first class: the gap may shrink by a step.
+    step = STEP * b if noise == "gaussian" else LAPLACE_STEP
+    gaps = (ordered[:, -1:] - ordered[:, :-1] - step) / b
     if noise == "gaussian":
         terms = special.log_ndtr(-gaps / math.sqrt(2.0))
     else:
         # P(Lap - Lap >= g) = (2 + g) e^-g / 4 for scale 1.
-        terms = np.log((2.0 + gaps) / 4.0) - gaps
+        terms = np.minimum(np.log((2.0 + np.maximum(gaps, 0.0)) / 4.0) - gaps, 0.0)
     total = special.logsumexp(terms, axis=1)
     raised = total + SLACK * (1.0 + np.abs(total))
-    return np.minimum(raised, math.log1p(-1.0 / counts.shape[1]) + SLACK)
+    return np.minimum(raised, log_of_the_rest(counts.shape[1]))
+
+
+def log_of_the_rest(classes: int) -> float:
+    """Return log(1 - 1/k), which bounds log q for any vote, with room for ties on the grid."""
+    return min(math.log1p(-1.0 / classes + classes * LAPLACE_STEP) + SLACK, 0.0)
 
 
 def data_dependent_rdp(

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact import uniform_index
+from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +56,9 @@ class TeacherEnsemble:
     ----------
     make_model : callable
         ``make_model()`` returns a fresh model with ``fit(X, y)`` and ``predict(X)``, such as a
-        scikit-learn classifier. It must not have seen the data.
+        scikit-learn classifier. It must not have seen the data, and models must share nothing that
+        changes, such as one random generator of a known seed: a record of one teacher would move
+        the random numbers of the next.
     teachers : int
         Their number.
     classes : int
@@ -93,6 +96,14 @@ class TeacherEnsemble:
         self._make, self._balanced, self._rng = make_model, balanced, rng
         self._jobs = n_jobs
         self._models: list[tuple[Any, int]] = []
+
+    def require(self, relation: NeighbouringRelation) -> None:
+        """Refuse a relation under which one record would reach more than one teacher."""
+        if self._balanced and relation is NeighbouringRelation.ADD_OR_REMOVE:
+            raise UnsupportedError(
+                "balanced shards move many records when one is added; state the aggregator's"
+                " relation as ZERO_OUT or REPLACE_ONE, or use balanced=False"
+            )
 
     def fit(self, X: Array, y: Array) -> TeacherEnsemble:
         """Fit every teacher to its shard.

@@ -13,7 +13,12 @@ from accountant import checks
 from accountant.conversions import rdp_to_epsilon
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.aggregation import GNMax
-from accountant.learn.pate.bounds import gaussian_data_dependent_rdp, vote_table
+from accountant.learn.pate.bounds import (
+    STEP,
+    gaussian_data_dependent_rdp,
+    log_of_the_rest,
+    vote_table,
+)
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import Gaussian, SmoothSensitivityGaussian
 from accountant.mechanisms import _arguments as arguments
@@ -73,8 +78,9 @@ def gap_table(teachers: int, classes: int, sigma: float, order: float) -> FloatA
     from scipy import special
 
     gaps = np.arange(teachers + 1, dtype=np.float64)
-    logs = special.log_ndtr(-gaps / (sigma * math.sqrt(2.0))) + math.log(classes - 1.0)
-    logs = np.minimum(logs + 1e-12 * (1.0 + np.abs(logs)), math.log1p(-1.0 / classes) + 1e-12)
+    # A step less, as in log_probability_of_another.
+    logs = special.log_ndtr((STEP - gaps / sigma) / math.sqrt(2.0)) + math.log(classes - 1.0)
+    logs = np.minimum(logs + 1e-12 * (1.0 + np.abs(logs)), log_of_the_rest(classes))
     table = [gaussian_data_dependent_rdp(min(float(x), 0.0), sigma, order) for x in logs]
     # The bound at a smaller gap is a bound at a larger one.
     return np.array(np.maximum.accumulate(np.array(table)[::-1])[::-1])
@@ -139,14 +145,18 @@ def release_data_dependent_epsilon(
     -----
     *Guarantee.* The release is private at the cost of its ``mechanism``, and its ``rdp`` bounds
     D_order of these answers on these data against every neighbour, except with probability
-    ``failure`` (docs/theorems_selection.md, Theorems P11 and P12). It does not replace the entry of
-    the answers in a ledger: their guarantee for all data sets stays the data-independent one. The
-    noise here is scaled by a private number in floating point; the last bits of ``rdp`` are outside
-    the guarantee, so publish a few digits, rounded up.
+    ``failure`` (docs/theorems_selection.md, Theorems P11 and P12). Which queries were asked and
+    answered is taken as given, that is, as chosen without the answers. It does not replace the
+    entry of the answers in a ledger: their guarantee for all data sets stays the data-independent
+    one. The noise here is scaled by a private number in floating point; ``rdp`` is therefore
+    rounded up to a public grid a thousand times finer than the noise, and the chance that a digit
+    beyond it decides is outside the guarantee.
     """
     if not isinstance(aggregator, GNMax):
         raise ArgumentTypeError(f"aggregator must be a GNMax; got {aggregator!r:.60}")
     counts = vote_table(votes)
+    if not len(counts):
+        raise DomainError("votes must have at least one row; got none")
     teachers = int(counts[0].sum())
     if not (counts.sum(axis=1) == teachers).all():
         raise DomainError("every row of votes must sum to the number of teachers")
@@ -162,8 +172,10 @@ def release_data_dependent_epsilon(
     total = math.fsum(table[gaps].tolist())
     spread = smooth_bound(gaps, table, beta)
     relation = aggregator.relation
-    # The logarithm of the sensitivity, in units of β, moves by one; rounding it adds a step.
-    moved = (1.0 + 2.0**-28 * sigma) * (0.5 if relation is REPLACE_ONE else 1.0)
+    # The logarithm of the sensitivity, in units of β, moves by one; rounding it adds a step, and
+    # its own digits, of a number up to 691, something too.
+    moved = 1.0 + 2.0**-28 * sigma + 2.0**-39 / beta
+    moved *= 0.5 if relation is REPLACE_ONE else 1.0
     mechanism = SmoothSensitivityGaussian(sigma, beta, relation=relation) + Gaussian(
         sigma, moved, relation=relation
     )
@@ -172,7 +184,9 @@ def release_data_dependent_epsilon(
     level = math.log(max(spread, 1e-300)) / beta
     largest = math.exp(min((_noisy(level, sigma, generator) + quantile) * beta, 700.0))
     value = total + spread * _noisy(0.0, sigma, generator)
-    rdp = max(value + largest * quantile, 0.0) * (1.0 + 1e-12)
+    # Rounded up to a grid that is public by now: the digits of the product stay private.
+    coarse = Grid.at_most(min(max(largest * quantile, 1e-250), 1e250) * 2.0**-10).step
+    rdp = (max(math.ceil((value + largest * quantile) / coarse), 0) + 1) * coarse
     epsilon = rdp_to_epsilon(lambda a: rdp if a <= alpha else math.inf, target, orders=[alpha])
     return DataDependentRelease(
         rdp, alpha, epsilon, target, chance, mechanism, not generator.seeded

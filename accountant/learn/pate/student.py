@@ -101,6 +101,11 @@ def train_student(
     -----
     *Guarantee.* That of :class:`~accountant.learn.pate.VoteStream`: the student is a function of
     its answers (docs/theorems_selection.md, Theorem P9).
+
+    Raises
+    ------
+    UnsupportedError
+        The ensemble's shards are balanced and the aggregator's relation is add-or-remove.
     """
     inputs = np.asarray(public)
     target = arguments.scalar(checks.TARGET_DELTA, delta)
@@ -109,6 +114,7 @@ def train_student(
         raise DomainError("queries must be positions in the public data, at least one")
     if not ((asked >= 0) & (asked < len(inputs))).all():
         raise DomainError(f"queries must be positions in [0, {len(inputs)})")
+    ensemble.require(aggregator.relation)
     most = len(asked) if max_answers is None else max_answers
     stream = VoteStream(aggregator, most, max_queries=len(asked), ledger=ledger, rng=rng)
     votes = ensemble.votes(inputs[asked])

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Selection",
+    "floor_to_grid",
     "generator_of",
+    "in_steps",
     "permute_and_flip",
     "report_noisy_max",
     "select_exponential",
@@ -45,6 +47,9 @@ UNIT = Argument(
     "a finite number > 0",
     lambda x: (x > 0.0) & (x < math.inf),
     "It is how far one record moves a score",
+)
+FINITE_SCALE = arguments.SCALE._replace(
+    requirement="a finite number > 0", holds=lambda x: (x > 0.0) & (x < math.inf)
 )
 EPSILON = Argument(
     "epsilon", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is in nats"
@@ -115,7 +120,7 @@ def report_noisy_max(
     noise is outside it.
     """
     values = _scores(scores)
-    b = arguments.scalar(arguments.SCALE, scale)
+    b = arguments.scalar(FINITE_SCALE, scale)
     unit = arguments.scalar(UNIT, sensitivity)
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
@@ -132,7 +137,7 @@ def report_noisy_max(
     )
     if noise == "laplace":
         on_grid = floor_to_grid(values, unit)
-        noisy = on_grid + rounded_laplace(generator, values.size, b / unit * STEPS)
+        noisy = on_grid + rounded_laplace(generator, values.size, in_steps(b, unit))
         return _chosen(int(np.argmax(noisy)), mechanism, generator)
     draw = _softmax_draw if noise == "gumbel" else _flip_draw
     return _chosen(draw(generator, _exponents(values, 1 / Fraction(b))), mechanism, generator)
@@ -217,6 +222,11 @@ def floor_to_grid(values: FloatArray, sensitivity: float) -> FloatArray:
     limit = 2**51
     steps = [min(max((Fraction(value) * factor) // 1, -limit), limit) for value in values.tolist()]
     return np.array(steps, dtype=np.float64)
+
+
+def in_steps(scale: float, sensitivity: float) -> float:
+    """Return a scale in steps of the grid, rounded up."""
+    return up(scale / sensitivity, 1.0) * STEPS
 
 
 def _rate(

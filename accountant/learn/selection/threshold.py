@@ -7,11 +7,11 @@ import numpy as np
 from accountant.errors import BudgetExceeded
 from accountant.learn.selection.noisy_max import (
     SCORES,
-    STEPS,
     UNIT,
     Generator,
     floor_to_grid,
     generator_of,
+    in_steps,
 )
 from accountant.mechanisms import AboveThreshold
 from accountant.mechanisms import _arguments as arguments
@@ -115,4 +115,4 @@ class AboveThresholdStream:
         return float(floor_to_grid(np.array([value]), self._unit)[0])
 
     def _noise(self, scale: float) -> float:
-        return float(rounded_laplace(self._generator, 1, scale / self._unit * STEPS)[0])
+        return float(rounded_laplace(self._generator, 1, in_steps(scale, self._unit))[0])

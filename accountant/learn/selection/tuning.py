@@ -123,7 +123,7 @@ def select_best(
         raise DomainError("space must have at least one setting; got none")
     target = arguments.scalar(checks.TARGET_DELTA, delta)
     cost = search_cost(mechanism, mean_runs, distribution)
-    epsilon = cost.epsilon(target)
+    epsilon, single = cost.epsilon(target), mechanism.epsilon(target)
     generator = generator_of(rng)
     if ledger is not None:
         ledger.compose(cost, label="hyper-parameter search")
@@ -136,9 +136,7 @@ def select_best(
         if run == 0 or value > best_score:
             best, chosen = output, setting
             best_score = value if value == value else -math.inf
-    return SearchResult(
-        best, chosen, cost, epsilon, target, mechanism.epsilon(target), not generator.seeded
-    )
+    return SearchResult(best, chosen, cost, epsilon, target, single, not generator.seeded)
 
 
 def search_cost(
