@@ -482,3 +482,17 @@ def test_a_white_box_audit_of_a_whole_run(noise):
     claimed = math.sqrt(steps) / sigma
     # Four standard errors of the estimate on either side.
     assert 0.87 * claimed < separation < 1.13 * claimed
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_bar_is_shown_on_a_terminal_only(monkeypatch, terminal):
+    from accountant.learn import dp_sgd, progress
+
+    shown = []
+    real = progress.bar
+    monkeypatch.setattr(progress, "bar", lambda *given: shown.append(given) or real(*given))
+    monkeypatch.setattr(dp_sgd.sys.stderr, "isatty", lambda: terminal, raising=False)
+    train(steps=3)
+    assert shown == ([(3, 0)] if terminal else [])
+    train(steps=3, progress=False)
+    assert len(shown) == terminal

@@ -25,6 +25,7 @@ import numpy as np
 from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
+from accountant.ledger.storage import sync_directory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,12 +74,19 @@ class Checkpoint:
         )
         path = Path(self.path)
         temporary = path.with_name(path.name + ".partial")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(body + self._code(body))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        # What a crash left there may be open to others; it is never written into.
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(body + self._code(body))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)  # it holds the key of all later noise
+            raise
+        sync_directory(path.parent)
 
     def load(self) -> Saved | None:
         """Return what was saved, None without a file; raise when it was changed."""
@@ -97,9 +105,13 @@ class Checkpoint:
         header_size, arrays_size = struct.unpack("<QQ", body[len(MAGIC) : start])
         if len(body) != start + header_size + arrays_size:
             raise CheckpointError(f"{path} was cut short")
-        header = json.loads(body[start : start + header_size])
-        with np.load(io.BytesIO(body[start + header_size :]), allow_pickle=False) as arrays:
-            return Saved(header, {name: arrays[name] for name in arrays.files})
+        try:
+            header = json.loads(body[start : start + header_size])
+            with np.load(io.BytesIO(body[start + header_size :]), allow_pickle=False) as arrays:
+                return Saved(header, {name: arrays[name] for name in arrays.files})
+        except Exception as error:
+            # The code fits: somebody computed it anew, around contents that are none.
+            raise CheckpointError(f"{path} is damaged: {error}") from error
 
     def _code(self, body: bytes) -> bytes:
         if self.key is None:

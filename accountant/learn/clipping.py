@@ -34,28 +34,18 @@ CLIPPING_NORM = Argument(
     lambda x: ((x >= 1e-18) & (x <= 1e18)) | (x == math.inf),
     "It bounds the norm of one record's gradient",
 )
-STABILITY = Argument(
-    "stability",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is added to every norm; 0.01 is usual",
-)
+STABILITY = checks.positive("stability", "It is added to every norm; 0.01 is usual")
 QUANTILE = Argument(
     "quantile",
     "a fraction in (0, 1)",
     lambda x: (x > 0.0) & (x < 1.0),
     "It is the fraction of records that should not be clipped; 0.5 is usual",
 )
-QUANTILE_RATE = Argument(
-    "learning_rate",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "The norm moves by at most this much on the logarithmic scale; 0.2 is usual",
+QUANTILE_RATE = checks.positive(
+    "learning_rate", "The norm moves by at most this much on the logarithmic scale; 0.2 is usual"
 )
-COUNT_NOISE = Argument(
+COUNT_NOISE = checks.positive(
     "count_noise",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
     "It is the standard deviation of the noise on the count, in records; a twentieth of the batch"
     " is usual",
 )

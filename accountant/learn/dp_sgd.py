@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
-from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import as_checkpoint
@@ -35,11 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["train_dp_sgd"]
 
 
-RADIUS = Argument(
-    "projection_radius",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "Parameters are projected onto the ball of this radius after every step",
+RADIUS = checks.positive(
+    "projection_radius", "Parameters are projected onto the ball of this radius after every step"
 )
 
 
@@ -63,7 +59,7 @@ def train_dp_sgd(
     projection_radius: float | None = None,
     ledger: Accountant | TrainingRecord | None = None,
     rng: SecureGenerator | int | None = None,
-    progress: bool = False,
+    progress: bool = True,
     callbacks: Iterable[Callable[[Progress], object]] = (),
     checkpoint: Checkpoint | str | Path | None = None,
     on_plan: Callable[[Plan], object] | None = None,
@@ -114,7 +110,7 @@ def train_dp_sgd(
         None draws from the operating system's entropy. An integer is for tests: the result is
         marked as not private.
     progress : bool
-        Show a progress bar on a terminal.
+        Show a progress bar, where standard error is a terminal.
     callbacks : iterable of callable
         Each is called after every step with a :class:`Progress`, which holds released values only;
         a true result ends training.
@@ -234,7 +230,7 @@ def _generator(rng: object) -> SecureGenerator:
 
 def _bar(wanted: bool, total: int, done: int) -> AbstractContextManager[Callable[[int], object]]:
     """Return a progress bar's ``advance``; it shows public information only."""
-    if not wanted:
+    if not (wanted and sys.stderr.isatty()):
         return nullcontext(lambda _: None)
     from accountant.learn.progress import bar
 

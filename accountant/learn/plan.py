@@ -25,17 +25,9 @@ NOISE_MULTIPLIER = Argument(
     lambda x: (x >= 0.0) & (x < math.inf),
     "It is the noise standard deviation over the sensitivity; 0 adds none and is not private",
 )
-TARGET_EPSILON = Argument(
-    "target_epsilon",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is the privacy loss to stay within, in nats",
-)
-BATCH = Argument(
-    "expected_batch_size",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is the public constant the noisy sum is divided by",
+TARGET_EPSILON = checks.positive("target_epsilon", "It is the privacy loss to stay within, in nats")
+BATCH = checks.positive(
+    "expected_batch_size", "It is the public constant the noisy sum is divided by"
 )
 EPOCHS = Argument(
     "epochs",

@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.quick import calibrate_sigma, calibrate_steps, get_epsilon, get_rdp
+from accountant.search import DOUBLES, boundary
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "TrainingRecord", "as_record"]
 
+MOST_STEPS = 2**30
 ORDERS = np.unique(np.concatenate([np.arange(2, 65), np.round(np.geomspace(64, 4096, 60))]))
 
 
@@ -44,19 +46,15 @@ class Release:
             return math.inf
         if self.noise == "gaussian" or steps == 0:
             return get_epsilon(q, max(sigma, 5e-324), steps, delta)
-        return _renyi_epsilon(q, sigma, steps, delta)
+        return float((steps * self.mechanism()).epsilon(delta))
 
     def mechanism(self) -> Mechanism:
         """Return the release as a mechanism, for a ledger of all kinds of them."""
-        from accountant.mechanisms import Gaussian
+        from accountant.mechanisms import DiscreteGaussianVector, Gaussian
         from accountant.sampling.poisson import PoissonSampled
 
-        if self.noise != "gaussian":
-            raise UnsupportedError(
-                "an Accountant takes rounded Gaussian noise; of the discrete Gaussian in many"
-                " dimensions only the Rényi curve is known. Use noise='gaussian'"
-            )
-        step = Gaussian(self.noise_multiplier)
+        kind = Gaussian if self.noise == "gaussian" else DiscreteGaussianVector
+        step = kind(self.noise_multiplier)
         q = self.sampling_probability
         return step if q == 1.0 else PoissonSampled(step, q)
 
@@ -68,27 +66,53 @@ class Release:
         checks.real(checks.TARGET_EPS, epsilon)
         checks.real(checks.TARGET_DELTA, delta)
 
-        def fits(sigma: float) -> bool:
-            return _renyi_epsilon(q, sigma, steps, delta) <= epsilon
+        def cost(sigma: float) -> float:
+            return cls(noise, q, sigma).epsilon(steps, delta)
 
-        low, high = 1e-2, 1.0
-        while not fits(high):
-            low, high = high, 2.0 * high
-            if high > 1e9:
-                raise DomainError(f"no noise multiplier reaches epsilon = {epsilon!r}")
-        for _ in range(50):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if fits(middle) else (middle, high)
-        return cls(noise, q, high)
+        guess = _first_guess(epsilon, delta, q, steps)
+        rank = boundary(
+            cost, epsilon, DOUBLES, guess, DOUBLES.rank(1e12), DOUBLES.rank(guess * 1e-3)
+        )
+        if rank is None:
+            raise DomainError(f"no noise multiplier reaches epsilon = {epsilon!r}")
+        return cls(noise, q, DOUBLES.value(rank))
+
+
+def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
+    """Return a noise multiplier near the one wanted, by a curve that is evaluated fast."""
+    low, high = 1e-2, 1.0
+    while high < 1e9 and _renyi_epsilon(q, high, steps, delta) > epsilon:
+        low, high = high, 2.0 * high
+    for _ in range(20):
+        middle = math.sqrt(low * high)
+        fits = _renyi_epsilon(q, middle, steps, delta) <= epsilon
+        low, high = (low, middle) if fits else (middle, high)
+    return high
 
 
 def _renyi_epsilon(q: float, sigma: float, steps: int, delta: float) -> float:
-    """Return ε of Poisson-sampled discrete Gaussians, by integer Rényi orders (Theorem T7)."""
+    """Return ε of Poisson-sampled discrete Gaussians, by integer Rényi orders (Theorem T7).
+
+    Fast and all but that of :class:`~accountant.mechanisms.DiscreteGaussianVector`: for a search.
+    """
     orders = ORDERS
     divergence = np.asarray(get_rdp(q, sigma, steps, orders.astype(np.float64)))
     # Canonne, Kamath and Steinke (2020), Proposition 12.
     epsilon = divergence + np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
     return max(0.0, float(np.min(epsilon)) * (1.0 + 1e-12) + 1e-12)
+
+
+def _most_steps(release: Release, epsilon: float, delta: float) -> int:
+    """Return the largest number of steps, up to a billion, that stay within a budget."""
+    if release.sampling_probability == 0.0:
+        return MOST_STEPS
+    low, high = 0, 1
+    while high < MOST_STEPS and release.epsilon(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if release.epsilon(middle, delta) <= epsilon else (low, middle)
+    return low
 
 
 @dataclass
@@ -178,14 +202,15 @@ class TrainingRecord:
             raise DomainError("this ledger has no budget, so it allows any number of steps")
         if set(self.counts) - {release}:
             raise UnsupportedError("steps of several kinds: say how many steps to make")
-        if release.noise != "gaussian":
-            raise UnsupportedError("say how many steps to make with discrete Gaussian noise")
-        allowed = calibrate_steps(
-            self.budget_epsilon,
-            self.budget_delta,
-            q=release.sampling_probability,
-            sigma=release.noise_multiplier,
-        )
+        if release.noise == "gaussian":
+            allowed = calibrate_steps(
+                self.budget_epsilon,
+                self.budget_delta,
+                q=release.sampling_probability,
+                sigma=release.noise_multiplier,
+            )
+        else:
+            allowed = _most_steps(release, self.budget_epsilon, self.budget_delta)
         return max(0, allowed - self.counts.get(release, 0))
 
     def epsilon(self, delta: float) -> float:

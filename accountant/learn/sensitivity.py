@@ -47,15 +47,17 @@ def relative_excess(model: Model, cap: int) -> float:
     """Return r such that one record changes the computed sum by at most sensitivity · (1 + r).
 
     Covers the computed norms and clip factors (η), the scaled rows, and 2 γ cap for the rounding
-    of the sums of all records in both runs; not the rounding to a grid.
+    of the sums of all records in both runs; not the rounding to a grid. Where a record adds several
+    outer products, what may cancel between them is at most ``spread`` times its norm.
     """
+    spread, terms = model.spread, model.terms
     single = model.dtype == np.float32
     unit = UNIT32 if single else UNIT64
-    eta = (model.widest / 8.0 + 64.0) * UNIT64 + 4.0 * unit
-    within = (BLOCK_ROWS + 4) * unit
+    eta = (model.widest / 8.0 + 64.0) * UNIT64 + 4.0 * unit * spread
+    within = (BLOCK_ROWS * terms + 4) * unit
     across = (cap / BLOCK_ROWS + 4.0) * UNIT64
     gamma = within / (1.0 - within) + across / (1.0 - across) + within * across
-    return ((1.0 + eta) * (1.0 + 2.0 * gamma * cap) - 1.0) * OUTWARD
+    return ((1.0 + eta) * (1.0 + 2.0 * gamma * spread * cap) - 1.0) * OUTWARD
 
 
 def grid_for(

@@ -85,7 +85,7 @@ class DiscreteGaussianPair(AtomicPair):
         if sigma < HIDES:
             # All mass is at the centres, with losses beyond the doubles: as good as infinite.
             return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
-        span = math.ceil(REACH * sigma)
+        span = math.ceil(min(REACH * sigma, MOST_ATOMS))
         if not (2 * span + shift <= MOST_ATOMS):
             raise UnsupportedError(
                 f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
@@ -117,6 +117,11 @@ class DiscreteGaussianPair(AtomicPair):
         return (0.0, 0.0) if bounded else (-math.inf, math.inf)
 
     @property
+    def mirrored(self) -> bool:
+        """True: x ↦ shift - x exchanges the two."""
+        return True
+
+    @property
     def rho(self) -> float:
         """Δ²/2σ² (Canonne, Kamath, Steinke 2020, Theorem 4)."""
         silent = self.shift == 0 or self.sigma == math.inf
@@ -133,7 +138,7 @@ class DiscreteGaussianPair(AtomicPair):
 
 @dataclass(frozen=True, repr=False)
 class DiscreteLaplace(Mechanism):
-    """Discrete Laplace (two-sided geometric) noise on one integer: P(x) ∝ exp(-|x|/b).
+    """Discrete Laplace (two-sided geometric) noise on one integer: ``P(x) ∝ exp(-|x|/b)``.
 
     Parameters
     ----------
@@ -194,13 +199,15 @@ class DiscreteLaplacePair(AtomicPair):
                 " Laplace(scale, sensitivity), which is close to it, only if that is what ran, or"
                 " PureDP(sensitivity / scale)"
             )
+        most = shift / b
+        if not (most < math.inf):  # no double is as large: as good as infinite
+            return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
         x = np.arange(shift + 1, dtype=np.float64)
         rate = 1.0 / b
         # q(x) = tanh(1/2b)·e^{-x/b}; the end at 0 has all x <= 0, the end at Δ all x >= Δ.
         q = math.tanh(0.5 * rate) * np.exp(-x / b)
         q[0] = 1.0 / (1.0 + math.exp(-rate))
         q[-1] = math.exp(-shift / b) / (1.0 + math.exp(-rate))
-        most = shift / b
         loss = (2.0 * x - shift) / b
         error = (32.0 + 4.0 * min(most, 700.0)) * U
         return Atoms(loss, q[::-1].copy(), q, 0.0, 0.0, error, 4.0 * U * most)
@@ -208,9 +215,14 @@ class DiscreteLaplacePair(AtomicPair):
     @property
     def lattice(self) -> tuple[float, float] | None:
         """Steps of 2/b from -Δ/b."""
-        if self.shift == 0 or self.scale == math.inf:
+        if self.shift == 0 or self.scale == math.inf or not (2.0 / self.scale < math.inf):
             return None
         return -self.shift / self.scale, 2.0 / self.scale
+
+    @property
+    def mirrored(self) -> bool:
+        """True: x ↦ shift - x exchanges the two."""
+        return True
 
     @property
     def pure_epsilon(self) -> float:

@@ -94,6 +94,8 @@ class Model(ABC):
     parameters: Array
     groups: tuple[slice, ...]
     widest: int  # the largest number of squares in one norm, for the error bound
+    terms: int = 1  # outer products that one record adds to a sum, at most
+    spread: float = 1.0  # most by which their norms, added up, exceed the record's computed norm
 
     @property
     def dtype(self) -> np.dtype[Any]:

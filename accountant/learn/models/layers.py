@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy import special
 
 from accountant._core import rownorms
@@ -21,7 +20,7 @@ from accountant.learn.models.base import norm_limit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Activation", "AveragePool", "Convolution", "Dense", "Layer"]
+__all__ = ["Activation", "AveragePool", "Dense", "Layer"]
 
 Array: TypeAlias = "NDArray[Any]"
 
@@ -31,6 +30,8 @@ class Layer(ABC):
 
     size = 0  # number of parameters
     widest = 0  # the largest number of squares in one norm
+    terms = 1  # rows of one matrix product that belong to one record
+    spread = 1.0  # most by which their lengths, added up, exceed the record's computed norm
     scratch: tuple[str, ...] = ()  # what forward and backward remember of the records
 
     def bind(self, parameters: Array) -> None:  # noqa: B027 (only layers with parameters)
@@ -185,75 +186,3 @@ class AveragePool(Layer):
         out = np.zeros(self._shape, g.dtype)
         out[:, : height // k * k, : width // k * k] = g.repeat(k, axis=1).repeat(k, axis=2)
         return out
-
-
-class Convolution(Layer):
-    """A square convolution without padding, as a matrix product of image patches.
-
-    The gradient of one record is instantiated (it is small); so is its norm: the bias counts once,
-    summed over positions, and not position by position.
-    """
-
-    scratch = ("_patches", "_gradients")
-
-    def __init__(self, channels: int, kernels: int, width: int) -> None:
-        self.channels, self.kernels, self.width = channels, kernels, width
-        self.patch = width * width * channels
-        self.size = (self.patch + 1) * kernels
-        self.widest = self.size
-
-    def bind(self, parameters: Array) -> None:
-        """Split the parameters into kernels and bias."""
-        split = self.patch * self.kernels
-        self.weights = parameters[:split].reshape(self.patch, self.kernels)
-        self.offset = parameters[split:]
-
-    def initialise(self, generator: np.random.Generator) -> None:
-        """Draw Glorot's uniform kernels; the bias is zero."""
-        reach = np.sqrt(6.0 / (self.patch + self.kernels * self.width**2))
-        self.weights[...] = generator.uniform(-reach, reach, self.weights.shape)
-        self.offset[...] = 0
-
-    def forward(self, a: Array) -> Array:
-        """Return images of shape (rows, height', width', kernels)."""
-        self._shape = a.shape
-        windows = sliding_window_view(a, (self.width, self.width), axis=(1, 2))
-        n, height, width = windows.shape[:3]
-        # (…, channel, row, column) of a window becomes (row, column, channel).
-        self._patches = np.ascontiguousarray(windows.transpose(0, 1, 2, 4, 5, 3)).reshape(
-            n, height * width, self.patch
-        )
-        z = self._patches.reshape(-1, self.patch) @ self.weights
-        z += self.offset
-        return z.reshape(n, height, width, self.kernels)
-
-    def backward(self, g: Array, need_input: bool) -> Array | None:
-        """Instantiate the gradients of the records, and fold g Wᵀ back onto the images."""
-        n, height, width = g.shape[:3]
-        g = np.ascontiguousarray(g).reshape(n, height * width, self.kernels)
-        weights = np.matmul(self._patches.transpose(0, 2, 1), g).reshape(n, -1)
-        self._gradients = np.concatenate([weights, g.sum(axis=1)], axis=1)
-        if not need_input:
-            return None
-        k = self.width
-        back = (g.reshape(-1, self.kernels) @ self.weights.T).reshape(
-            n, height, width, k, k, self.channels
-        )
-        out = np.zeros(self._shape, g.dtype)
-        for i in range(k):
-            for j in range(k):
-                out[:, i : i + height, j : j + width] += back[:, :, :, i, j]
-        return out
-
-    def add_norms(self, norms2: NDArray[np.float64]) -> None:
-        """Add the norms of the instantiated gradients."""
-        rownorms.add_row_norms(self._gradients, norm_limit(self._gradients.dtype), norms2)
-
-    def add_gradient(self, factors: NDArray[np.float64], total: NDArray[np.float64]) -> None:
-        """Add the scaled rows."""
-        rownorms.scale_rows(self._gradients, factors)
-        total += self._gradients.sum(axis=0)
-
-    def rows(self) -> list[Array]:
-        """Return the instantiated gradients."""
-        return [self._gradients]

@@ -76,6 +76,16 @@ class Network(Model):
             layer.bind(self.parameters[part])
             layer.initialise(generator)
 
+    @property
+    def terms(self) -> int:  # type: ignore[override]
+        """Rows of one matrix product that belong to one record, at most."""
+        return max(layer.terms for layer in self.layers)
+
+    @property
+    def spread(self) -> float:  # type: ignore[override]
+        """Most by which the lengths of a record's terms exceed its computed norm."""
+        return max(layer.spread for layer in self.layers)
+
     def check(self, X: object, y: object) -> tuple[Array, Array]:
         """Return finite features of shape (n, d) and targets that fit the loss."""
         data = features(X, self.columns, self.dtype)
@@ -139,6 +149,16 @@ class Network(Model):
         results = [rows.copy() for layer in self.layers for rows in layer.rows()]
         self._forget()
         return results
+
+    def input_gradient(self, X: object, y: object) -> Array:
+        """Return the gradient of every record's loss in its features, shape (n, features)."""
+        data, targets = self.check(X, y)
+        with np.errstate(all="ignore"):
+            g = self.loss.gradient(self._forward(data.copy()), targets)
+            for layer in reversed(self.layers):
+                g = np.asarray(layer.backward(g, True))
+        self._forget()
+        return g.reshape(len(data), self.columns)
 
     def outputs(self, X: object) -> Array:
         """Return the outputs of the last layer, shape (n, outputs)."""

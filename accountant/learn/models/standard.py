@@ -11,7 +11,8 @@ import numpy as np
 from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.models.layers import Activation, AveragePool, Convolution, Dense, Layer
+from accountant.learn.models.convolution import Convolution
+from accountant.learn.models.layers import Activation, AveragePool, Dense, Layer
 from accountant.learn.models.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
 from accountant.learn.models.network import Network
 
@@ -225,9 +226,10 @@ class ConvolutionalNetwork(Network):
         layers: list[Layer] = []
         shape, deep = (height, width), channels
         for count in kernels:
-            layers += [Convolution(deep, count, kernel_width), Activation(activation)]
-            layers.append(AveragePool(pool))
-            shape = tuple((side - kernel_width + 1) // pool for side in shape)  # type: ignore[assignment]
+            inside = tuple(max(side - kernel_width + 1, 0) for side in shape)
+            convolution = Convolution(deep, count, kernel_width, inside[0] * inside[1])
+            layers += [convolution, Activation(activation), AveragePool(pool)]
+            shape = (inside[0] // pool, inside[1] // pool)
             deep = count
             if min(shape) < 1:
                 raise DomainError(f"images of shape {tuple(image_shape)} are too small")
