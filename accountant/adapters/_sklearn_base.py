@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from accountant.learn.convex.result import PrivateResult, clip_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Classifier", "Privacy", "PrivateEstimator", "probabilities", "with_intercept"]
+__all__ = ["Classifier", "Privacy", "PrivateEstimator", "Probabilities", "with_intercept"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -49,8 +49,17 @@ class Privacy:
         return cls(result.epsilon, result.delta, result.mechanisms, result.private)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """Refuses to be tuned for free; everything else is scikit-learn's."""
+    """Refuses to be tuned for free; everything else is scikit-learn's.
+
+    Constructors are those of dataclasses: they store their arguments, as scikit-learn asks.
+    """
+
+    epsilon: float = 1.0
+    delta: float = field(default=1e-5, kw_only=True)
+    data_norm: float = field(default=1.0, kw_only=True)
+    random_state: int | None = field(default=None, kw_only=True)
 
     def _checked(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[Any]]:
         _refuse_search()
@@ -63,10 +72,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return np.asarray(clip_rows(rows, float(self.data_norm)))
 
 
+@dataclass(eq=False, repr=False)
 class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """A classifier whose set of labels is public."""
 
-    classes: Any
+    classes: Any = field(default=None, kw_only=True)
 
     def __sklearn_tags__(self) -> Any:
         """Say that noise makes scores on a handful of records poor."""
@@ -102,6 +112,22 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 
+class Probabilities:
+    """Class probabilities of scores of shape (n,) or (n, K)."""
+
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the probability of every class."""
+        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+
 def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray, float]:
     """Append a constant column of size ``norm``; return the rows and the bound that holds then.
 
@@ -118,13 +144,6 @@ def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray
     kept = clip_rows(rows, norm)
     column = np.full((len(rows), 1), norm)
     return np.hstack([kept, column]), norm * math.sqrt(2.0) * (1.0 + 1e-12)
-
-
-def probabilities(scores: FloatArray) -> FloatArray:
-    """Return the class probabilities of scores of shape (n,) or (n, K)."""
-    if scores.ndim == 1:
-        return np.column_stack([expit(-scores), expit(scores)])
-    return np.asarray(softmax(scores, axis=1))
 
 
 def _refuse_search() -> None:

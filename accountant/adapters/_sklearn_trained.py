@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.adapters._sklearn_base import Classifier, Privacy, probabilities, with_intercept
+from accountant.adapters._sklearn_base import Classifier, Privacy, Probabilities, with_intercept
 from accountant.learn.convex.result import clip_rows
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
@@ -22,8 +23,15 @@ __all__ = ["DPMLPClassifier", "DPSGDClassifier"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
-class _Trained(Classifier):
+@dataclass(eq=False, repr=False)
+class _Trained(Probabilities, Classifier):
     """A classifier on the DP-SGD trainer."""
+
+    clipping_norm: float = field(default=1.0, kw_only=True)
+    batch_size: int = field(default=256, kw_only=True)
+    steps: int = field(default=200, kw_only=True)
+    learning_rate: float = field(default=1.0, kw_only=True)
+    momentum: float = field(default=0.9, kw_only=True)
 
     def _model(self, features: int, classes: int) -> Network:
         raise NotImplementedError
@@ -58,16 +66,8 @@ class _Trained(Classifier):
         z = np.asarray(self.result_.model.outputs(rows), dtype=np.float64)
         return np.asarray(z[:, 1] - z[:, 0] if z.shape[1] == 2 else z)
 
-    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the probability of every class."""
-        return probabilities(self.decision_function(X))
 
-    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
-
+@dataclass(eq=False, repr=False)
 class DPSGDClassifier(_Trained):
     """Softmax regression by DP-SGD with Poisson sampling.
 
@@ -91,42 +91,19 @@ class DPSGDClassifier(_Trained):
     account.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        clipping_norm: float = 1.0,
-        batch_size: int = 256,
-        steps: int = 200,
-        learning_rate: float = 1.0,
-        momentum: float = 0.9,
-        classes: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.clipping_norm = clipping_norm
-        self.batch_size = batch_size
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.classes = classes
-        self.random_state = random_state
-
     def _model(self, features: int, classes: int) -> Network:
         return SoftmaxRegression(features, classes)
 
 
+@dataclass(eq=False, repr=False)
 class DPMLPClassifier(_Trained):
     """A multilayer perceptron by DP-SGD with Poisson sampling.
 
     Parameters
     ----------
-    epsilon, delta, data_norm, clipping_norm, batch_size, steps, learning_rate, momentum, classes,
-    random_state
+    epsilon, delta, data_norm, clipping_norm, batch_size, steps
+        As in :class:`DPSGDClassifier`.
+    learning_rate, momentum, classes, random_state
         As in :class:`DPSGDClassifier`.
     hidden_layer_sizes : tuple of int
         Widths of the hidden layers, with tanh between them.
@@ -136,32 +113,7 @@ class DPMLPClassifier(_Trained):
     *Guarantee.* As :class:`DPSGDClassifier`; the initial weights do not depend on the data.
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: tuple[int, ...] = (32,),
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        clipping_norm: float = 1.0,
-        batch_size: int = 256,
-        steps: int = 200,
-        learning_rate: float = 1.0,
-        momentum: float = 0.9,
-        classes: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.clipping_norm = clipping_norm
-        self.batch_size = batch_size
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.classes = classes
-        self.random_state = random_state
+    hidden_layer_sizes: tuple[int, ...] = field(default=(32,), kw_only=True)
 
     def _model(self, features: int, classes: int) -> Network:
         return MultilayerPerceptron((features, *self.hidden_layer_sizes, classes))

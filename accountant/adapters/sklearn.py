@@ -10,6 +10,7 @@ Predictions scale long rows down as ``fit`` does.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from accountant.adapters._sklearn_base import (
     Classifier,
     Privacy,
     PrivateEstimator,
-    probabilities,
+    Probabilities,
     with_intercept,
 )
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
@@ -42,8 +43,12 @@ __all__ = [
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
+@dataclass(eq=False, repr=False)
 class _Linear(Classifier):
     """A linear classifier by objective perturbation."""
+
+    regularization: float | None = field(default=None, kw_only=True)
+    fit_intercept: bool = field(default=True, kw_only=True)
 
     def _store(self, coefficients: FloatArray, scale: float) -> None:
         if self.fit_intercept:
@@ -52,7 +57,8 @@ class _Linear(Classifier):
             self.coef_, self.intercept_ = coefficients, np.zeros(len(coefficients))
 
 
-class DPLogisticRegression(_Linear):
+@dataclass(eq=False, repr=False)
+class DPLogisticRegression(Probabilities, _Linear):
     """Logistic regression by objective perturbation; softmax for more than two classes.
 
     Parameters
@@ -83,25 +89,6 @@ class DPLogisticRegression(_Linear):
     (docs/theorems_convex.md, Theorems V3, V4, V6 and V9).
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        regularization: float | None = None,
-        fit_intercept: bool = True,
-        classes: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any) -> DPLogisticRegression:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
@@ -121,16 +108,8 @@ class DPLogisticRegression(_Linear):
         self.privacy_ = Privacy.of(result)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the probability of every class."""
-        return probabilities(self.decision_function(X))
 
-    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
-
+@dataclass(eq=False, repr=False)
 class DPLinearSVC(_Linear):
     """A linear support vector machine with a smoothed hinge, by objective perturbation.
 
@@ -149,26 +128,7 @@ class DPLinearSVC(_Linear):
     (docs/theorems_convex.md, Theorems V5, V6 and V9), by basic composition over the classes.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        regularization: float | None = None,
-        half_width: float = 0.5,
-        fit_intercept: bool = True,
-        classes: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.regularization = regularization
-        self.half_width = half_width
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.random_state = random_state
+    half_width: float = field(default=0.5, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> DPLinearSVC:  # noqa: N803
         """Fit the model privately."""
@@ -195,7 +155,11 @@ class DPLinearSVC(_Linear):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class _Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    target_bound: float = field(default=1.0, kw_only=True)
+    fit_intercept: bool = field(default=True, kw_only=True)
+
     def __sklearn_tags__(self) -> Any:
         """Say that noise makes scores on a handful of records poor."""
         tags = super().__sklearn_tags__()
@@ -225,6 +189,7 @@ class _Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.privacy_ = Privacy.of(result)
 
 
+@dataclass(eq=False, repr=False)
 class DPLinearRegression(_Regressor):
     """Linear regression by adaptive sufficient statistics perturbation (AdaSSP).
 
@@ -241,29 +206,13 @@ class DPLinearRegression(_Regressor):
     (docs/theorems_convex.md, Theorem V16).
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        target_bound: float = 1.0,
-        fit_intercept: bool = True,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any) -> DPLinearRegression:  # noqa: N803
         """Fit the model privately."""
         self._fit(X, y, ada_ssp)
         return self
 
 
+@dataclass(eq=False, repr=False)
 class DPRidge(_Regressor):
     """Ridge regression from one release of noisy sufficient statistics.
 
@@ -280,24 +229,7 @@ class DPRidge(_Regressor):
     (docs/theorems_convex.md, Theorem V16).
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        data_norm: float = 1.0,
-        target_bound: float = 1.0,
-        regularization: float | None = None,
-        fit_intercept: bool = True,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
+    regularization: float | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> DPRidge:  # noqa: N803
         """Fit the model privately."""

@@ -70,18 +70,17 @@ class BlendPair(DominatingPair):
     def rdp(self, order: float) -> float:
         """Return the divergence, rounded up: e^{(α-1)D} is blended."""
         worse, usual = self.worse.rdp(order) * (order - 1.0), self.usual.rdp(order) * (order - 1.0)
+        # The usual divergence is no larger; a bound on it may be, by any factor.
+        usual = min(worse, usual)
         if worse < 1.0:
             excess = self.weight * math.expm1(worse) + (1.0 - self.weight) * math.expm1(usual)
             return up(math.log1p(excess) / (order - 1.0), 64.0)
         if not worse < math.inf or self.weight == 0.0:
             return worse / (order - 1.0)
-        least = min(worse, usual)
-        total = self.weight * math.exp(min(worse - least, 700.0)) + (1.0 - self.weight) * math.exp(
-            usual - least
-        )
-        if worse - least > 690.0:
+        if worse - usual > 690.0:
             return up(worse / (order - 1.0), 8.0)
-        return up((least + math.log(total)) / (order - 1.0) * (1.0 + 1e-14), 64.0)
+        total = self.weight * math.exp(worse - usual) + (1.0 - self.weight)
+        return up((usual + math.log(total)) / (order - 1.0) * (1.0 + 1e-14), 64.0)
 
     def profile(self, epsilon: float) -> Bounds:
         """Blend the profiles."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Witness
+from accountant.sampling.sized import EpochSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ __all__ = ["CyclicBatches"]
 
 
 @dataclass(frozen=True, repr=False)
-class CyclicBatches(Sampler):
+class CyclicBatches(EpochSampler):
     """Consecutive records form a batch; the batches come in order, once per epoch.
 
     Parameters
@@ -40,30 +39,6 @@ class CyclicBatches(Sampler):
 
     name: ClassVar[str] = "cyclic"
     theorem: ClassVar[str] = "S2"
-    relations: ClassVar[tuple[NeighbouringRelation, ...]] = (
-        NeighbouringRelation.ZERO_OUT,
-        NeighbouringRelation.REPLACE_ONE,
-    )
-
-    dataset_size: int
-    batch_size: int
-    epochs: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
-
-    def __post_init__(self) -> None:
-        size = arguments.records(self.dataset_size)
-        arguments.settle(
-            self,
-            dataset_size=size,
-            batch_size=arguments.batch(self.batch_size, size),
-            epochs=arguments.positive("epochs", self.epochs),
-            relation=arguments.supported(self.name, self.relation, self.relations),
-        )
-
-    @property
-    def steps(self) -> int:
-        """The number of batches of one run."""
-        return self.epochs * -(-self.dataset_size // self.batch_size)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Cut the records, in their order, into batches."""
@@ -71,12 +46,6 @@ class CyclicBatches(Sampler):
             for start in range(0, self.dataset_size, self.batch_size):
                 stop = min(start + self.batch_size, self.dataset_size)
                 yield np.arange(start, stop, dtype=np.int64)
-
-    def mechanism(self, noise_multiplier: float) -> Any:
-        """Return one Gaussian per epoch."""
-        from accountant.mechanisms.gaussian import Gaussian
-
-        return self.epochs * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
 
     def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
         """Return the mechanism itself, which is attained."""

@@ -13,7 +13,8 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Witness
+from accountant.sampling.sized import StepSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ def _log_expm1(x: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class FixedSizeSampler(Sampler):
+class FixedSizeSampler(StepSampler):
     """Every step uses a fresh uniform batch of exactly ``batch_size`` records.
 
     Parameters
@@ -147,20 +148,7 @@ class FixedSizeSampler(Sampler):
     theorem: ClassVar[str] = "S6"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _REPLACE_ONE
 
-    dataset_size: int
-    batch_size: int
-    steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.REPLACE_ONE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        size = arguments.records(self.dataset_size)
-        arguments.settle(
-            self,
-            dataset_size=size,
-            batch_size=arguments.batch(self.batch_size, size),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported(self.name, self.relation, self.relations),
-        )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a uniform subset for every step, in O(batch)."""

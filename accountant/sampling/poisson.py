@@ -36,8 +36,8 @@ class PoissonSampled(Mechanism):
     Raises
     ------
     UnsupportedError
-        Under replace-one: no theorem gives a dominating pair that may be composed. Account the
-        sampled release under add-or-remove instead.
+        Under replace-one, which has pairs of its own: for Gaussian noise
+        :class:`~accountant.sampling.poisson_replacement.PoissonReplacement`.
 
     Notes
     -----

@@ -172,7 +172,8 @@ class ReplacementPair(DominatingPair):
         ratio, so moving its law to grid points, with the mean kept, bounds it from above.
         """
         # What is not sampled is a Gaussian at the largest distance, and sampling only hides.
-        plain = up(0.5 * order * max(self.distances) ** 2, 8.0)
+        farthest = max(self.distances)
+        plain = up(0.5 * order * farthest * farthest, 8.0)
         if min(self.distances) < LEAST_DISTANCE:
             return max(plain, TINY)
         excess = -math.inf

@@ -120,7 +120,7 @@ def _curve(
     inner: DominatingPair, reverse: DominatingPair | None, q: float, add: bool, order: float
 ) -> float:
     # Outcomes of infinite loss are lost to P against Q, but not to P against (1-q)P + qQ.
-    if not add:
+    if not add or inner.mirrored:
         return min(remove_from_curve(inner.finite_rdp, q, order), inner.rdp(order))
 
     def both(at: float) -> float:

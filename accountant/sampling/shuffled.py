@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Witness
+from accountant.sampling.sized import EpochSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ _LEAST_NOISE = 0.05
 
 
 @dataclass(frozen=True, repr=False)
-class ShuffledBatches(Sampler):
+class ShuffledBatches(EpochSampler):
     """Every epoch shuffles the records afresh and cuts them into batches of a fixed size.
 
     Parameters
@@ -56,35 +57,6 @@ class ShuffledBatches(Sampler):
 
     name: ClassVar[str] = "shuffled"
     theorem: ClassVar[str] = "S11, S12"
-    relations: ClassVar[tuple[NeighbouringRelation, ...]] = (
-        NeighbouringRelation.ZERO_OUT,
-        NeighbouringRelation.REPLACE_ONE,
-    )
-
-    dataset_size: int
-    batch_size: int
-    epochs: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
-
-    def __post_init__(self) -> None:
-        size = arguments.records(self.dataset_size)
-        arguments.settle(
-            self,
-            dataset_size=size,
-            batch_size=arguments.batch(self.batch_size, size),
-            epochs=arguments.positive("epochs", self.epochs),
-            relation=arguments.supported(self.name, self.relation, self.relations),
-        )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """The number of batches of one epoch."""
-        return -(-self.dataset_size // self.batch_size)
-
-    @property
-    def steps(self) -> int:
-        """The number of batches of one run."""
-        return self.epochs * self.steps_per_epoch
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Shuffle, then cut: O(records) an epoch."""
@@ -93,12 +65,6 @@ class ShuffledBatches(Sampler):
             order = drawing.shuffled(rng, self.dataset_size)
             for start in range(0, self.dataset_size, self.batch_size):
                 yield np.sort(order[start : start + self.batch_size])
-
-    def mechanism(self, noise_multiplier: float) -> Any:
-        """Return one Gaussian per epoch."""
-        from accountant.mechanisms.gaussian import Gaussian
-
-        return self.epochs * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
 
     def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
         """Return losses that opposite contributions reach (Theorem S12)."""

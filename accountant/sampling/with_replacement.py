@@ -15,7 +15,8 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.replacement_pair import ReplacementPair
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Witness
+from accountant.sampling.sized import StepSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +121,7 @@ class WithReplacementSampled(Mechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class WithReplacementSampler(Sampler):
+class WithReplacementSampler(StepSampler):
     """Every step draws ``batch_size`` records independently; a record may come several times.
 
     Parameters
@@ -141,20 +142,7 @@ class WithReplacementSampler(Sampler):
     theorem: ClassVar[str] = "S7, S8"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
-    dataset_size: int
-    batch_size: int
-    steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        size = arguments.records(self.dataset_size)
-        arguments.settle(
-            self,
-            dataset_size=size,
-            batch_size=arguments.batch(self.batch_size, size),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported(self.name, self.relation, self.relations),
-        )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw independent indices; repeats stay."""

@@ -1,0 +1,289 @@
+"""A tree of dp-accounting's events as a composition of mechanisms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from accountant.adapters import _dp_events_releases as releases
+from accountant.adapters._dp_events_releases import (
+    ADD_OR_REMOVE,
+    REPLACE_ONE,
+    ZERO_OUT,
+    Parts,
+    Refused,
+    number,
+    whole,
+)
+from accountant.composition import Composition, root_of_squares
+from accountant.errors import AccountantError
+from accountant.mechanisms import BestOfPoissonRuns, BestOfRuns, Gaussian, Mechanism
+from accountant.mechanisms._arithmetic import ratio_down, ratio_up
+from accountant.mechanisms.joint import JointRelease
+from accountant.mechanisms.repetition import mean_runs
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import (
+    FixedSizeSampled,
+    PoissonSampled,
+    TruncatedPoissonSampled,
+    WithReplacementSampled,
+)
+from accountant.sampling.arguments import share_up
+from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
+from accountant.sampling.sampled_replacement import SampledReplacement
+
+__all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
+
+# Events whose meaning depends on the data they run on, or which say nothing of a record left out,
+# do not run on a sample.
+_NOT_ON_A_SAMPLE = frozenset(
+    {
+        "RandomizedResponseDpEvent",
+        "SampledWithReplacementDpEvent",
+        "SampledWithoutReplacementDpEvent",
+        "SingleEpochTreeAggregationDpEvent",
+        "TruncatedSubsampledGaussianDpEvent",
+    }
+)
+
+
+class NonPrivate(Exception):  # noqa: N818 (a finding, not a malfunction)
+    """The tree holds a NonPrivateDpEvent: ε is infinite, whatever surrounds it."""
+
+
+def convert(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Return the counted mechanisms of an event; an empty tuple when it releases nothing.
+
+    Raises
+    ------
+    Refused
+        The event, or its combination with others or with the relation, has no guarantee here.
+    NonPrivate
+        It has none anywhere.
+    """
+    kind = type(event)
+    rule = CONVERTED.get(kind.__name__)
+    if rule is None or kind.__module__ != "dp_accounting.dp_event":
+        raise Refused(event, REFUSED.get(kind.__name__, "the event is unknown"))
+    names = {part.name for part in kind.__attrs_attrs__}
+    if names != rule.fields:
+        extra = ", ".join(sorted(names ^ rule.fields))
+        raise Refused(event, f"the event has other fields than those known: {extra}")
+    try:
+        return rule.converter(event, relation)
+    except (AccountantError, TypeError, ValueError, OverflowError) as error:
+        raise Refused(event, str(error)) from error
+
+
+def _nothing(event: Any, relation: NeighbouringRelation) -> Parts:
+    return ()
+
+
+def _non_private(event: Any, relation: NeighbouringRelation) -> Parts:
+    raise NonPrivate
+
+
+def _composed(event: Any, relation: NeighbouringRelation) -> Parts:
+    found: dict[Mechanism, int] = {}
+    # Every part is looked at, so that one that is unknown is found behind one without privacy.
+    private = True
+    for part in event.events:
+        try:
+            parts = convert(part, relation)
+        except NonPrivate:
+            private = False
+            continue
+        for mechanism, count in parts:
+            found[mechanism] = found.get(mechanism, 0) + count
+    if not private:
+        raise NonPrivate
+    return tuple(found.items())
+
+
+def _self_composed(event: Any, relation: NeighbouringRelation) -> Parts:
+    count = whole(event, "count")
+    try:
+        parts = convert(event.event, relation)
+    except NonPrivate:
+        if count == 0:
+            return ()
+        raise
+    return tuple((mechanism, n * count) for mechanism, n in parts) if count else ()
+
+
+def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert Poisson sampling; what runs on the sample shares it (M6, E1, E2, E7)."""
+    q = number(event, "sampling_probability", highest=1.0)
+    inside = _NOT_ON_A_SAMPLE
+    if relation is not ADD_OR_REMOVE:
+        # A guarantee about replacing or blanking a record says nothing of leaving it out.
+        inside |= {"ZCDpEvent"}
+    release = _together(event, relation, inside)
+    if release is None or q == 0.0:
+        return ()
+    if q == 1.0:
+        return convert(event.event, relation)
+    if relation is not REPLACE_ONE:
+        return ((PoissonSampled(release, q), 1),)
+    if isinstance(release, Gaussian) and release.sensitivity == 1.0:
+        return ((PoissonReplacement(release.noise_multiplier, q), 1),)
+    return ((SampledReplacement(release, q), 1),)
+
+
+def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert a uniform subset; under zero-out a blank is drawn like a record (S6, E2)."""
+    size = whole(event, "source_dataset_size", least=1)
+    batch = whole(event, "sample_size")
+    if batch > size:
+        raise Refused(event, "sample_size must be at most source_dataset_size")
+    if relation is ADD_OR_REMOVE:
+        raise Refused(
+            event,
+            "a sample of fixed size changes in more than one record when one is added or removed;"
+            " the guarantee is under REPLACE_ONE or REPLACE_SPECIAL",
+        )
+    inside = _NOT_ON_A_SAMPLE | ({"ZCDpEvent"} if relation is ZERO_OUT else set())
+    release = _together(event, REPLACE_ONE, inside)
+    if release is None or batch == 0:
+        return ()
+    if relation is REPLACE_ONE and isinstance(release, Gaussian) and release.sensitivity == 1.0:
+        return ((FixedSizeSampled(release.noise_multiplier, batch, size), 1),)
+    return ((SampledReplacement(release, share_up(batch, size), relation=relation), 1),)
+
+
+def _with_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert independent draws for every place of the sample (S7, S8, E5)."""
+    size = whole(event, "source_dataset_size", least=1)
+    batch = whole(event, "sample_size")
+    if relation is ZERO_OUT:
+        raise Refused(event, "the theorems are under ADD_OR_REMOVE_ONE and REPLACE_ONE")
+    release = _together(event, relation, _NOT_ON_A_SAMPLE)
+    if release is None or batch == 0:
+        return ()
+    if not (isinstance(release, Gaussian) and release.sensitivity == 1.0):
+        raise Refused(event, "the theorems are for Gaussian noise, composed or not")
+    found = WithReplacementSampled(release.noise_multiplier, batch, size, relation=relation)
+    return ((found, 1),)
+
+
+def _truncated(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert a Poisson sample that is cut down to a cap (S13, E8)."""
+    size = whole(event, "dataset_size")
+    q = number(event, "sampling_probability", highest=1.0)
+    cap = whole(event, "truncated_batch_size")
+    noise = number(event, "noise_multiplier")
+    if q == 0.0 or cap == 0:
+        return ()
+    if noise == 0.0:
+        return releases.no_noise(relation)
+    if relation is ADD_OR_REMOVE:
+        # The neighbour may be the larger of the two.
+        return ((TruncatedPoissonSampled(noise, q, cap, size + 1), 1),)
+    return ((TruncatedReplacement(noise, q, cap, max(size, 1), relation=relation), 1),)
+
+
+def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert the best of K runs, K negative binomial or Poisson (P4 to P6)."""
+    mean, shape = number(event, "mean"), number(event, "shape")
+    parts = convert(event.event, relation)
+    if shape < math.inf and mean < 1.0:
+        raise Refused(event, "mean must be at least 1: the distribution is truncated to K >= 1")
+    if not parts or mean == 0.0:
+        return ()
+    if (shape < math.inf and mean == 1.0) or releases.no_noise(relation)[0] in parts:
+        return parts
+    base = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else Composition(parts)
+    if shape == math.inf:
+        return ((BestOfPoissonRuns(base, mean), 1),)
+    gamma = BestOfRuns.with_mean(base, mean, eta=shape).stopping_probability
+    # The search ends below the mean; a smaller γ makes more runs, and costs more.
+    while not (mean_runs(gamma, shape) * (1.0 - 2.0**-44 * (1.0 + shape)) >= mean):
+        gamma *= 1.0 - 2.0**-36
+        if gamma == 0.0:
+            raise Refused(event, "mean is too large")
+    return ((BestOfRuns(base, gamma, shape), 1),)
+
+
+def _together(
+    event: Any, relation: NeighbouringRelation, inside: frozenset[str] | set[str]
+) -> Mechanism | None:
+    """Return what runs on one sample as one release; None when it releases nothing."""
+    _refuse_inside(event, event.event, inside)
+    parts = convert(event.event, relation)
+    if not parts:
+        return None
+    (first, count), *others = parts
+    if not others and count == 1:
+        return first
+    if all(isinstance(mechanism, Gaussian) for mechanism, _ in parts):
+        # Gaussians about the same sum are one, with the root of the sum of squares of 1/σ (M11).
+        inverse = root_of_squares(
+            (ratio_up(m.sensitivity, m.noise_multiplier), n)  # type: ignore[attr-defined]
+            for m, n in parts
+        )
+        noise = ratio_down(1.0, inverse) if inverse > 0.0 else math.inf
+        return Gaussian(noise, relation=relation)
+    return JointRelease(Composition(parts))
+
+
+def _refuse_inside(sampler: Any, event: Any, refused: frozenset[str] | set[str]) -> None:
+    name = type(event).__name__
+    if name in refused:
+        raise Refused(sampler, f"{name} has no guarantee on a sample under this relation")
+    for inner in getattr(event, "events", ()) or ():
+        _refuse_inside(sampler, inner, refused)
+    if hasattr(event, "event"):
+        _refuse_inside(sampler, event.event, refused)
+
+
+class Rule(NamedTuple):
+    """A converter, and the fields its event had when it was written."""
+
+    converter: Callable[[Any, NeighbouringRelation], Parts]
+    fields: frozenset[str] = frozenset()
+
+
+def _rule(converter: Callable[[Any, NeighbouringRelation], Parts], *fields: str) -> Rule:
+    return Rule(converter, frozenset(fields))
+
+
+CONVERTED = {
+    "NoOpDpEvent": _rule(_nothing),
+    "NonPrivateDpEvent": _rule(_non_private),
+    "ComposedDpEvent": _rule(_composed, "events"),
+    "SelfComposedDpEvent": _rule(_self_composed, "event", "count"),
+    "GaussianDpEvent": _rule(releases.gaussian, "noise_multiplier"),
+    "LaplaceDpEvent": _rule(releases.laplace, "noise_multiplier"),
+    "DiscreteLaplaceDpEvent": _rule(releases.discrete_laplace, "noise_parameter", "sensitivity"),
+    "RandomizedResponseDpEvent": _rule(
+        releases.randomized_response, "noise_parameter", "num_buckets"
+    ),
+    "MixtureOfGaussiansDpEvent": _rule(
+        releases.mixture_of_gaussians, "standard_deviation", "sensitivities", "sampling_probs"
+    ),
+    "ZCDpEvent": _rule(releases.zcdp, "rho", "xi"),
+    "SingleEpochTreeAggregationDpEvent": _rule(
+        releases.single_epoch_tree, "noise_multiplier", "step_counts"
+    ),
+    "PoissonSampledDpEvent": _rule(_poisson_sampled, "sampling_probability", "event"),
+    "SampledWithoutReplacementDpEvent": _rule(
+        _without_replacement, "source_dataset_size", "sample_size", "event"
+    ),
+    "SampledWithReplacementDpEvent": _rule(
+        _with_replacement, "source_dataset_size", "sample_size", "event"
+    ),
+    "TruncatedSubsampledGaussianDpEvent": _rule(
+        _truncated,
+        "dataset_size",
+        "sampling_probability",
+        "truncated_batch_size",
+        "noise_multiplier",
+    ),
+    "RepeatAndSelectDpEvent": _rule(_repeat_and_select, "event", "mean", "shape"),
+}
+
+REFUSED = {
+    "DpEvent": "the base class describes no release",
+    "UnsupportedDpEvent": "the event stands for what has no description",
+}

@@ -1,0 +1,300 @@
+"""An accountant for Opacus: ``PrivacyEngine(accountant="exact")`` after one import.
+
+Importing this module registers :class:`ExactAccountant` with opacus, and wraps two functions of
+opacus that pick an accountant by name, so that an engine with this one calibrates with
+:func:`accountant.calibrate_sigma` and refuses what its account would not cover. Engines with
+opacus' own accountants behave as before.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from opacus.accountants import IAccountant, register_accountant
+
+from accountant.adapters._opacus_batches import (
+    refuse_data_dependent_clipping,
+    refuse_random_records,
+    sampling_probability,
+)
+from accountant.calibration import calibrate_sigma
+from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import Accountant
+from accountant.mechanisms import ApproximateDP, Gaussian
+from accountant.sampling.poisson import PoissonSampled
+
+if TYPE_CHECKING:
+    from accountant.bounds import Bounds
+    from accountant.mechanisms import Mechanism
+
+__all__ = ["NAME", "ExactAccountant", "get_noise_multiplier"]
+
+NAME = "exact"
+
+# What opacus' accountants take beside delta: the accuracy of their numerics, which is none here.
+_NUMERICS = frozenset({"alphas", "eps_error", "delta_error"})
+
+
+class ExactAccountant(IAccountant):  # type: ignore[misc]
+    """Opacus' accountant interface on a certified ledger.
+
+    Attributes
+    ----------
+    ledger : accountant.Accountant
+        What was recorded; ask it for brackets, ε over steps, or its JSON.
+
+    Notes
+    -----
+    *Guarantee.* ε is never too small under add-or-remove, when every batch is a Poisson sample at
+    the recorded rate, every record's gradient is clipped and one draw of Gaussian noise is added to
+    a step's sum (docs/theorems.md; samplers: Theorem S1). In data-parallel training a record lives
+    on one worker and is drawn at the same rate; each worker's accountant records the same steps,
+    and any one of them states the guarantee of all.
+
+    Examples
+    --------
+    >>> from accountant.adapters.opacus import ExactAccountant  # doctest: +SKIP
+    >>> engine = opacus.PrivacyEngine(accountant="exact")  # doctest: +SKIP
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Accountant()
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """Return the name in opacus' registry."""
+        return NAME
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Record one optimisation step.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            Noise standard deviation over clipping norm; 0 releases the sample as it is.
+        sample_rate : float
+            Probability in [0, 1] with which every record is in the batch.
+        """
+        self._record(noise_multiplier, sample_rate, 1)
+
+    def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
+        """Return the ε spent at ``delta``, certified never too small.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1).
+        *args, **kwargs
+            Options of the numerics of opacus' accountants (``alphas``, ``eps_error``,
+            ``delta_error``), without meaning here; any other is refused.
+        """
+        unknown = sorted(set(kwargs) - _NUMERICS)
+        if unknown or len(args) > 1:
+            what = f"the option {unknown[0]!r}" if unknown else f"{len(args)} options by position"
+            raise UnsupportedError(f"get_epsilon takes delta; got {what} as well")
+        return self.ledger.epsilon(delta)
+
+    def get_epsilon_bounds(self, delta: float) -> Bounds:
+        """Return a certified bracket of ε(delta)."""
+        return self.ledger.epsilon_bounds(delta)
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.ledger)
+
+    @property
+    def history(self) -> list[tuple[float, float, int]]:
+        """The steps as opacus writes them: (noise multiplier, sampling rate, steps), merged.
+
+        Assigning replaces the whole record, as opacus' own code does in its searches.
+        """
+        return [(*_parameters(item.mechanism), item.count) for item in self.ledger.history]
+
+    @history.setter
+    def history(self, rows: Iterable[tuple[float, float, int]]) -> None:
+        kept, self.ledger = self.ledger, Accountant()
+        try:
+            for noise_multiplier, sample_rate, steps in rows:
+                self._record(noise_multiplier, sample_rate, steps)
+        except Exception:
+            self.ledger = kept
+            raise
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
+        """Return the function that opacus' optimiser calls after every logical step.
+
+        Parameters
+        ----------
+        sample_rate : float
+            Rate of the Poisson sampler: the same on every worker.
+
+        Notes
+        -----
+        Physical batches of one logical batch (``BatchMemoryManager``) end in one call. Several
+        Poisson batches accumulated into one step are refused: a record may be in each of them.
+        """
+
+        def record(optimizer: Any) -> None:
+            refuse_data_dependent_clipping(optimizer)
+            batches = optimizer.accumulated_iterations
+            if batches != 1:
+                raise UnsupportedError(
+                    f"a step must use one Poisson batch; this one accumulated {batches}, and a"
+                    " record may be in each of them. Use a larger batch, cut into physical ones by"
+                    " opacus' BatchMemoryManager"
+                )
+            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
+
+        return record
+
+    def state_dict(self, destination: Any = None) -> Any:
+        """Return the state: opacus' keys, and the ledger as JSON text."""
+        state = OrderedDict() if destination is None else destination
+        state["history"] = self.history
+        state["mechanism"] = self.mechanism()
+        state["ledger"] = self.ledger.to_json()
+        return state
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Continue from a state.
+
+        Raises
+        ------
+        DomainError
+            The state is not one of this accountant's, or has forgotten steps that this accountant
+            has recorded: going back to a checkpoint does not take releases back.
+        """
+        if not state_dict or not {"history", "mechanism"} <= set(state_dict):
+            raise DomainError("state_dict must hold what state_dict() returned; got no such keys")
+        if state_dict["mechanism"] != NAME:
+            raise DomainError(
+                f"state_dict must be that of an {NAME!r} accountant; got one of"
+                f" {state_dict['mechanism']!r}. If all its batches were Poisson samples, assign"
+                " state_dict['history'] to history"
+            )
+        fresh = ExactAccountant()
+        if "ledger" in state_dict:
+            fresh.ledger = Accountant.from_json(state_dict["ledger"])
+            if fresh.history != [tuple(row) for row in state_dict["history"]]:
+                raise DomainError("state_dict must have a history equal to its ledger's")
+        else:
+            fresh.history = state_dict["history"]
+        _refuse_forgetting(self.history, fresh.history)
+        self.ledger = fresh.ledger
+
+    def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
+        noise = float(noise_multiplier)
+        release = ApproximateDP(0.0, 1.0) if noise == 0.0 else Gaussian(noise)
+        self.ledger.compose(PoissonSampled(release, float(sample_rate)), steps)
+
+
+def get_noise_multiplier(
+    *,
+    target_epsilon: float,
+    target_delta: float,
+    sample_rate: float,
+    epochs: int | None = None,
+    steps: int | None = None,
+    **kwargs: Any,
+) -> float:
+    """Return the least noise multiplier that stays within a target, as opacus' namesake.
+
+    Parameters
+    ----------
+    target_epsilon, target_delta, sample_rate
+        As in :func:`accountant.calibrate_sigma`.
+    epochs, steps : int
+        Exactly one. An epoch is as long as opacus' Poisson loader makes it.
+    **kwargs
+        Ignored: what opacus passes on to its own accountants.
+
+    Notes
+    -----
+    *Guarantee.* That of :func:`accountant.calibrate_sigma`; there is no tolerance.
+    """
+    if (steps is None) == (epochs is None):
+        raise DomainError("get_noise_multiplier needs either steps or epochs; give one of them")
+    if steps is None:
+        assert epochs is not None
+        # The loader's own count differs from epochs / rate where 1 / rate is no integer.
+        steps = max(int(epochs / sample_rate), math.ceil(epochs * int(1 / sample_rate)))
+    return calibrate_sigma(target_epsilon, target_delta, sample_rate, steps)
+
+
+def _parameters(mechanism: Mechanism) -> tuple[float, float]:
+    """Return the noise multiplier and the rate of a step."""
+    assert isinstance(mechanism, PoissonSampled)
+    release = mechanism.mechanism
+    noise = release.noise_multiplier if isinstance(release, Gaussian) else 0.0
+    return noise, mechanism.sampling_probability
+
+
+def _refuse_forgetting(
+    recorded: list[tuple[float, float, int]], loaded: list[tuple[float, float, int]]
+) -> None:
+    for place, (noise, rate, steps) in enumerate(recorded):
+        found = loaded[place] if place < len(loaded) else (noise, rate, 0)
+        last = place == len(recorded) - 1
+        if found[:2] != (noise, rate) or found[2] < steps or (found[2] > steps and not last):
+            raise DomainError(
+                f"state_dict must continue the {sum(row[2] for row in recorded)} steps recorded"
+                " here; it does not hold them. What was released stays released: load a checkpoint"
+                " into a new PrivacyEngine, and merge the ledgers of runs on the same records"
+            )
+
+
+def _calibrating(original: Callable[..., float]) -> Callable[..., float]:
+    """Wrap opacus' get_noise_multiplier: this accountant's name goes to this calibration."""
+
+    @functools.wraps(original)
+    def chosen(**kwargs: Any) -> float:
+        if kwargs.get("accountant") == NAME:
+            return get_noise_multiplier(**{k: v for k, v in kwargs.items() if k != "accountant"})
+        return original(**kwargs)
+
+    chosen.exact = True  # type: ignore[attr-defined]
+    return chosen
+
+
+def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap PrivacyEngine.make_private: this accountant sees the loader it accounts for."""
+
+    @functools.wraps(original)
+    def make_private(engine: Any, **kwargs: Any) -> Any:
+        if not isinstance(engine.accountant, ExactAccountant):
+            return original(engine, **kwargs)
+        refuse_data_dependent_clipping(engine)
+        refuse_random_records(kwargs.get("rand_on_empty", False))
+        if not kwargs.get("poisson_sampling", True):
+            # Before anything is wrapped.
+            sampling_probability(kwargs.get("data_loader"))
+        found = original(engine, **kwargs)
+        _, optimizer, *_, loader = found
+        refuse_data_dependent_clipping(optimizer)
+        # Opacus records one over the length of the loader, which rounds.
+        rate = sampling_probability(loader)
+        optimizer.attach_step_hook(engine.accountant.get_optimizer_hook_fn(sample_rate=rate))
+        return found
+
+    make_private.exact = True  # type: ignore[attr-defined]
+    return make_private
+
+
+def _install() -> None:
+    """Register, and wrap; done once however often this module is loaded."""
+    engine: Any = import_module("opacus.privacy_engine")
+    utils: Any = import_module("opacus.accountants.utils")
+    register_accountant(NAME, ExactAccountant, force=hasattr(engine.get_noise_multiplier, "exact"))
+    for module in (engine, utils):
+        if not hasattr(module.get_noise_multiplier, "exact"):
+            module.get_noise_multiplier = _calibrating(module.get_noise_multiplier)
+    if not hasattr(engine.PrivacyEngine.make_private, "exact"):
+        engine.PrivacyEngine.make_private = _refusing(engine.PrivacyEngine.make_private)
+
+
+_install()

@@ -1,0 +1,70 @@
+"""What samplers of batches of a stated size share: their settings, and how epochs count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import arguments
+from accountant.sampling.sampler import Sampler
+
+__all__ = ["EpochSampler", "StepSampler"]
+
+
+def _settle(sampler: Any, counted: str) -> None:
+    """Check and store the settings; ``counted`` names how long the run is."""
+    size = arguments.records(sampler.dataset_size)
+    arguments.settle(
+        sampler,
+        dataset_size=size,
+        batch_size=arguments.batch(sampler.batch_size, size),
+        relation=arguments.supported(sampler.name, sampler.relation, sampler.relations),
+        **{counted: arguments.positive(counted, getattr(sampler, counted))},
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class EpochSampler(Sampler):
+    """Every record once an epoch, in batches cut from an order."""
+
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = (
+        NeighbouringRelation.ZERO_OUT,
+        NeighbouringRelation.REPLACE_ONE,
+    )
+
+    dataset_size: int
+    batch_size: int
+    epochs: int
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _settle(self, "epochs")
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The number of batches of one epoch."""
+        return -(-self.dataset_size // self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        """The number of batches of one run."""
+        return self.epochs * self.steps_per_epoch
+
+    def mechanism(self, noise_multiplier: float) -> Any:
+        """Return one Gaussian per epoch."""
+        from accountant.mechanisms.gaussian import Gaussian
+
+        return self.epochs * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
+
+
+@dataclass(frozen=True, repr=False)
+class StepSampler(Sampler):
+    """A batch of a stated size in every step, independent of all others."""
+
+    dataset_size: int
+    batch_size: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        _settle(self, "steps")
