@@ -1,0 +1,37 @@
+"""Empirical lower bounds on ε, to put beside the certified upper ones."""
+
+from accountant.audit.density import audit_masses, cell_masses
+from accountant.audit.mechanism import audit_mechanism, audit_observations
+from accountant.audit.one_run import (
+    Guesses,
+    count_guesses,
+    one_run_epsilon,
+    one_run_mu,
+    one_run_p_value,
+)
+from accountant.audit.report import AuditReport
+from accountant.audit.trainer import audit_trainer
+from accountant.audit.two_sample import (
+    ErrorRates,
+    epsilon_lower_bound,
+    error_rates,
+    mu_lower_bound,
+)
+
+__all__ = [
+    "AuditReport",
+    "ErrorRates",
+    "Guesses",
+    "audit_masses",
+    "audit_mechanism",
+    "audit_observations",
+    "audit_trainer",
+    "cell_masses",
+    "count_guesses",
+    "epsilon_lower_bound",
+    "error_rates",
+    "mu_lower_bound",
+    "one_run_epsilon",
+    "one_run_mu",
+    "one_run_p_value",
+]

@@ -1,0 +1,115 @@
+"""What is claimed, as a family of mechanisms with one number: the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from accountant.audit.curve import TradeoffCurve
+from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
+from accountant.quick import epsilon_bounds, get_delta
+
+if TYPE_CHECKING:
+    from accountant.audit.one_run import Curve
+
+__all__ = ["NoiseFamily"]
+
+BISECTIONS = 8
+SEARCHES = 9
+
+
+@dataclass(frozen=True)
+class NoiseFamily:
+    """DP-SGD with the noise left open: Poisson sampling, Gaussian noise, a number of steps.
+
+    Parameters
+    ----------
+    sampling_probability : float
+        q; 1 for full batches, and for a plain Gaussian mechanism.
+    steps : int
+        Releases.
+    noise_multiplier : float
+        The one claimed.
+
+    Notes
+    -----
+    *Guarantee.* :meth:`epsilon_lower` is the ε of the family's member with the least noise that the
+    observations refute, so it exceeds the claimed ε only if they refute the claimed curve
+    (docs/theorems_audit.md, Theorems A4 and A6). It says nothing about mechanisms outside the
+    family beyond that.
+    """
+
+    sampling_probability: float
+    steps: int
+    noise_multiplier: float
+
+    @property
+    def curve(self) -> TradeoffCurve:
+        """The certified curve of the claim."""
+        return _certified(self.sampling_probability, self.noise_multiplier, self.steps)
+
+    def __call__(self, fpr: Any) -> Any:
+        """Return the claim's certified bound on the false-negative rate; slow the first time."""
+        return self.curve(fpr)
+
+    def epsilon_lower(self, rates: Sequence[ErrorRates], delta: float) -> float:
+        """Return the ε at ``delta`` that the error rates refute, rounded down."""
+        if self.sampling_probability == 1.0:
+            mu = max(mu_from_rates(rate.fpr, rate.fnr) for rate in rates)
+            return gaussian_epsilon(mu, delta)
+        return self._least(lambda sigma: any(self._refuted(rate, sigma) for rate in rates), delta)
+
+    def least_refuted(self, refuted: Callable[[Curve], bool], delta: float) -> float:
+        """Return ε at ``delta`` of the least noise whose curve is refuted, 0 if none is."""
+        return self._least(
+            lambda sigma: refuted(_certified(self.sampling_probability, sigma, self.steps)), delta
+        )
+
+    def _least(self, refuted: Callable[[float], bool], delta: float) -> float:
+        low = high = self.noise_multiplier
+        searches = BISECTIONS
+        if refuted(high):
+            # The claim has fallen; how deep matters less, and little noise is slow to account.
+            searches = 4
+            low = 0.8 * high
+            while low > 1e-2 and refuted(low):
+                low, high = 0.8 * low, low
+        else:
+            while not refuted(high):
+                low, high = high, 2.0 * high
+                if high > 1e4 * self.noise_multiplier:
+                    return 0.0
+        for _ in range(searches):
+            middle = (low * high) ** 0.5
+            low, high = (low, middle) if refuted(middle) else (middle, high)
+        return float(epsilon_bounds(self.sampling_probability, high, self.steps, delta).lower)
+
+    def _refuted(self, rate: ErrorRates, noise_multiplier: float) -> bool:
+        """Tell whether one ε at least is refuted; its search may be loose (Theorem A4)."""
+        q, steps = self.sampling_probability, self.steps
+        few, many = sorted((rate.fpr, rate.fnr))
+
+        def room(epsilon: float) -> float:
+            # The curve's own two lines: the smaller rate takes the factor.
+            spent = math.exp(epsilon) * few + many + 1e-14
+            return 1.0 - spent - get_delta(q, noise_multiplier, steps, epsilon)
+
+        top = max(0.0, -math.log(few)) if few > 0.0 else 0.0
+        left, right = 0.0, top
+        best = max(room(0.0), room(top))
+        for _ in range(SEARCHES):
+            if best > 0.0:
+                return True
+            a, b = left + 0.382 * (right - left), left + 0.618 * (right - left)
+            first, second = room(a), room(b)
+            best = max(best, first, second)
+            left, right = (left, b) if first > second else (a, right)
+        return best > 0.0
+
+
+@lru_cache(maxsize=512)  # repeated audits of one setting bisect through the same noises
+def _certified(q: float, noise_multiplier: float, steps: int) -> TradeoffCurve:
+    return TradeoffCurve.of_dp_sgd(q, noise_multiplier, steps)

@@ -1,0 +1,241 @@
+"""Auditing one release: call it many times with and without a canary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from accountant import checks
+from accountant.audit.confidence import CONFIDENCE, whole
+from accountant.audit.curve import TradeoffCurve
+from accountant.audit.family import NoiseFamily
+from accountant.audit.report import AuditReport, Observations
+from accountant.audit.two_sample import epsilon_from_rates, error_rates
+from accountant.errors import DomainError, UnsupportedError
+from accountant.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.audit.one_run import Curve
+    from accountant.audit.two_sample import Threshold
+
+__all__ = ["audit_mechanism", "audit_observations", "noise_family"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+METHODS = ("auto", "clopper-pearson", "gaussian")
+
+
+def audit_mechanism(
+    release: Callable[[Any], Any],
+    canary: object,
+    *,
+    claimed: Mechanism | float,
+    delta: float,
+    baseline: object = None,
+    observations: int = 10_000,
+    confidence: float = 0.95,
+    threshold: Threshold | None = None,
+    method: str = "auto",
+    score: Callable[[FloatArray], float] | None = None,
+    vectorized: bool = False,
+    name: str = "mechanism",
+) -> AuditReport:
+    """Audit one release by calling it with and without a canary.
+
+    Parameters
+    ----------
+    release : callable
+        ``release(value)`` draws fresh noise and returns what is published: a number or an array.
+    canary : array_like
+        What is released when the canary's record is present: baseline plus one record's largest
+        contribution.
+    claimed : Mechanism or float
+        The claim: a mechanism, or ε at ``delta``.
+    delta : float
+        At which ε is compared.
+    baseline : array_like, optional
+        What is released without the record; zeros.
+    observations : int
+        In each of the two worlds.
+    confidence : float
+        As in :func:`~accountant.audit.error_rates`.
+    threshold : {"split", "ranks"}, float, or several of them, optional
+        As there; by default ``"split"`` and, without a ``score``, the middle between the two
+        inputs' scores, which share the error.
+    method : {"auto", "clopper-pearson", "gaussian"}
+        The first bound holds for every mechanism, but cannot exceed the logarithm of the number of
+        observations; the second tests the claim to be Gaussian and sees nearly all of it.
+        ``"auto"`` takes it when the claim is Gaussian.
+    score : callable, optional
+        A function of one output; by default its inner product with canary minus baseline.
+    vectorized : bool
+        Whether ``release`` takes an array of many values along the first axis and releases each
+        with noise of its own.
+    name : str
+        For the report.
+
+    Returns
+    -------
+    AuditReport
+
+    Notes
+    -----
+    *Guarantee.* If the release keeps the claim the report flags it with probability at most
+    1 - confidence (docs/theorems_audit.md, Theorems A5 and A6). The converse needs a canary that is
+    the worst record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import accountant as ac
+    >>> noise = np.random.default_rng(0)
+    >>> report = audit_mechanism(
+    ...     lambda v: v + 0.5 * noise.standard_normal(v.shape), np.ones(()),
+    ...     claimed=ac.Gaussian(1.0), delta=1e-5, vectorized=True,
+    ... )
+    >>> report.flagged  # half of the noise that was claimed
+    True
+    """
+    n = whole("observations", observations, 2, 10**9, "It counts calls in each world")
+    with_record = np.asarray(canary, dtype=np.float64)
+    without = (
+        np.zeros_like(with_record) if baseline is None else np.asarray(baseline, dtype=np.float64)
+    )
+    if without.shape != with_record.shape or np.array_equal(without, with_record):
+        raise DomainError("canary and baseline must have one shape and differ")
+    direction = (with_record - without).ravel()
+
+    def projected(output: FloatArray) -> float:
+        return float(direction @ np.asarray(output, dtype=np.float64).ravel())
+
+    if threshold is None:
+        middle = 0.5 * float(direction @ (with_record + without).ravel())
+        threshold = "split" if score else ("split", middle)
+    worlds = []
+    for value in (without, with_record):
+        if vectorized:
+            outputs = np.asarray(release(np.broadcast_to(value, (n, *value.shape)).copy()))
+            if len(outputs) != n:
+                raise DomainError("a vectorized release must return one output for each value")
+            drawn = [outputs[i] for i in range(n)] if score else None
+            worlds.append(
+                outputs.reshape(n, -1).astype(np.float64) @ direction
+                if drawn is None or score is None
+                else np.array([score(v) for v in drawn])
+            )
+        else:
+            measure = score or projected
+            worlds.append(np.array([measure(release(value.copy())) for _ in range(n)]))
+    return audit_observations(
+        worlds[0],
+        worlds[1],
+        claimed=claimed,
+        delta=delta,
+        confidence=confidence,
+        threshold=threshold,
+        method=method,
+        name=name,
+    )
+
+
+def audit_observations(
+    without: object,
+    with_canary: object,
+    *,
+    claimed: Mechanism | float,
+    delta: float,
+    confidence: float = 0.95,
+    threshold: Threshold = "split",
+    method: str = "auto",
+    name: str = "observations",
+) -> AuditReport:
+    """Audit a claim by scores from paired runs, independent within and between the two samples.
+
+    Parameters
+    ----------
+    without, with_canary : array_like
+        Scores of runs under two neighbouring data sets.
+    claimed, delta, confidence, threshold, method, name
+        As in :func:`audit_mechanism`.
+
+    Returns
+    -------
+    AuditReport
+
+    Notes
+    -----
+    *Guarantee.* As :func:`audit_mechanism`.
+    """
+    kind = checks.choice("method", method, METHODS)
+    target = float(checks.real(checks.DELTA, delta))
+    sure = float(checks.real(CONFIDENCE, confidence))
+    family = noise_family(claimed)
+    if kind == "gaussian" and family is None:
+        raise UnsupportedError(
+            "method='gaussian' needs a claim that is Gaussian, subsampled or not;"
+            f" got {claimed!r}. Use method='clopper-pearson'"
+        )
+    gaussian = family is not None and kind != "clopper-pearson"
+
+    def objective(fpr: float, fnr: float) -> float:
+        return epsilon_from_rates(fpr, fnr, target)
+
+    rates = error_rates(
+        without,
+        with_canary,
+        confidence=sure,
+        threshold=threshold,
+        objective=None if gaussian else objective,
+    )
+    if gaussian and family is not None:
+        lower, how = family.epsilon_lower(rates, target), "trade-off curve, Theorem A6"
+    else:
+        lower = max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
+        how = "Clopper-Pearson, Theorem A5"
+    return AuditReport(
+        name=name,
+        epsilon_lower=lower,
+        epsilon_claimed=_claimed_epsilon(claimed, target),
+        delta=target,
+        confidence=sure,
+        method=how,
+        observations=Observations(np.asarray(without, float), np.asarray(with_canary, float)),
+        rates=rates,
+        curve=_curve(claimed, target, family),
+    )
+
+
+def noise_family(claimed: object) -> NoiseFamily | None:
+    """Return the noise family of a claim: one Poisson-subsampled Gaussian, repeated or not."""
+    if not isinstance(claimed, Mechanism):
+        return None
+    parts = getattr(claimed, "parts", ((claimed, 1),))
+    if len(parts) != 1:
+        return None
+    mechanism, count = parts[0]
+    kinds = set()
+    for pair in mechanism.pairs():
+        part = pair.gaussian_part
+        kinds.add(None if part is None else (part.sampling_probability, part.noise_multiplier))
+    if len(kinds) != 1 or None in kinds:
+        return None
+    (kind,) = kinds
+    q, sigma = kind  # type: ignore[misc]
+    return NoiseFamily(q, int(count), sigma)
+
+
+def _claimed_epsilon(claimed: Mechanism | float, delta: float) -> float:
+    if isinstance(claimed, Mechanism):
+        return claimed.epsilon(delta)
+    return float(checks.real(checks.EPSILON, claimed))
+
+
+def _curve(claimed: Mechanism | float, delta: float, family: NoiseFamily | None) -> Curve | None:
+    if family is not None:
+        return family
+    if isinstance(claimed, Mechanism):
+        return TradeoffCurve.of(claimed)
+    return TradeoffCurve([claimed], [delta])

@@ -1,0 +1,239 @@
+"""Auditing in one run: many canaries, each in by its own coin, and guesses of the coins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import special
+
+from accountant import checks
+from accountant.audit.confidence import CONFIDENCE, binomial_mode, binomial_tail, whole
+from accountant.audit.two_sample import gaussian_epsilon
+from accountant.errors import DomainError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Guesses",
+    "count_guesses",
+    "one_run_epsilon",
+    "one_run_mu",
+    "one_run_p_value",
+    "refutes_curve",
+]
+
+Curve: TypeAlias = Callable[[float], float]
+BoolArray: TypeAlias = "NDArray[np.bool_]"
+
+BISECTIONS = 45
+
+
+class Guesses(NamedTuple):
+    """How a guesser of coins did.
+
+    Attributes
+    ----------
+    canaries : int
+        How many coins there were, each fair and independent.
+    made, correct : int
+        Guesses made, a number fixed in advance, and those that were right.
+    """
+
+    canaries: int
+    made: int
+    correct: int
+
+
+def count_guesses(scores: object, included: object, made: int) -> Guesses:
+    """Guess "in" for the highest scores and "out" for the lowest, half of ``made`` each.
+
+    Parameters
+    ----------
+    scores : array_like of shape (m,)
+        Functions of the release alone.
+    included : array_like of bool, shape (m,)
+        The coins.
+    made : int
+        Guesses to make, at most m; fixed before anything was seen.
+    """
+    s = np.asarray(scores, dtype=np.float64)
+    coins = np.asarray(included, dtype=bool)
+    if s.ndim != 1 or s.shape != coins.shape or not s.size or np.isnan(s).any():
+        raise DomainError("scores and included must have one shape (m,), m >= 1, without NaN")
+    count = whole("made", made, 1, s.size, "There is one guess for each canary at most")
+    order = np.argsort(s, kind="stable")
+    out, into = order[: count // 2], order[s.size - (count - count // 2) :]
+    correct = int(coins[into].sum()) + int((~coins[out]).sum())
+    return Guesses(s.size, count, correct)
+
+
+def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
+    """Bound the probability of so many right guesses under an (ε, δ)-private mechanism.
+
+    Notes
+    -----
+    *Guarantee.* An upper bound on P{correct >= guesses.correct} whatever the mechanism and the
+    guesser, if adding or removing any one canary is (epsilon, delta)-private: the smallest of the
+    bounds of Theorem A7 (docs/theorems_audit.md).
+
+    Examples
+    --------
+    >>> round(one_run_p_value(Guesses(10, 5, 5), 0.0, 0.0), 6)  # five heads of five
+    0.03125
+    """
+    m, r, v = guesses
+    p = _sigmoid_up(epsilon)
+    tail = binomial_tail(v, r, p)
+    if delta == 0.0 or v <= 0 or tail >= 1.0:
+        return tail
+    # (a) Every guess fails to be private with mass at most δ.
+    extra = (1.0 - p) * m * delta
+    if r == m:
+        # (b) A failure matters only where the other guesses leave the count one short.
+        modes = math.fsum(binomial_mode(k, p) for k in range(m))
+        extra = min(extra, (1.0 - p) * delta * modes)
+    # (c) As stated by Steinke, Nasr and Jagielski.
+    below = np.arange(1, v + 1)
+    cumulative = special.betainc(np.maximum(v - below, 1e-300), r - (v - below) + 1.0, p)
+    cumulative = np.where(v - below <= 0, 1.0, cumulative)
+    gain = float(((cumulative * (1.0 + 1e-9) - tail * (1.0 - 3e-9)) / below).max())
+    extra = min(extra, 2.0 * m * delta * max(0.0, gain))
+    return min(1.0, (tail + extra) * (1.0 + 1e-12))
+
+
+def one_run_epsilon(guesses: Guesses, *, delta: float, confidence: float = 0.95) -> float:
+    """Return a lower confidence bound on ε at ``delta`` from one run, for any mechanism.
+
+    Notes
+    -----
+    *Guarantee.* If adding or removing a canary is (ε, delta)-private the bound exceeds ε with
+    probability at most 1 - confidence (Theorem A7). Nothing is assumed about the mechanism; scores
+    may depend on one another.
+
+    Examples
+    --------
+    >>> one_run_epsilon(Guesses(1000, 100, 95), delta=1e-5) > 1.5
+    True
+    """
+    target = float(checks.real(checks.DELTA, delta))
+    error = 1.0 - float(checks.real(CONFIDENCE, confidence))
+    _require(guesses)
+
+    def refuted(epsilon: float) -> bool:
+        return one_run_p_value(guesses, epsilon, target) <= error
+
+    return _largest(refuted, 60.0)
+
+
+def refutes_curve(guesses: Guesses, curve: Curve, error: float) -> bool:
+    """Tell whether so many right guesses refute a trade-off curve, at error probability ``error``.
+
+    Parameters
+    ----------
+    guesses : Guesses
+        Counts.
+    curve : callable
+        A lower bound on the false-negative rate at a false-positive rate, valid in both directions.
+    error : float
+        In (0, 1).
+
+    Returns
+    -------
+    bool
+        True only if P{correct >= guesses.correct} < ``error`` under every mechanism whose canaries
+        obey the curve.
+
+    Notes
+    -----
+    *Guarantee.* Theorem A8 of docs/theorems_audit.md: the least total probability of an outcome
+    law in which the observed tail has probability ``error`` is above one. *Algorithm.* One pass
+    over the counts from the observed one down.
+    """
+    m, k, v = guesses
+    # Masses times m: right guesses weighed by the count, wrong ones by what is left of it.
+    right, wrong, total = v * error, (k - v) * error, error
+    for count in range(v, 0, -1):
+        # At least this much weight of wrong guesses must lie on the counts from count - 1 on.
+        # The argument is rounded up: the curve falls.
+        needed = m * curve(min(1.0, 1.0 - right / m + 1e-14)) * (1.0 - 1e-12)
+        if needed > wrong:
+            # One guess at least is wrong at count - 1, so this does not divide by zero.
+            mass = (needed - wrong) / (k - count + 1)
+            total += mass
+            right += (count - 1) * mass
+            wrong = needed
+        if total > 1.0 + 1e-9:
+            return True
+    return False
+
+
+def one_run_mu(guesses: Guesses, *, confidence: float = 0.95) -> float:
+    """Return a lower confidence bound on μ from one run, for a mechanism said to be μ-GDP.
+
+    Notes
+    -----
+    *Guarantee.* If adding or removing a canary is μ-GDP the bound exceeds μ with probability at
+    most 1 - confidence (Theorem A8).
+
+    Examples
+    --------
+    >>> 0.7 < one_run_mu(Guesses(1000, 100, 95)) < 0.8
+    True
+    """
+    error = 1.0 - float(checks.real(CONFIDENCE, confidence))
+    _require(guesses)
+    return _largest(lambda mu: refutes_curve(guesses, _gaussian_curve(mu), error), 20.0)
+
+
+def best_of(counts: Sequence[int], bound: Callable[[int, float], float], confidence: float) -> Any:
+    """Return the largest of bounds at several numbers of guesses, each at its share of the error.
+
+    Notes
+    -----
+    *Guarantee.* A union bound: the shares add up to 1 - confidence (Theorem A9).
+    """
+    share = 1.0 - (1.0 - confidence) / len(counts)
+    return max((bound(made, share), made) for made in counts)
+
+
+def _gaussian_curve(mu: float) -> Curve:
+    def curve(fpr: float) -> float:
+        if fpr <= 0.0:
+            return 1.0
+        # Down by far more than the error of the normal distribution function.
+        value = float(special.ndtr(-float(special.ndtri(fpr)) - mu))
+        return max(0.0, value * (1.0 - 1e-11) - 1e-15)
+
+    return curve
+
+
+def _sigmoid_up(epsilon: float) -> float:
+    return min(1.0, float(special.expit(epsilon)) * (1.0 + 1e-14))
+
+
+def _largest(refuted: Callable[[float], bool], top: float) -> float:
+    """Return a number that is refuted, or 0: everything below it is refuted as well."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, top
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _require(guesses: Guesses) -> None:
+    m, r, v = guesses
+    if not (0 <= v <= r <= m and r >= 1):
+        raise DomainError(
+            f"guesses must satisfy 0 <= correct <= made <= canaries, made >= 1; got {guesses!r}"
+        )
+
+
+def gaussian_one_run_epsilon(guesses: Guesses, delta: float, confidence: float) -> float:
+    """Return the ε at ``delta`` of the Gaussian mechanism that one run refutes, rounded down."""
+    return gaussian_epsilon(one_run_mu(guesses, confidence=confidence), delta)

@@ -1,0 +1,309 @@
+"""Auditing a whole training run from inside: sampling, clipping, sums, noise and account."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant import checks
+from accountant.audit.canaries import CanaryModel, Recorder
+from accountant.audit.confidence import CONFIDENCE, whole
+from accountant.audit.family import NoiseFamily
+from accountant.audit.one_run import (
+    best_of,
+    count_guesses,
+    one_run_epsilon,
+    refutes_curve,
+)
+from accountant.audit.report import AuditReport, Observations
+from accountant.audit.two_sample import (
+    best_threshold,
+    epsilon_from_rates,
+    error_rates,
+    mu_from_rates,
+)
+from accountant.errors import DomainError
+from accountant.learn.clipping import as_clipping
+from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.optimizers import SGD
+from accountant.noise import SecureGenerator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.audit.two_sample import Objective, Threshold
+    from accountant.learn.clipping import ClippingLike
+    from accountant.learn.models.base import Model
+    from accountant.learn.optimizers import Optimizer
+    from accountant.learn.result import TrainingResult
+
+__all__ = ["CanaryRun", "audit_trainer", "run_with_canaries"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+METHODS = ("two-sample", "clopper-pearson", "one-run", "one-run-tradeoff")
+SHARES = (2, 8, 32)  # one-run guesses: these parts of the canaries, each at a third of the error
+
+
+class CanaryRun(NamedTuple):
+    """One training run with canaries in it.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (canaries,)
+        Logarithm of the likelihood ratio of every canary's own coordinate, all steps together.
+    included : ndarray of bool
+        The fair coins that let canaries in.
+    result : TrainingResult
+        What the trainer returned, its claim included.
+    """
+
+    scores: FloatArray
+    included: NDArray[np.bool_]
+    result: TrainingResult
+
+
+def audit_trainer(
+    model: Model,
+    X: object,
+    y: object,
+    *,
+    clipping_norm: ClippingLike,
+    delta: float,
+    canaries: int = 1000,
+    confidence: float = 0.95,
+    method: str = "two-sample",
+    threshold: Threshold = "simulated",
+    train: Callable[..., TrainingResult] = train_dp_sgd,
+    rng: int | None = None,
+    name: str = "DP-SGD",
+    **settings: Any,
+) -> AuditReport:
+    """Train once with gradient canaries and bound ε from below by what was released.
+
+    Parameters
+    ----------
+    model, X, y, clipping_norm, delta
+        As for :func:`~accountant.learn.train_dp_sgd`. The model's parameters are left alone.
+    canaries : int
+        Added records, each present by a fair coin; the more, the sharper the audit.
+    confidence : float
+        As in :func:`~accountant.audit.error_rates`.
+    threshold : {"simulated", "split", "ranks"} or float
+        ``"simulated"`` tries the best one for scores drawn from the claimed law, which are no
+        scores of this run, and ``"split"`` for scores of another law, each at half the error; the
+        others as in :func:`~accountant.audit.error_rates`.
+    method : {"two-sample", "clopper-pearson", "one-run", "one-run-tradeoff"}
+        How scores become a bound. ``"two-sample"`` refutes the certified trade-off curve and is the
+        sharpest. ``"clopper-pearson"`` looks at ε alone. The last two count guesses of the coins
+        and hold even if the canaries' scores depend on one another.
+    train : callable
+        A trainer with :func:`~accountant.learn.train_dp_sgd`'s arguments.
+    rng : int, optional
+        A seed for coins and training, to repeat an audit.
+    name : str
+        For the report.
+    **settings
+        Passed to the trainer: ``expected_batch_size``, ``steps``, ``noise_multiplier``, … With
+        ``sampler="full"`` the batch size may be left out.
+
+    Returns
+    -------
+    AuditReport
+
+    Notes
+    -----
+    *Guarantee.* If the trainer keeps its claim the report flags it with probability at most
+    1 - confidence: Theorem A10 of docs/theorems_audit.md for the first two methods, A7 to A9 for
+    the others.
+    """
+    kind = checks.choice("method", method, METHODS)
+    sure = float(checks.real(CONFIDENCE, confidence))
+    run = run_with_canaries(
+        model,
+        X,
+        y,
+        clipping_norm=clipping_norm,
+        delta=delta,
+        canaries=canaries,
+        train=train,
+        rng=rng,
+        **settings,
+    )
+    plan, steps = run.result.plan, run.result.steps
+    family = None
+    if plan.noise == "gaussian" and plan.noise_multiplier > 0.0:
+        family = NoiseFamily(plan.sampling_probability, steps, plan.noise_multiplier)
+    observed = Observations(run.scores[~run.included], run.scores[run.included])
+    bound = _one_run if kind.startswith("one-run") else _two_sample
+    lower, rates, how = bound(kind, run, observed, family, float(delta), sure, threshold)
+    return AuditReport(
+        name=name,
+        epsilon_lower=lower,
+        epsilon_claimed=run.result.epsilon,
+        delta=float(delta),
+        confidence=sure,
+        method=how,
+        observations=observed,
+        rates=rates,
+        curve=family,
+        seeded=rng is not None,
+    )
+
+
+def _two_sample(
+    kind: str,
+    run: CanaryRun,
+    observed: Observations,
+    family: NoiseFamily | None,
+    delta: float,
+    confidence: float,
+    threshold: Threshold,
+) -> tuple[float, Any, str]:
+    def objective(fpr: float, fnr: float) -> float:
+        return epsilon_from_rates(fpr, fnr, delta)
+
+    by_curve = kind == "two-sample" and family is not None
+    goal = mu_from_rates if by_curve else objective
+    if threshold == "simulated":
+        threshold = "split"
+        if family is not None:
+            sizes = (observed.without.size, observed.with_canary.size)
+            threshold = ("split", _simulated_threshold(family, sizes, confidence, goal))
+    rates = error_rates(
+        observed.without,
+        observed.with_canary,
+        confidence=confidence,
+        threshold=threshold,
+        objective=goal,
+    )
+    if by_curve and family is not None:
+        return family.epsilon_lower(rates, delta), rates, "trade-off curve, Theorem A10"
+    lower = max(epsilon_from_rates(rate.fpr, rate.fnr, delta) for rate in rates)
+    return lower, rates, "Clopper-Pearson, Theorem A10"
+
+
+def _simulated_threshold(
+    family: NoiseFamily, sizes: tuple[int, int], confidence: float, objective: Objective
+) -> float:
+    """Return the best threshold for scores of the claimed law: public, so chosen in advance."""
+    public = np.random.default_rng(0)
+    q, sigma = family.sampling_probability, family.noise_multiplier
+    worlds = []
+    for present, size in zip((False, True), sizes, strict=True):
+        signals = []
+        for _ in range(family.steps):
+            z = sigma * public.standard_normal(size)
+            signals.append(z + (public.random(size) < q) if present else z)
+        worlds.append(_log_likelihood_ratio(signals, q, sigma))
+    return best_threshold(worlds[0], worlds[1], 0.5 * (1.0 - confidence), objective)
+
+
+def _one_run(
+    kind: str,
+    run: CanaryRun,
+    observed: Observations,
+    family: NoiseFamily | None,
+    delta: float,
+    confidence: float,
+    threshold: Threshold,
+) -> tuple[float, Any, str]:
+    counts = sorted({max(1, run.scores.size // share) for share in SHARES})
+    guesses = {made: count_guesses(run.scores, run.included, made) for made in counts}
+
+    def bound(made: int, sure: float) -> float:
+        if kind == "one-run":
+            return one_run_epsilon(guesses[made], delta=delta, confidence=sure)
+        if family is None:
+            raise DomainError("method='one-run-tradeoff' needs Gaussian noise; use 'one-run'")
+        return family.least_refuted(
+            lambda curve: refutes_curve(guesses[made], curve, 1.0 - sure), delta
+        )
+
+    lower, _ = best_of(counts, bound, confidence)
+    return lower, (), f"one run, Theorem {'A7' if kind == 'one-run' else 'A8'}"
+
+
+def run_with_canaries(
+    model: Model,
+    X: object,
+    y: object,
+    *,
+    clipping_norm: ClippingLike,
+    delta: float,
+    canaries: int,
+    train: Callable[..., TrainingResult] = train_dp_sgd,
+    rng: int | None = None,
+    **settings: Any,
+) -> CanaryRun:
+    """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
+    # All of them in, or all out, leaves nothing to compare; with 64 coins it does not happen.
+    count = whole("canaries", canaries, 64, 2**23, "Each adds a coordinate to the model")
+    if "checkpoint" in settings or "ledger" in settings:
+        raise DomainError("an audit trains on its own; leave out checkpoint and ledger")
+    generator = SecureGenerator(rng)
+    included = (generator.words(count) >> np.uint64(63)).astype(bool)
+    kept = model.parameters.copy()
+    watched = CanaryModel(model, count)
+    data, targets = watched.join(X, y, included)
+    settings = _batches(settings, len(data) - int(included.sum()) + count)
+    recorder = Recorder(
+        settings.pop("optimizer", None) or SGD(0.1), watched, settings["expected_batch_size"]
+    )
+    try:
+        result = train(
+            watched,
+            data,
+            targets,
+            clipping_norm=clipping_norm,
+            delta=delta,
+            optimizer=_as_optimizer(recorder),
+            rng=generator,
+            **settings,
+        )
+    finally:
+        model.parameters[:] = kept
+    sigma = as_clipping(clipping_norm).gradient_noise(result.plan.noise_multiplier)
+    scores = _log_likelihood_ratio(recorder.signals, result.plan.sampling_probability, sigma)
+    return CanaryRun(scores, included, result)
+
+
+def _as_optimizer(recorder: Recorder) -> Optimizer:
+    return recorder
+
+
+def _batches(settings: dict[str, Any], most: int) -> dict[str, Any]:
+    """Fill in batch size and sampling probability so that they do not depend on the coins."""
+    if settings.get("sampler") == "full":
+        return {"expected_batch_size": float(most)} | settings
+    batch = settings.get("expected_batch_size")
+    if batch is None:
+        raise DomainError("expected_batch_size must be given, except with sampler='full'")
+    if "sampling_probability" in settings:
+        return settings
+    if not (0.0 < batch <= most):
+        raise DomainError(f"expected_batch_size must be in (0, {most}], canaries included")
+    return settings | {"sampling_probability": min(1.0, batch / most)}
+
+
+def _log_likelihood_ratio(signals: list[FloatArray], q: float, sigma: float) -> FloatArray:
+    """Return log Π (1 - q + q e^((2z - 1) / 2σ²)): the best score if the claim is true.
+
+    Any score is valid, so its rounding and a wrong claim cost power only.
+    """
+    if not signals:
+        raise DomainError(
+            "an audit needs at least one step; the trainer handed no gradient to its optimizer"
+        )
+    if not (sigma > 0.0):
+        return np.asarray(np.sum(signals, axis=0))
+    total = np.zeros(signals[0].size)
+    for z in signals:
+        loss = (z - 0.5) / sigma**2
+        if q < 1.0:
+            unsampled = math.log1p(-q)
+            loss = np.logaddexp(unsampled, math.log(q) + loss) if q > 0.0 else 0.0 * loss
+        total += loss
+    return total

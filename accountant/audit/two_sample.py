@@ -1,0 +1,285 @@
+"""Lower bounds on ε from observations under two neighbouring data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import special
+
+from accountant import checks
+from accountant.analyses.gdp import gdp_epsilon_bounds
+from accountant.audit.confidence import CONFIDENCE, clopper_pearson_upper
+from accountant.errors import ArgumentTypeError, DomainError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "ErrorRates",
+    "epsilon_from_rates",
+    "epsilon_lower_bound",
+    "error_rates",
+    "mu_from_rates",
+    "mu_lower_bound",
+]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+Objective: TypeAlias = Callable[[float, float], float]
+Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
+
+DOWN = 1e-9  # relative; far above the error of logarithms and normal quantiles
+CANDIDATES = 160  # thresholds tried on the half that is for choosing
+RANKS = 12  # of the union bound
+
+
+class ErrorRates(NamedTuple):
+    """Upper confidence bounds on the error rates of one test, ``score > threshold``.
+
+    Attributes
+    ----------
+    fpr, fnr : float
+        Upper bounds on the false-positive and false-negative rate; with those of all the other
+        tests of one call, they hold together with the confidence asked for.
+    threshold : float
+        Of the test.
+    """
+
+    fpr: float
+    fnr: float
+    threshold: float
+
+
+def error_rates(
+    without: object,
+    with_canary: object,
+    *,
+    confidence: float = 0.95,
+    threshold: Threshold = "split",
+    objective: Objective | None = None,
+) -> tuple[ErrorRates, ...]:
+    """Bound the error rates of threshold tests, the threshold chosen without cheating.
+
+    Parameters
+    ----------
+    without, with_canary : array_like of shape (n,), (m,)
+        Independent scores under the two data sets; a high score speaks for the canary.
+    confidence : float
+        With which all rates returned hold together.
+    threshold : {"split", "ranks"}, float, or several of them
+        ``"split"`` chooses it on the first halves of the samples and counts on the second;
+        ``"ranks"`` takes order statistics of ``without`` at ranks fixed in advance, with a union
+        bound; a number must come from elsewhere than these scores. Several share the error.
+    objective : callable, optional
+        What ``"split"`` maximises, a function of the two rates; Gaussian separation by default.
+
+    Returns
+    -------
+    tuple of ErrorRates
+
+    Notes
+    -----
+    *Guarantee.* Theorems A1 (a given threshold), A2 (split) and A3 (ranks) of
+    docs/theorems_audit.md: exact for every distribution, ties included.
+    """
+    x, y = _scores("without", without), _scores("with_canary", with_canary)
+    cuts = threshold if isinstance(threshold, tuple) else (threshold,)
+    if not cuts:
+        raise DomainError("threshold must name at least one")
+    error = 0.5 * (1.0 - float(checks.real(CONFIDENCE, confidence))) / len(cuts)
+    goal = objective or mu_from_rates
+    return tuple(rate for cut in cuts for rate in _rates(x, y, error, cut, goal))
+
+
+def _rates(
+    x: FloatArray, y: FloatArray, error: float, threshold: str | float, objective: Objective
+) -> tuple[ErrorRates, ...]:
+    if isinstance(threshold, str):
+        kind = checks.choice("threshold", threshold, ("split", "ranks"))
+        if kind == "ranks":
+            return _by_ranks(x, y, error)
+        if min(x.size, y.size) < 2:
+            raise DomainError("splitting needs two observations on each side; give more")
+        a, b = x.size // 2, y.size // 2
+        cut = best_threshold(x[:a], y[:b], error, objective)
+        x, y = x[a:], y[b:]
+    else:
+        cut = float(threshold)
+        if math.isnan(cut):
+            raise DomainError("threshold must be a number; got nan")
+    return (_counted(x, y, cut, error),)
+
+
+def epsilon_from_rates(fpr: float, fnr: float, delta: float) -> float:
+    """Return the ε that the error rates of one test refute, rounded down.
+
+    Notes
+    -----
+    *Guarantee.* A mechanism that is (ε', delta)-private in both directions with ε' below it has no
+    test with these rates (Theorem A5).
+    """
+    best = 0.0
+    for miss, alarm in ((fnr, fpr), (fpr, fnr)):
+        power = 1.0 - miss - delta - 1e-15
+        if power > alarm:
+            best = max(best, math.log(power / alarm) * (1.0 - DOWN) - 1e-14)
+    return best
+
+
+def mu_from_rates(fpr: float, fnr: float) -> float:
+    """Return the μ that the error rates of one test refute, rounded down.
+
+    Notes
+    -----
+    *Guarantee.* A μ'-GDP mechanism with μ' below it has no test with these rates (Theorem A6).
+    """
+    mu = -float(special.ndtri(fpr)) - float(special.ndtri(fnr))
+    # At rate 1 the quantile is infinite, and nothing is refuted.
+    return max(0.0, mu * (1.0 - DOWN) - 1e-12) if math.isfinite(mu) else 0.0
+
+
+def epsilon_lower_bound(
+    without: object,
+    with_canary: object,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    threshold: Threshold = "split",
+) -> float:
+    """Return a lower confidence bound on ε at ``delta``, for any mechanism (Clopper-Pearson).
+
+    Parameters
+    ----------
+    without, with_canary, confidence, threshold
+        As in :func:`error_rates`.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    float
+        In nats, >= 0. It cannot exceed about the logarithm of the number of observations.
+
+    Notes
+    -----
+    *Guarantee.* If the mechanism is (ε, delta)-private the bound exceeds ε with probability at
+    most 1 - confidence (Theorem A5 with A1 to A3).
+
+    Examples
+    --------
+    >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.8
+    True
+    """
+    target = float(checks.real(checks.DELTA, delta))
+
+    def objective(fpr: float, fnr: float) -> float:
+        return epsilon_from_rates(fpr, fnr, target)
+
+    rates = error_rates(
+        without, with_canary, confidence=confidence, threshold=threshold, objective=objective
+    )
+    return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
+
+
+def mu_lower_bound(
+    without: object,
+    with_canary: object,
+    *,
+    confidence: float = 0.95,
+    threshold: Threshold = "split",
+) -> float:
+    """Return a lower confidence bound on μ, for a mechanism said to be μ-GDP.
+
+    Notes
+    -----
+    *Guarantee.* If the mechanism is μ-GDP the bound exceeds μ with probability at most
+    1 - confidence (Theorem A6 with A1 to A3). ``gdp_epsilon_bounds(mu, delta)`` turns it into an ε
+    that bounds the mechanism's own from below only if the mechanism *is* Gaussian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((2, 20_000))
+    >>> 0.85 < mu_lower_bound(x[0], x[1] + 1.0) < 1.0
+    True
+    """
+    rates = error_rates(without, with_canary, confidence=confidence, threshold=threshold)
+    return max(mu_from_rates(r.fpr, r.fnr) for r in rates)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the ε of a μ-GDP Gaussian mechanism, rounded down."""
+    return float(gdp_epsilon_bounds(mu, delta).lower) if mu > 0.0 else 0.0
+
+
+def _scores(name: str, value: Any) -> FloatArray:
+    scores = np.asarray(value)
+    if scores.ndim != 1 or scores.dtype.kind not in "fiub":
+        raise ArgumentTypeError(f"{name} must be a one-dimensional array of numbers")
+    scores = scores.astype(np.float64)
+    if not scores.size or np.isnan(scores).any():
+        raise DomainError(f"{name} must hold observations, none of them NaN")
+    return scores
+
+
+def _counted(x: FloatArray, y: FloatArray, cut: float, error: float) -> ErrorRates:
+    alarms, misses = int((x > cut).sum()), int((y <= cut).sum())
+    return ErrorRates(
+        clopper_pearson_upper(alarms, x.size, error),
+        clopper_pearson_upper(misses, y.size, error),
+        cut,
+    )
+
+
+def _candidates(n: int, count: int) -> list[int]:
+    """Return ranks 1 <= k <= n, dense at both ends."""
+    half = np.geomspace(1, max(1.0, n / 2), count // 2)
+    return sorted({int(k) for k in np.rint(np.concatenate([half, n + 1 - half]))})
+
+
+def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> float:
+    """Return the threshold of two samples at which ``objective`` of the bounded rates is best."""
+    # From both samples: the best test may cut in a tail of one where the other has nothing.
+    cuts = np.unique(np.concatenate([_order_statistics(v, CANDIDATES) for v in (x, y)]))
+    low, high = np.sort(x), np.sort(y)
+    alarms = x.size - np.searchsorted(low, cuts, side="right")
+    misses = np.searchsorted(high, cuts, side="right")
+    # Bounds at a hundredth of the error shy away from thresholds that a few lucky scores favour;
+    # where they see nothing, the error itself may.
+    for share in (0.01 * error, error):
+        best, chosen = 0.0, float(cuts[len(cuts) // 2])
+        for cut, fp, fn in zip(cuts.tolist(), alarms.tolist(), misses.tolist(), strict=True):
+            value = objective(
+                clopper_pearson_upper(fp, x.size, share), clopper_pearson_upper(fn, y.size, share)
+            )
+            if value > best:
+                best, chosen = value, cut
+        if best > 0.0:
+            break
+    return chosen
+
+
+def _order_statistics(v: FloatArray, count: int) -> FloatArray:
+    ranks = np.array(_candidates(v.size, count))
+    return np.asarray(np.sort(v)[ranks - 1])
+
+
+def _by_ranks(x: FloatArray, y: FloatArray, error: float) -> tuple[ErrorRates, ...]:
+    """Cut at the k-th largest of ``x``: its rate is Beta-distributed, whatever the law (A3)."""
+    ranks: Sequence[int] = _candidates(x.size, RANKS)
+    share = error / len(ranks)
+    descending = np.sort(x)[::-1]
+    rates = []
+    for k in ranks:
+        cut = float(descending[k - 1])
+        misses = int((y <= cut).sum())
+        rates.append(
+            ErrorRates(
+                clopper_pearson_upper(k - 1, x.size, share),
+                clopper_pearson_upper(misses, y.size, share),
+                cut,
+            )
+        )
+    return tuple(rates)
