@@ -27,7 +27,7 @@ from accountant.sampling import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SamplerRow", "SamplerTable", "compare_samplers"]
+__all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
 _ZERO_OUT = NeighbouringRelation.ZERO_OUT
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
@@ -91,15 +91,9 @@ class SamplerTable:
         """Save a picture of the brackets; needs matplotlib (the ``plot`` extra)."""
         from pathlib import Path as AnyPath
 
-        from accountant.plots import save_brackets
+        from accountant import plots
 
-        save_brackets(
-            AnyPath(path),
-            [f"{row.sampler}\n({row.relation.name.lower()})" for row in self.rows],
-            [(row.lower, row.upper) for row in self.rows],
-            f"n = {self.dataset_size}, batch = {self.batch_size}, epochs = {self.epochs},"
-            f" σ = {self.noise_multiplier:g}, δ = {self.delta:g}",
-        )
+        plots.save(plots.samplers(self), AnyPath(path))
 
 
 def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler]]:
@@ -122,6 +116,10 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler
         "cyclic, replace-one": lambda: CyclicBatches(n, batch, epochs, relation=_REPLACE_ONE),
         "shuffled, replace-one": lambda: ShuffledBatches(n, batch, epochs, relation=_REPLACE_ONE),
     }
+
+
+# The names that compare_samplers knows, in the order of its rows.
+SAMPLERS = tuple(_samplers(1, 1, 1))
 
 
 def compare_samplers(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant import mechanisms as m
+from accountant import sampling
 from accountant.composition import Composition, parallel
 from accountant.errors import (
     AccountantError,
@@ -522,6 +523,8 @@ SHIPPED = [
     m.GDP(0.3),
     m.Laplace(2.0),
     m.DiscreteGaussian(3.0),
+    m.DiscreteGaussianVector(3.0),
+    PoissonSampled(m.DiscreteGaussianVector(3.0), 0.1),
     m.DiscreteLaplace(2.0),
     m.PureDP(0.5),
     m.ApproximateDP(0.5, 1e-7),
@@ -553,12 +556,21 @@ def test_every_shipped_mechanism_survives_a_file(mechanism, tmp_path):
     assert repr(again.history[0].mechanism) == repr(mechanism)
 
 
+SAMPLED = [
+    sampling.FixedSizeSampled,
+    sampling.WithReplacementSampled,
+    sampling.TruncatedPoissonSampled,
+    sampling.Allocated,
+]
+
+
 def test_every_shipped_mechanism_is_tried_or_cannot_be_written():
     from accountant.ledger import schema
 
     tried = {type(mechanism).__name__ for mechanism in SHIPPED}
     unwritable = {"RenyiCurve", "LossDistribution"}  # they hold functions
     further = {"AboveThreshold", "ReportNoisyMax", "ObjectivePerturbation"}
+    further |= {kind.__name__ for kind in SAMPLED}
     assert set(schema.names()) - {"Bag", "Coin", "Noise"} <= tried | unwritable | further
 
 

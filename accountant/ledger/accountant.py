@@ -17,7 +17,7 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger import numbers, schema, storage
+from accountant.ledger import document, numbers, storage
 from accountant.ledger.budget import Budget, Remaining
 from accountant.ledger.filters import Meter, meter
 from accountant.ledger.history import Entry, History, entry
@@ -217,7 +217,7 @@ class Accountant(Questions):
     def to_json(self) -> str:
         """Return the whole ledger as JSON text (docs/ledger.md describes the schema)."""
         with self._lock:
-            return schema.encode(self._history.entries, self._budget)
+            return document.encode(self._history.entries, self._budget)
 
     @classmethod
     def from_json(cls, text: str) -> Accountant:
@@ -228,7 +228,7 @@ class Accountant(Questions):
         LedgerError
             The text is damaged, truncated, from a newer version, or holds anything unknown.
         """
-        entries, budget = schema.decode(text)
+        entries, budget = document.decode(text)
         ledger = cls(budget)
         try:
             ledger._restore(entries)
@@ -326,24 +326,22 @@ class Accountant(Questions):
     def _append(self, new: Sequence[Entry]) -> None:
         """Record all or nothing; the lock is held."""
         self._check_relation(new)
-        self._history.check(new)
+        tally = self._history.tally(new)
         charges = [(item.mechanism, item.count) for item in new]
         if self._meter is not None and not self._meter.admits(charges):
             raise BudgetExceeded(self._refusal(charges, self._meter))
         # Nothing below can fail for a reason of the caller's.
         if self._meter is not None:
             self._meter.add(charges)
-        for item in new:
-            self._history.append(item)
+        self._history.extend(new, tally)
 
     def _restore(self, entries: Sequence[Entry]) -> None:
         """Take up records that happened, within the budget or not."""
         self._check_relation(entries)
-        self._history.check(entries)
+        tally = self._history.tally(entries)
         if self._meter is not None:
-            self._meter.add([(item.mechanism, item.count) for item in entries])
-        for item in entries:
-            self._history.append(item)
+            self._meter.add(list(tally.items()))
+        self._history.extend(entries, tally)
 
     def _check_relation(self, new: Sequence[Entry]) -> None:
         first = self._history.first or (new[0].mechanism if new else None)
@@ -373,7 +371,7 @@ class Accountant(Questions):
         return fresh
 
     def _write(self, where: Path) -> None:
-        text = schema.encode(self._history.entries, self._budget, secrets.token_hex(16))
+        text = document.encode(self._history.entries, self._budget, secrets.token_hex(16))
         storage.write(where, text, self._versions.setdefault(where, set()))
 
 

@@ -13,7 +13,7 @@ from accountant.mechanisms.base import Mechanism
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Entry", "History", "entry"]
+__all__ = ["Entry", "History", "entry", "record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,11 @@ def entry(mechanism: object, count: object, label: object = None, time: object =
         raise ArgumentTypeError(
             f"mechanism must be hashable, a frozen value; got a {type(mechanism).__name__}"
         ) from None
+    return record(mechanism, count, label, time)
+
+
+def record(mechanism: Mechanism, count: object, label: object, time: object) -> Entry:
+    """Put a record together from a mechanism that was checked and parts that were not."""
     return Entry(mechanism, _count(count), _label(label), _time(time))
 
 
@@ -78,21 +83,35 @@ class History:
         """The first mechanism recorded, which settles the relation; None when there is none."""
         return self._entries[0].mechanism if self._entries else None
 
-    def check(self, new: Iterable[Entry]) -> None:
-        """Refuse counts that could no longer be exact doubles."""
-        added: dict[Mechanism, int] = {}
+    def tally(self, new: Iterable[Entry]) -> dict[Mechanism, int]:
+        """Return the merged counts of new records; refuse what could no longer be exact doubles."""
+        # By identity first: hashing a million mechanisms takes longer than all the rest.
+        known: dict[int, Mechanism] = {}
+        counts: dict[int, int] = {}
         for item in new:
-            total = added.get(item.mechanism, 0) + item.count
-            added[item.mechanism] = total
-            if not (self._counts.get(item.mechanism, 0) + total <= checks.MAX_COUNT):
+            key = id(item.mechanism)
+            known[key] = item.mechanism
+            counts[key] = counts.get(key, 0) + item.count
+        added: dict[Mechanism, int] = {}
+        for key, count in counts.items():
+            added[known[key]] = added.get(known[key], 0) + count
+        for mechanism, total in added.items():
+            if not (self._counts.get(mechanism, 0) + total <= checks.MAX_COUNT):
                 raise DomainError(
-                    f"count must keep the total of one mechanism within 2**53; {item.mechanism!r}"
-                    f" stands at {self._counts.get(item.mechanism, 0)} and {total} more were asked"
-                    " for"
+                    f"count must keep the total of one mechanism within 2**53; {mechanism!r} stands"
+                    f" at {self._counts.get(mechanism, 0)} and {total} more were asked for"
                 )
+        return added
 
-    def append(self, new: Entry) -> None:
-        """Append a record that was checked, joining it to the last one if it only repeats it."""
+    def extend(self, new: Iterable[Entry], tally: dict[Mechanism, int]) -> None:
+        """Append records with their merged counts, from :meth:`tally`."""
+        for item in new:
+            self._join(item)
+        for mechanism, count in tally.items():
+            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+
+    def _join(self, new: Entry) -> None:
+        """Append a record, joining it to the last one if it only repeats it."""
         last = self._entries[-1] if self._entries else None
         if (
             last is not None
@@ -103,7 +122,6 @@ class History:
             self._entries[-1] = Entry(last.mechanism, last.count + new.count, last.label, last.time)
         else:
             self._entries.append(new)
-        self._counts[new.mechanism] = self._counts.get(new.mechanism, 0) + new.count
 
 
 def _count(value: Any) -> int:

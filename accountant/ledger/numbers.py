@@ -46,10 +46,17 @@ def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
 
 
 def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
-    """Return the mechanisms made of mechanisms, by name."""
-    try:
-        from accountant.composition import Composition, Parallel
-        from accountant.sampling.poisson import PoissonSampled
-    except ImportError:
-        return {}
-    return {"Composition": Composition, "Parallel": Parallel, "PoissonSampled": PoissonSampled}
+    """Return the mechanisms made of mechanisms, and those of samplers, by name."""
+    from accountant import sampling
+    from accountant.composition import Composition, Parallel
+
+    kinds = (
+        Composition,
+        Parallel,
+        sampling.Allocated,
+        sampling.FixedSizeSampled,
+        sampling.PoissonSampled,
+        sampling.TruncatedPoissonSampled,
+        sampling.WithReplacementSampled,
+    )
+    return {kind.__name__: kind for kind in kinds}

@@ -14,7 +14,7 @@ from accountant.ledger.accountant import Accountant
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Pipeline", "read"]
+__all__ = ["Pipeline", "parse", "read"]
 
 _RELEASE = {"mechanism", "parameters", "count", "sampling_probability", "label"}
 
@@ -37,7 +37,29 @@ def read(path: Path) -> Pipeline:
     OSError
         The file cannot be read.
     """
-    document = _parse(path)
+    content = path.read_bytes()
+    kind = path.suffix.lower()
+    if kind not in (".toml", ".json"):
+        raise DomainError(f"a pipeline must be a .toml or .json file; got {path.name!r}")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DomainError(f"{path} cannot be read: {error}") from None
+    return parse(text, str(path), toml=kind == ".toml")
+
+
+def parse(text: str, name: str, *, toml: bool | None = None) -> Pipeline:
+    """Read a pipeline from text; ``name`` is what messages call it.
+
+    ``toml`` says whether it is TOML; None takes what starts with a brace for JSON.
+    """
+    is_toml = not text.lstrip().startswith("{") if toml is None else toml
+    try:
+        document = (
+            tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=schema.unique)
+        )
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"{name} cannot be read: {error}") from None
     try:
         schema.keys(document, {"delta", "release"}, "a pipeline")
         deltas = _deltas(document["delta"])
@@ -48,21 +70,8 @@ def read(path: Path) -> Pipeline:
         for position, release in enumerate(releases, start=1):
             _record(ledger, release, position)
     except AccountantError as error:
-        raise DomainError(f"{path}: {error}") from error
+        raise DomainError(f"{name}: {error}") from error
     return Pipeline(ledger, deltas)
-
-
-def _parse(path: Path) -> Any:
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8")
-        if path.suffix.lower() == ".toml":
-            return tomllib.loads(text)
-        if path.suffix.lower() == ".json":
-            return json.loads(text, object_pairs_hook=schema.unique)
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"{path} cannot be read: {error}") from None
-    raise DomainError(f"a pipeline must be a .toml or .json file; got {path.name!r}")
 
 
 def _deltas(value: Any) -> tuple[float, ...]:

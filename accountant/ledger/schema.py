@@ -1,4 +1,4 @@
-"""Mechanisms, budgets and whole ledgers as JSON, and back: nothing is executed on the way.
+"""Mechanisms and their parameters as JSON, and back: nothing is executed on the way.
 
 Values are written as JSON writes them; what it cannot write is wrapped in an object with one key:
 ``{"number": "inf"}``, ``{"relation": "ADD_OR_REMOVE"}``, ``{"array": [...]}``. A mechanism is
@@ -9,8 +9,8 @@ unknown name, key or type, a missing or a repeated key, or a NaN where none was 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
+import functools
+import importlib
 import math
 from typing import Any
 
@@ -23,15 +23,13 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger.budget import Budget
-from accountant.ledger.history import Entry, entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
 __all__ = [
-    "decode",
     "decode_mechanism",
-    "encode",
+    "decode_value",
+    "encode_fields",
     "encode_mechanism",
     "keys",
     "names",
@@ -39,13 +37,15 @@ __all__ = [
     "unique",
 ]
 
-FORMAT = "accountant-ledger"
-VERSION = 1
-
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _MAX_DEPTH = 64
 
 _registered: dict[str, type[Mechanism]] = {}
+
+# Rooms to the right of the ledger have mechanisms of their own, which register themselves when
+# their module is imported. A ledger imports one by this fixed table when a file names it, and only
+# then: no name from a file is ever imported.
+_ELSEWHERE = {"ObjectivePerturbation": "accountant.learn.convex.mechanism"}
 
 
 def register(kind: type[Mechanism]) -> type[Mechanism]:
@@ -80,53 +80,7 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
 
 def names() -> list[str]:
     """Return the names a file may use, sorted."""
-    return sorted(_registry())
-
-
-def encode(entries: tuple[Entry, ...], budget: Budget | None, revision: str | None = None) -> str:
-    """Write a ledger as one JSON document with its checksum.
-
-    ``revision`` makes the text unlike any other, so that two files are never mistaken for one
-    because two writers recorded the same.
-    """
-    body = {
-        "budget": None if budget is None else _encode_fields(budget),
-        "entries": [_encode_entry(position, item) for position, item in enumerate(entries)],
-    }
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "revision": revision,
-        "checksum": _checksum([revision, body]),
-        "ledger": body,
-    }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-
-def decode(text: object) -> tuple[list[Entry], Budget | None]:
-    """Read what :func:`encode` wrote; LedgerError for anything else."""
-    if not isinstance(text, str):
-        raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
-    document = _parse(text)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise LedgerError(f'this is no ledger: it must be a JSON object with "format": "{FORMAT}"')
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise LedgerError(f"a ledger's version must be an integer >= 1; got {version!r}")
-    if version > VERSION:
-        raise LedgerError(
-            f"this ledger has version {version}, written by a newer release of this package, which"
-            f" reads up to version {VERSION}. Upgrade to read it"
-        )
-    keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
-    body = document["ledger"]
-    if document["checksum"] != _checksum([document["revision"], body]):
-        raise LedgerError("this ledger is damaged: its contents do not match its checksum")
-    keys(body, {"budget", "entries"}, '"ledger"')
-    if not isinstance(body["entries"], list):
-        raise LedgerError('"entries" must be a list')
-    budget = None if body["budget"] is None else _decode_budget(body["budget"])
-    return [_decode_entry(k, item) for k, item in enumerate(body["entries"])], budget
+    return sorted({*_registry(), *_ELSEWHERE})
 
 
 def encode_mechanism(mechanism: Mechanism) -> dict[str, Any]:
@@ -137,7 +91,7 @@ def encode_mechanism(mechanism: Mechanism) -> dict[str, Any]:
             f"{type(mechanism)!r} is not known to ledger files. Make it a frozen dataclass and call"
             " accountant.ledger.register on it"
         )
-    return {"mechanism": name, "parameters": _encode_fields(mechanism)}
+    return {"mechanism": name, "parameters": encode_fields(mechanism)}
 
 
 def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -> Mechanism:
@@ -148,19 +102,13 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
     keys(value, {"mechanism", "parameters"}, "a mechanism")
     assert isinstance(value, dict)
     name, parameters = value["mechanism"], value["parameters"]
-    kind = _registry().get(name) if isinstance(name, str) else None
+    kind = _find(name) if isinstance(name, str) else None
     if kind is None:
         known = ", ".join(names())
         raise LedgerError(f"unknown mechanism {name!r:.80}; known are {known}")
-    fields = [f for f in dataclasses.fields(kind) if f.init]  # type: ignore[arg-type]
-    optional = {
-        _argument(f)
-        for f in fields
-        if defaults
-        and (f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING)
-    }
-    keys(parameters, {_argument(f) for f in fields}, f"the parameters of {name}", optional)
-    arguments = {key: _decode(item, depth + 1, defaults) for key, item in parameters.items()}
+    required, optional = _arguments(kind)
+    keys(parameters, required, f"the parameters of {name}", optional if defaults else frozenset())
+    arguments = {key: decode_value(item, depth + 1, defaults) for key, item in parameters.items()}
     try:
         return kind(**arguments)
     except AccountantError as error:
@@ -169,8 +117,32 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
         raise LedgerError(f"{name} cannot be built from its parameters: {error}") from error
 
 
+@functools.lru_cache(maxsize=256)
+def _arguments(kind: type[Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of all arguments of a mechanism, and of those that have a default."""
+    fields = [f for f in dataclasses.fields(kind) if f.init]  # type: ignore[arg-type]
+    optional = (
+        f
+        for f in fields
+        if f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
+    )
+    return frozenset(map(_argument, fields)), frozenset(map(_argument, optional))
+
+
+def _find(name: str) -> type[Mechanism] | None:
+    """Return the class of a name, importing the package's own module for it where need be."""
+    if name in _ELSEWHERE and name not in _registered:
+        importlib.import_module(_ELSEWHERE[name])
+    return _registry().get(name)
+
+
 def _registry() -> dict[str, type[Mechanism]]:
     """Return name -> class: what the package exports by name, and what was registered."""
+    return _built_in() | _registered if _registered else _built_in()
+
+
+@functools.lru_cache(maxsize=1)
+def _built_in() -> dict[str, type[Mechanism]]:
     from accountant import mechanisms
     from accountant.ledger import numbers
 
@@ -179,7 +151,7 @@ def _registry() -> dict[str, type[Mechanism]]:
         kind = getattr(mechanisms, name)
         if _is_mechanism(kind):
             known[name] = kind
-    return known | _registered
+    return known
 
 
 def _is_mechanism(kind: Any) -> bool:
@@ -187,35 +159,8 @@ def _is_mechanism(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Mechanism) and bool(frozen and frozen.frozen)
 
 
-def _encode_entry(position: int, item: Entry) -> dict[str, Any]:
-    try:
-        mechanism = encode_mechanism(item.mechanism)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"record {position} cannot be written: {error}") from None
-    return {"mechanism": mechanism, "count": item.count, "label": item.label, "time": item.time}
-
-
-def _decode_entry(position: int, item: object) -> Entry:
-    keys(item, {"mechanism", "count", "label", "time"}, f"record {position}")
-    assert isinstance(item, dict)
-    try:
-        mechanism = decode_mechanism(item["mechanism"])
-        return entry(mechanism, item["count"], item["label"], item["time"])
-    except AccountantError as error:
-        raise LedgerError(f"record {position}: {error}") from error
-
-
-def _decode_budget(value: object) -> Budget:
-    fields = {f.name for f in dataclasses.fields(Budget)}
-    keys(value, fields, '"budget"')
-    assert isinstance(value, dict)
-    try:
-        return Budget(**{key: _decode(item, 1) for key, item in value.items()})
-    except AccountantError as error:
-        raise LedgerError(f'"budget": {error}') from error
-
-
-def _encode_fields(value: Any) -> dict[str, Any]:
+def encode_fields(value: Any) -> dict[str, Any]:
+    """Write the fields of a dataclass."""
     fields = (f for f in dataclasses.fields(value) if f.init)
     return {_argument(f): _encode(getattr(value, f.name)) for f in fields}
 
@@ -246,13 +191,14 @@ def _encode(value: Any) -> Any:
     raise UnsupportedError(f"a {type(value).__name__} cannot be written to a ledger file")
 
 
-def _decode(value: Any, depth: int, defaults: bool = False) -> Any:
+def decode_value(value: Any, depth: int, defaults: bool = False) -> Any:
+    """Read one value."""
     if depth > _MAX_DEPTH:
         raise LedgerError("this ledger is nested too deeply")
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list):
-        return tuple(_decode(item, depth + 1, defaults) for item in value)
+        return tuple(decode_value(item, depth + 1, defaults) for item in value)
     if not isinstance(value, dict):
         raise LedgerError(f"a ledger must hold JSON values; got a {type(value).__name__}")
     if set(value) == {"mechanism", "parameters"}:
@@ -265,14 +211,17 @@ def _decode(value: Any, depth: int, defaults: bool = False) -> Any:
             if tag == "relation" and content in NeighbouringRelation.__members__:
                 return NeighbouringRelation[content]
         elif tag == "array" and isinstance(content, list):
-            items = [_decode(item, depth + 1) for item in content]
+            items = [decode_value(item, depth + 1) for item in content]
             if all(isinstance(item, float) for item in items):
                 return np.array(items, dtype=np.float64)
     raise LedgerError(f"a ledger holds an unknown value: {value!r:.80}")
 
 
 def keys(
-    value: object, required: set[str], what: str, optional: set[str] | frozenset[str] = frozenset()
+    value: object,
+    required: set[str] | frozenset[str],
+    what: str,
+    optional: set[str] | frozenset[str] = frozenset(),
 ) -> None:
     """Refuse what is no object with exactly the required keys; the optional may be missing."""
     if not isinstance(value, dict):
@@ -286,40 +235,9 @@ def keys(
         raise LedgerError(f"{what} must have the key {missing[0]!r}")
 
 
-def _checksum(body: object) -> str:
-    # json writes every double's shortest repr, so equal contents have equal text.
-    try:
-        text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except RecursionError:
-        raise LedgerError("this ledger is nested too deeply") from None
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(
-            text, object_pairs_hook=unique, parse_constant=_no_constant, parse_float=_finite
-        )
-    except LedgerError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise LedgerError(f"this ledger is damaged or truncated: {error}") from error
-
-
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict of JSON's pairs, refusing repeated keys."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise LedgerError("this ledger is damaged: a key is repeated")
     return result
-
-
-def _no_constant(text: str) -> float:
-    raise LedgerError(f"this ledger is damaged: {text} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise LedgerError(f"this ledger is damaged: {text:.40} is no double")
-    return number

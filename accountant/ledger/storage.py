@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from accountant.errors import DomainError, LedgerConflict, LedgerError, UnsupportedError
 
-__all__ = ["Versions", "digest", "locked", "read", "resolve", "write"]
+__all__ = ["Versions", "digest", "locked", "read", "resolve", "sync_directory", "write"]
 
 # The digests of the contents this ledger may replace.
 Versions: TypeAlias = set[str]
@@ -105,7 +105,7 @@ def write(path: Path, text: str, versions: Versions) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     versions.intersection_update({digest(content)})
 
 
@@ -122,7 +122,8 @@ def _write_synced(temporary: Path, content: bytes, original: Path) -> None:
         os.fsync(descriptor)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make a rename in ``directory`` last: until then a loss of power may undo it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accountant.cli.group import Command
+from accountant.cli.options import JSON, existing, written
+from accountant.cli.output import as_json as print_json
 from accountant.errors import DomainError
 from accountant.rounding import text_up
 
@@ -25,11 +28,19 @@ __all__ = ["train"]
 
 MODELS = ("logistic", "softmax", "linear", "ridge", "mlp")
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "dp-adam")
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = written()
 
 
-@click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "accountant train data.csv -o model.npz --target label --epsilon 2 --delta 1e-5"
+            " --batch-size 60 --epochs 5"
+        ),
+    ),
+)
+@click.argument("data", type=existing())
 @click.option("--output", "-o", type=FILE, required=True, help="Where the model goes (.npz).")
 @click.option("--epsilon", type=float, required=True, help="The ε to stay within, in nats.")
 @click.option("--delta", type=float, required=True, help="δ, e.g. 1e-5.")
@@ -51,7 +62,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--checkpoint", type=FILE, help="Resume from and save to; as secret as the data.")
 @click.option("--seed", type=int, help="For tests: the result is not private.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded.")
+@JSON
 def train(
     data: Path, output: Path, kind: str, ledger: Path | None, as_json: bool, **given: Any
 ) -> None:
@@ -76,7 +87,7 @@ def train(
         "ledger": str(record),
     }
     if as_json:
-        click.echo(json.dumps(values))
+        print_json(values)
         return
     click.echo(f"ε ≤ {text_up(result.epsilon)} at δ = {result.delta:g}")
     click.echo(result.statement)

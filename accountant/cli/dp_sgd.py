@@ -1,0 +1,188 @@
+"""Questions about DP-SGD with Poisson sampling: ε, δ, σ, steps, q, and ε over steps."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accountant import quick
+from accountant.cli.group import Command
+from accountant.cli.options import SAMPLING, Sampling, attach, written
+from accountant.cli.output import answer, given, print_table, progress
+from accountant.rounding import text_down, text_up
+
+__all__ = ["COMMANDS"]
+
+RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        f"accountant epsilon {RUN} --sigma 1.1 --delta 1e-5",
+        "accountant epsilon --q 0.01 --steps 1000 --sigma 1.1 --delta 1e-5 --json",
+        "accountant epsilon --q 1/100 --steps 1000 --sigma 1.1 --delta 1e-5 --method rdp",
+    ),
+)
+@attach(*SAMPLING, "sigma", "delta")
+@click.option(
+    "--method", type=click.Choice(["exact", "rdp"]), default="exact", help="The analysis."
+)
+def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: Any) -> None:
+    """Print the ε spent at a given δ.
+
+    The first number is the guarantee (never below the truth), the second is a lower bound on the
+    truth: together they are a proof that nothing is left to gain.
+    """
+    plan = Sampling.read(**sampling)
+    q, steps = plan.probability(), plan.number_of_steps()
+    values: dict[str, Any] = {"epsilon": quick.get_epsilon(q, sigma, steps, delta, method=method)}
+    if method == "exact":
+        values["epsilon_lower"] = quick.epsilon_bounds(q, sigma, steps, delta).lower
+    answer(
+        values | {"q": q, "sigma": sigma, "steps": steps, "delta": delta, "method": method},
+        f"ε ≤ {text_up(values['epsilon'])}",
+        as_json,
+        lower=f"ε ≥ {text_down(values['epsilon_lower'])}" if "epsilon_lower" in values else "",
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",),
+)
+@attach(*SAMPLING, "sigma", "epsilon")
+def delta(sigma: float, epsilon: float, as_json: bool, **sampling: Any) -> None:
+    """Print the δ at which a given ε holds."""
+    plan = Sampling.read(**sampling)
+    q, steps = plan.probability(), plan.number_of_steps()
+    bounds = quick.delta_bounds(q, sigma, steps, epsilon)
+    lower, upper = float(bounds.lower), float(bounds.upper)
+    values = {"delta": upper, "delta_lower": lower, "q": q, "sigma": sigma, "steps": steps}
+    answer(
+        values | {"epsilon": epsilon},
+        f"δ ≤ {text_up(upper)}",
+        as_json,
+        lower=f"δ ≥ {text_down(lower)}",
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",),
+)
+@attach(*SAMPLING, "epsilon", "delta")
+def sigma(epsilon: float, delta: float, as_json: bool, **sampling: Any) -> None:
+    """Print the smallest noise multiplier for a target ε.
+
+    Rounded up, so that the number printed keeps the target.
+    """
+    plan = Sampling.read(**sampling)
+    q, steps = plan.probability(), plan.number_of_steps()
+    found = quick.calibrate_sigma(epsilon, delta, q, steps)
+    answer(
+        {"sigma": found, "q": q, "steps": steps, "epsilon": epsilon, "delta": delta},
+        f"σ = {text_up(found)}",
+        as_json,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "accountant steps --batch-size 256 --dataset-size 60000 --sigma 1.1 --epsilon 3"
+            " --delta 1e-5"
+        ),
+    ),
+)
+@attach("q", "batch", "dataset", "sigma", "epsilon", "delta")
+def steps(sigma: float, epsilon: float, delta: float, as_json: bool, **sampling: Any) -> None:
+    """Print the largest number of steps for a target ε."""
+    plan = Sampling.read(**sampling, steps=None, epochs=None)
+    q = plan.probability()
+    found = quick.calibrate_steps(epsilon, delta, q=q, sigma=sigma)
+    answer(
+        {"steps": found, "q": q, "sigma": sigma, "epsilon": epsilon, "delta": delta},
+        f"steps = {found} ({text_down(found * q)} epochs)",
+        as_json,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "accountant q --steps 14063 --dataset-size 60000 --sigma 1.1 --epsilon 3 --delta 1e-5",
+    ),
+)
+@attach("steps", "dataset", "sigma", "epsilon", "delta")
+def q(
+    steps: int | None,
+    dataset_size: int | None,
+    sigma: float,
+    epsilon: float,
+    delta: float,
+    as_json: bool,
+) -> None:
+    """Print the largest sampling probability for a target ε.
+
+    With --dataset-size also the largest batch size.
+    """
+    count = Sampling(None, steps, dataset_size).number_of_steps()
+    found = quick.calibrate_q(epsilon, delta, sigma=sigma, steps=count)
+    values = {"q": found, "sigma": sigma, "steps": count, "epsilon": epsilon, "delta": delta}
+    headline = f"q = {text_down(found)}"
+    if dataset_size is not None:
+        # Rounded down exactly: a batch larger by one would need a larger q.
+        values["batch_size"] = batch = math.floor(Fraction(found) * dataset_size)
+        headline += f" (batch size {batch} of {dataset_size})"
+    answer(values, headline, as_json)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        f"accountant curve {RUN} --sigma 1.1 --delta 1e-5",
+        f"accountant curve {RUN} --sigma 1.1 --delta 1e-5 --points 50 --plot curve.png",
+    ),
+)
+@attach(*SAMPLING, "sigma", "delta")
+@click.option(
+    "--points", type=click.IntRange(min=2, max=10_000), default=10, help="Rows of the table."
+)
+@click.option("--plot", type=written(), help="Save a picture (PNG, PDF, …).")
+def curve(
+    sigma: float, delta: float, points: int, plot: Path | None, as_json: bool, **sampling: Any
+) -> None:
+    """Print ε over steps, and save a plot with --plot."""
+    plan = Sampling.read(**sampling)
+    q, last = plan.probability(), plan.number_of_steps()
+    # Evenly spaced and ending at the last step; few steps give fewer rows.
+    counts = sorted({-(-last * k // points) for k in range(1, points + 1)})
+    epsilons = []
+    with progress("ε over steps", len(counts)) as advance:
+        for n in counts:
+            epsilons.append(quick.get_epsilon(q, sigma, n, delta))
+            advance()
+    if plot is not None:
+        from accountant.plots import save_curve
+
+        save_curve(plot, counts, epsilons, f"q = {q:.6g}, σ = {sigma:g}, δ = {delta:g}")
+    if as_json:
+        rows = [{"steps": n, "epsilon": e} for n, e in zip(counts, epsilons, strict=True)]
+        answer({"q": q, "sigma": sigma, "delta": delta, "curve": rows}, "", as_json)
+        return
+    cells = [
+        (str(n), f"{n * q:.4g}", text_up(spent)) for n, spent in zip(counts, epsilons, strict=True)
+    ]
+    print_table(("steps", "epochs", "ε ≤"), cells)
+    click.echo(str(given(q=q, sigma=sigma, delta=delta)))
+    if plot is not None:
+        click.echo(f"saved {plot}")
+
+
+COMMANDS = (epsilon, delta, sigma, steps, q, curve)

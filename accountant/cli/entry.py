@@ -1,0 +1,58 @@
+"""The group ``accountant`` and its commands."""
+
+from __future__ import annotations
+
+import click
+
+import accountant
+from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers
+from accountant.cli.audit import audit
+from accountant.cli.group import Group
+from accountant.cli.train import train
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    sections={
+        "How much was spent?": ("epsilon", "delta", "curve", "compose", "samplers"),
+        "How much noise, how many steps?": ("sigma", "steps", "q"),
+        "Train, and show what it cost": ("train", "show", "report"),
+        "This installation": ("doctor", "audit", "completion"),
+    },
+    examples=(
+        (
+            "accountant epsilon --batch-size 256 --dataset-size 60000 --epochs 60 --sigma 1.1"
+            " --delta 1e-5"
+        ),
+        "accountant sigma --q 0.01 --steps 1000 --epsilon 3 --delta 1e-5",
+        "accountant compose pipeline.toml",
+        "accountant report ledger.json -o report.html",
+        "accountant epsilon --help",
+    ),
+    epilog="Exit codes: 0 answered, 1 doctor or audit found a fault, 2 the question or a file is"
+    " wrong, 3 a budget refuses, 4 no certified answer was reached, 130 interrupted.",
+)
+@click.version_option(accountant.__version__, prog_name="accountant")
+def main() -> None:
+    """How much privacy did this training run spend?
+
+    Every answer is certified and rounded to the safe side.
+
+    The add-or-remove relation is meant unless an answer names another. Questions about one run are
+    about DP-SGD with Poisson sampling.
+    """
+
+
+for _command in (
+    *dp_sgd.COMMANDS,
+    *compositions.COMMANDS,
+    *ledgers.COMMANDS,
+    *doctor.COMMANDS,
+    *completion.COMMANDS,
+    train,
+    audit,
+):
+    main.add_command(_command)

@@ -1,0 +1,108 @@
+"""How answers look: JSON unrounded, text rounded to the safe side, progress for those who wait."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+__all__ = ["answer", "as_json", "given", "print_table", "progress", "strict", "terminal"]
+
+SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
+
+
+def as_json(values: dict[str, Any]) -> None:
+    """Print one JSON object; infinities, which JSON does not have, are strings."""
+    click.echo(json.dumps(strict(values), allow_nan=False))
+
+
+def strict(value: Any) -> Any:
+    """Write infinities as strings."""
+    if isinstance(value, dict):
+        return {name: strict(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(item) for item in value]
+    return repr(value) if value == math.inf else value
+
+
+def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str = "") -> None:
+    """Print the answer: every value as JSON, or the headline and what it is about."""
+    if wants_json:
+        as_json(values | {"relation": "add-or-remove"})
+        return
+    from rich.text import Text
+
+    console = terminal(soft_wrap=True)
+    console.print(Text(headline, style="bold").append(f"   {lower}" if lower else "", style="dim"))
+    asked = next(iter(values))
+    console.print(given(**{name: v for name, v in values.items() if name != asked}))
+
+
+def given(**values: Any) -> Any:
+    """Return one dim line that repeats the question."""
+    from rich.text import Text
+
+    shown = (f"{SYMBOLS[name]} = {v!r}" for name, v in values.items() if name in SYMBOLS)
+    return Text(f"{', '.join(shown)}; add-or-remove, certified", style="dim")
+
+
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: frozenset[int] = frozenset()
+) -> None:
+    """Print a table; columns are right-aligned unless their number is in ``left``."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for number, heading in enumerate(headings):
+        # Words may be folded; a number must never be cut.
+        table.add_column(
+            heading,
+            justify="left" if number in left else "right",
+            overflow="fold",
+            no_wrap=number not in left,
+        )
+    for row in rows:
+        # Text takes every character as it is: a label may hold rich's markup.
+        table.add_row(*(Text(cell) for cell in row))
+    # Wider than the terminal rather than a number cut: what is lost would be its last digits.
+    cells = [headings, *rows]
+    least = sum(
+        8 if number in left else max(len(row[number]) for row in cells)
+        for number in range(len(headings))
+    )
+    least += 3 * len(headings) + 1
+    terminal(width=max(least, terminal().width)).print(table)
+
+
+def terminal(**settings: Any) -> Any:
+    """Return rich's console for standard output."""
+    from rich.console import Console
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            # The reader, head say, has enough; Group.main ends quietly.
+            raise BrokenPipeError
+
+    return Terminal(highlight=False, **settings)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show how far long work is, on a terminal only; yields the function that advances it."""
+    if total < 2 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), Remaining()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(label, total=total)
+        yield lambda: shown.advance(task)

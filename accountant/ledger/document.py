@@ -1,0 +1,214 @@
+"""Whole ledgers as one JSON document, and back.
+
+Each different mechanism is written once, and a record is a line ``[mechanism, count, label, time]``
+that names it by its number: a million records take some fifty bytes each, and are read without
+building a million mechanisms. Version 1, which repeats the mechanism in every record, is read too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from accountant.errors import AccountantError, ArgumentTypeError, LedgerError, UnsupportedError
+from accountant.ledger import schema
+from accountant.ledger.budget import Budget
+from accountant.ledger.history import Entry, entry, record
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["FORMAT", "VERSION", "checksum", "decode", "encode"]
+
+FORMAT = "accountant-ledger"
+VERSION = 2
+
+# Records that are put into canonical form at a time.
+_BATCH = 4096
+
+_compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def encode(entries: Iterable[Entry], budget: Budget | None, revision: str | None = None) -> str:
+    """Write a ledger as one JSON document with its checksum.
+
+    ``revision`` makes the text unlike any other, so that two files are never mistaken for one
+    because two writers recorded the same.
+    """
+    numbers: dict[Mechanism, int] = {}
+    known: dict[int, int] = {}
+    mechanisms: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for position, item in enumerate(entries):
+        number = known.get(id(item.mechanism))
+        if number is None:
+            number = numbers.setdefault(item.mechanism, len(numbers))
+            if number == len(mechanisms):
+                mechanisms.append(_encode_mechanism(position, item.mechanism))
+            known[id(item.mechanism)] = number
+        lines.append(_compact([number, item.count, item.label, item.time]))
+    written = None if budget is None else schema.encode_fields(budget)
+    digest = _digest(revision, written, [",".join(lines)], mechanisms)
+    head = {"format": FORMAT, "version": VERSION, "revision": revision, "checksum": digest}
+    return "".join(
+        (
+            json.dumps(head, indent=1)[:-2],
+            ',\n "ledger": {\n  "budget": ',
+            json.dumps(written, allow_nan=False),
+            ',\n  "mechanisms": ',
+            _listed([json.dumps(each, allow_nan=False) for each in mechanisms]),
+            ',\n  "entries": ',
+            _listed(lines),
+            "\n }\n}\n",
+        )
+    )
+
+
+def _encode_mechanism(position: int, mechanism: Mechanism) -> dict[str, Any]:
+    try:
+        return schema.encode_mechanism(mechanism)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"record {position} cannot be written: {error}") from None
+
+
+def _listed(lines: list[str]) -> str:
+    return "[\n   " + ",\n   ".join(lines) + "\n  ]" if lines else "[]"
+
+
+def decode(text: object) -> tuple[list[Entry], Budget | None]:
+    """Read what :func:`encode` wrote, or its first version; LedgerError for anything else."""
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
+    document = _parse(text)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise LedgerError(f'this is no ledger: it must be a JSON object with "format": "{FORMAT}"')
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise LedgerError(f"a ledger's version must be an integer >= 1; got {version!r}")
+    if version > VERSION:
+        raise LedgerError(
+            f"this ledger has version {version}, written by a newer release of this package, which"
+            f" reads up to version {VERSION}. Upgrade to read it"
+        )
+    schema.keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
+    body = document["ledger"]
+    if document["checksum"] != checksum(document["revision"], body):
+        raise LedgerError("this ledger is damaged: its contents do not match its checksum")
+    parts = {"budget", "entries"} if version == 1 else {"budget", "entries", "mechanisms"}
+    schema.keys(body, parts, '"ledger"')
+    for name in parts - {"budget"}:
+        if not isinstance(body[name], list):
+            raise LedgerError(f'"{name}" must be a list')
+    budget = None if body["budget"] is None else _decode_budget(body["budget"])
+    if version == 1:
+        return [_decode_first(k, item) for k, item in enumerate(body["entries"])], budget
+    return _decode_entries(body["entries"], _decode_mechanisms(body["mechanisms"])), budget
+
+
+def _decode_mechanisms(values: list[Any]) -> list[Mechanism]:
+    found = []
+    for number, value in enumerate(values):
+        try:
+            # Checked as every record's mechanism is.
+            found.append(entry(schema.decode_mechanism(value), 1).mechanism)
+        except AccountantError as error:
+            raise LedgerError(f"mechanism {number}: {error}") from error
+    return found
+
+
+def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entry]:
+    """Turn the list of records into entries, in place: there may be a million of them."""
+    for position, value in enumerate(values):
+        if type(value) is not list or len(value) != 4:
+            raise LedgerError(
+                f"record {position} must be [mechanism, count, label, time]; got {value!r:.80}"
+            )
+        number, count, label, time = value
+        if type(number) is not int or not 0 <= number < len(mechanisms):
+            raise LedgerError(
+                f"record {position} must name one of {len(mechanisms)} mechanisms by its number,"
+                f" from 0; got {number!r:.40}"
+            )
+        try:
+            values[position] = record(mechanisms[number], count, label, time)
+        except AccountantError as error:
+            raise LedgerError(f"record {position}: {error}") from error
+    return values
+
+
+def _decode_first(position: int, item: object) -> Entry:
+    """Read a record of version 1."""
+    schema.keys(item, {"mechanism", "count", "label", "time"}, f"record {position}")
+    assert isinstance(item, dict)
+    try:
+        mechanism = schema.decode_mechanism(item["mechanism"])
+        return entry(mechanism, item["count"], item["label"], item["time"])
+    except AccountantError as error:
+        raise LedgerError(f"record {position}: {error}") from error
+
+
+def _decode_budget(value: object) -> Budget:
+    fields = {f.name for f in dataclasses.fields(Budget)}
+    schema.keys(value, fields, '"budget"')
+    assert isinstance(value, dict)
+    try:
+        return Budget(**{key: schema.decode_value(item, 1) for key, item in value.items()})
+    except AccountantError as error:
+        raise LedgerError(f'"budget": {error}') from error
+
+
+def checksum(revision: object, body: object) -> str:
+    """Return the digest of ``[revision, body]`` as JSON with sorted keys and no spaces."""
+    try:
+        if (
+            isinstance(body, dict)
+            and set(body) == {"budget", "entries", "mechanisms"}
+            and isinstance(body["entries"], list)
+        ):
+            batches = _batches(body["entries"])
+            return _digest(revision, body["budget"], batches, body["mechanisms"])
+        return "sha256:" + hashlib.sha256(_compact([revision, body]).encode()).hexdigest()
+    except RecursionError:
+        raise LedgerError("this ledger is nested too deeply") from None
+
+
+def _batches(entries: list[Any]) -> Iterator[str]:
+    """Yield the canonical text of the entries piece by piece; all at once it takes much memory."""
+    for start in range(0, len(entries), _BATCH):
+        yield ("," if start else "") + _compact(entries[start : start + _BATCH])[1:-1]
+
+
+def _digest(revision: object, budget: object, entries: Iterable[str], mechanisms: object) -> str:
+    # json writes every double's shortest repr, so equal contents have equal text.
+    digest = hashlib.sha256()
+    digest.update(f'[{_compact(revision)},{{"budget":{_compact(budget)},"entries":['.encode())
+    for piece in entries:
+        digest.update(piece.encode())
+    digest.update(f'],"mechanisms":{_compact(mechanisms)}}}]'.encode())
+    return "sha256:" + digest.hexdigest()
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=schema.unique, parse_constant=_no_constant, parse_float=_finite
+        )
+    except LedgerError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise LedgerError(f"this ledger is damaged or truncated: {error}") from error
+
+
+def _no_constant(text: str) -> float:
+    raise LedgerError(f"this ledger is damaged: {text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise LedgerError(f"this ledger is damaged: {text:.40} is no double")
+    return number

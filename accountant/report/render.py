@@ -1,0 +1,203 @@
+"""A statement as a page, as Markdown, as JSON."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from accountant.errors import UnsupportedError
+from accountant.report import charts, facts
+from accountant.report.charts import Axis, Chart, Series
+from accountant.rounding import text_down, text_up
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from accountant.report.statement import Statement
+
+__all__ = ["FORMAT", "VERSION", "html", "markdown", "to_json"]
+
+FORMAT = "accountant-statement"
+VERSION = 1
+# Fewer digits than the certificates have: enough for every decision.
+DIGITS = 5
+NO_BOUND = "∞"
+
+
+def to_json(statement: Statement) -> str:
+    """Return everything, unrounded; infinities, which JSON does not have, are strings."""
+    values = {"format": FORMAT, "version": VERSION, "statement": _strict(statement.values())}
+    return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def markdown(statement: Statement) -> str:
+    """Return the statement as Markdown; words of the ledger are escaped."""
+    return _environment(escape=False).get_template("statement.md").render(_view(statement))
+
+
+def html(statement: Statement) -> str:
+    """Return the statement as one page: no network, no files, a script that may be left out."""
+    style, script = (_text(f"statement.{kind}") for kind in ("css", "js"))
+    drawn = _charts(statement)
+    view = _view(statement, drawn["profile"].places) | {
+        "style": style,
+        "script": script,
+        "style_hash": _digest(style),
+        "script_hash": _digest(script),
+        "charts": drawn,
+    }
+    return _environment(escape=True).get_template("statement.html").render(view)
+
+
+def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) -> dict[str, Any]:
+    """Return what the templates name."""
+    left = iter(places)
+    rows = [
+        vars(row) | {"place": next(left, None) if math.isfinite(row.epsilon) else None}
+        for row in statement.table
+    ]
+    nearest = min(range(len(rows)), key=lambda k: abs(rows[k]["delta"] - statement.headline.delta))
+    return {
+        "s": statement,
+        "rows": rows,
+        "start": nearest,
+        "samplers": list(dict.fromkeys(release.sampler for release in statement.releases)),
+        "own": facts.of_name(statement.analysis),
+        "protected": facts.PROTECTED.get(statement.relation, "nothing"),
+        "question": facts.QUESTIONS.get(statement.relation, "what was released"),
+    }
+
+
+def _charts(statement: Statement) -> dict[str, Chart]:
+    return {
+        "profile": _profile(statement),
+        "tradeoff": _tradeoff(statement),
+        **({"steps": _steps(statement)} if statement.steps else {}),
+    }
+
+
+def _profile(statement: Statement) -> Chart:
+    rows = [row for row in statement.table if math.isfinite(row.epsilon)]
+    deltas = [row.delta for row in statement.table]
+    ends = [f"at δ = {plain(row.delta)} ε is at most {up(row.epsilon)}" for row in rows]
+    told = f"{ends[0].capitalize()}, {ends[-1]}." if ends else "No finite ε is known."
+    return charts.line_chart(
+        "profile",
+        "ε over δ",
+        f"Certified upper bound on ε for each δ; it grows as δ gets smaller. {told}",
+        Axis("δ", min(deltas) * 0.99, max(deltas) * 1.01, logarithmic=True, reverse=True),
+        Axis("ε (nats)", 0.0, _top([row.epsilon for row in rows])),
+        [
+            Series("certified ε", [(row.delta, row.epsilon) for row in rows]),
+            Series("lower bound", [(row.delta, row.epsilon_lower) for row in rows], "second"),
+        ],
+    )
+
+
+def _steps(statement: Statement) -> Chart:
+    points = [(float(step.releases), step.epsilon) for step in statement.steps]
+    finite = [point for point in points if math.isfinite(point[1])]
+    delta = statement.headline.delta
+    return charts.line_chart(
+        "steps",
+        "ε over the releases",
+        f"Certified upper bound on ε at δ = {plain(delta)} after each number of releases; it ends"
+        f" at {up(points[-1][1])} after {statement.total}.",
+        Axis("releases", 0.0, max(point[0] for point in points)),
+        Axis(f"ε at δ = {plain(delta)} (nats)", 0.0, _top([y for _, y in finite])),
+        [Series("certified ε", [(0.0, 0.0), *finite])],
+    )
+
+
+def _tradeoff(statement: Statement) -> Chart:
+    points = [(a.false_positive_rate, a.true_positive_rate) for a in statement.curve]
+    one = statement.attacks[1]
+    return charts.line_chart(
+        "tradeoff",
+        "What the best attack can achieve",
+        "Upper bound on the share of records found for each share of false alarms, with the"
+        f" diagonal of blind guessing. At {one.false_positive_rate:.0%} false alarms no attack"
+        f" finds more than {percent(one.true_positive_rate)}.",
+        Axis("false alarms: share of unused records accused", 0.0, 1.0),
+        Axis("hits: share of used records found", 0.0, 1.0),
+        [
+            Series("best possible attack, at most", points),
+            Series("blind guessing", [(0.0, 0.0), (1.0, 1.0)], "second"),
+        ],
+    )
+
+
+def _top(values: list[float]) -> float:
+    return 1.05 * max(values, default=1.0) or 1.0
+
+
+def up(value: float | None) -> str:
+    """Write a number rounded up."""
+    if value is None:
+        return "–"
+    return text_up(value, DIGITS) if value < math.inf else NO_BOUND
+
+
+def down(value: float) -> str:
+    """Write a number rounded down."""
+    return text_down(value, DIGITS) if value < math.inf else NO_BOUND
+
+
+def plain(value: float) -> str:
+    """Write a number that was given, as short as it reads back: 1e-5."""
+    return repr(value).replace("e-0", "e-")
+
+
+def percent(value: float) -> str:
+    """Write a share as per cent, rounded up."""
+    return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
+
+
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_MARKUP = str.maketrans(_ENTITIES | {mark: "\\" + mark for mark in "\\`*_{}[]()#+-.!|~$"})
+
+
+def _cell(text: object) -> str:
+    """Write words so that Markdown, and the HTML it allows, shows them as they are."""
+    return " ".join(str(text).split()).translate(_MARKUP)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _strict(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _text(name: str) -> str:
+    return (files("accountant.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=2)
+def _environment(escape: bool) -> Environment:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError:
+        raise UnsupportedError(
+            "a report needs Jinja2, which is not installed; run: pip install jinja2"
+        ) from None
+    made = Environment(
+        loader=FunctionLoader(_text),
+        autoescape=escape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"up": up, "down": down, "plain": plain, "percent": percent, "cell": _cell}
+    return made

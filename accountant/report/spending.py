@@ -1,0 +1,180 @@
+"""The numbers of a statement: certified brackets, points of the profile, ε over steps.
+
+A ledger of very many different Gaussian steps has its parameters rounded, to both sides, before
+anything is computed (Theorem R2 of docs/theorems_report.md), so that the work stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from accountant.analyses import choose
+from accountant.bounds import Bounds
+from accountant.composition import Composition
+from accountant.mechanisms import Gaussian, Mechanism
+from accountant.sampling import PoissonSampled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "DELTAS",
+    "MOST",
+    "MOST_OFTEN",
+    "Spending",
+    "rounded",
+]
+
+Counts: TypeAlias = Sequence[tuple[Mechanism, int]]
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# The table of a statement: 1 and 3 times powers of ten.
+DELTAS = tuple(float(f"{m}e-{k}") for k in range(2, 11) for m in (3, 1))
+# The same where an answer takes longer: powers of ten.
+FEW_DELTAS = DELTAS[1::2]
+# Further points of the profile, for what attackers achieve.
+MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
+EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+# Different Gaussian steps in what is asked for once, and in what is asked for many times.
+MOST, MOST_OFTEN = 520, 70
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a list of counted mechanisms costs.
+
+    Attributes
+    ----------
+    counts : sequence of (Mechanism, int)
+        At least one.
+    most : int
+        More different Gaussian steps than this are rounded to at most as many.
+    """
+
+    counts: tuple[tuple[Mechanism, int], ...]
+    most: int = MOST
+
+    @property
+    def rounded(self) -> bool:
+        """Whether parameters are rounded."""
+        return self.above is not self.below
+
+    @property
+    def above(self) -> Composition:
+        """A composition that costs no less."""
+        return self._sides[0]
+
+    @property
+    def below(self) -> Composition:
+        """A composition that costs no more."""
+        return self._sides[1]
+
+    @cached_property
+    def _sides(self) -> tuple[Composition, Composition]:
+        if len(self.counts) <= self.most:
+            whole = Composition(self.counts)
+            return whole, whole
+        mechanisms = [mechanism for mechanism, _ in self.counts]
+        sides = []
+        for costly in (True, False):
+            # Merged by identity before they are hashed: there are many, and few different ones.
+            merged: dict[int, int] = {}
+            other = rounded(mechanisms, self.most, costly)
+            for mechanism, (_, count) in zip(other, self.counts, strict=True):
+                merged[id(mechanism)] = merged.get(id(mechanism), 0) + count
+            known = {id(mechanism): mechanism for mechanism in other}
+            sides.append(Composition(tuple((known[key], n) for key, n in merged.items())))
+        return sides[0], sides[1]
+
+    def epsilon_bounds(self, delta: float) -> Bounds:
+        """Bracket ε(delta)."""
+        bounds = self.above.epsilon_bounds(delta)
+        if not self.rounded:
+            return bounds
+        lower = float(self.below.epsilon_bounds(delta).lower)
+        return Bounds(min(lower, float(bounds.upper)), bounds.upper)
+
+    def epsilon(self, delta: float) -> float:
+        """Bound ε(delta) from above."""
+        return float(self.above.epsilon_bounds(delta).upper)
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        """The δ of the table."""
+        return DELTAS if self._is_quick else FEW_DELTAS
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether an answer takes less than a few milliseconds."""
+        return self.is_gaussian and len(self.above.parts) <= 8
+
+    def points(self) -> list[tuple[float, float]]:
+        """Return certified points (ε, δ) of the profile, for what attackers achieve."""
+        asked = MANY_EPSILONS if self._is_quick else EPSILONS
+        return [(e, float(self.above.delta_bounds(e).upper)) for e in asked]
+
+    @property
+    def analysis(self) -> tuple[str, str]:
+        """The name of the analysis that answers, and why."""
+        first = next(choose.solvers(self.above))
+        return first.name, first.reason
+
+    @cached_property
+    def is_gaussian(self) -> bool:
+        """Whether every part is Gaussian noise, subsampled or not: then every question is quick."""
+        return all(
+            pair.gaussian_part is not None
+            for mechanism, _ in self.above.parts
+            for pair in mechanism.pairs()
+        )
+
+
+def rounded(mechanisms: Sequence[Mechanism], most: int, costly: bool) -> list[Mechanism]:
+    """Return, for each mechanism, one that costs no less (``costly``) or no more (Theorem R2).
+
+    Gaussian steps are rounded to at most ``most`` different ones; all else stays as it is.
+    """
+    settings = [_setting(mechanism) for mechanism in mechanisms]
+    q, sigma = np.array([s for s in settings if s is not None]).reshape(-1, 2).T
+    bits = 24
+    while bits > 1:
+        # Pairs as complex numbers: NumPy sorts these much faster than rows.
+        pairs = _rounded(q, bits, costly) + 1j * _rounded(sigma, bits, not costly)
+        if len(np.unique(pairs)) <= most:
+            break
+        bits -= 1
+    q, sigma = np.minimum(_rounded(q, bits, costly), 1.0), _rounded(sigma, bits, not costly)
+    found = iter(zip(q.tolist(), sigma.tolist(), strict=True))
+    made: dict[tuple[Any, ...], Mechanism] = {}
+    result = []
+    for mechanism, setting in zip(mechanisms, settings, strict=True):
+        if setting is None:
+            result.append(mechanism)
+            continue
+        key = (*next(found), mechanism.relation)
+        if key not in made:
+            made[key] = PoissonSampled(Gaussian(key[1], relation=key[2]), key[0])
+        result.append(made[key])
+    return result
+
+
+def _setting(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return q and σ of a subsampled Gaussian step."""
+    if type(mechanism) is not PoissonSampled:
+        return None
+    inner = mechanism.mechanism
+    if type(inner) is not Gaussian or inner.sensitivity != 1.0:
+        return None
+    return mechanism.sampling_probability, inner.noise_multiplier
+
+
+def _rounded(values: FloatArray, bits: int, upwards: bool) -> FloatArray:
+    """Round values >= 0 to ``bits`` bits, exactly."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, bits)
+    return np.asarray(np.ldexp(np.ceil(whole) if upwards else np.floor(whole), exponent - bits))

@@ -1,0 +1,308 @@
+"""The statement: everything a reviewer is told, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import accountant
+from accountant import checks, wording
+from accountant.errors import ArgumentTypeError
+from accountant.report import facts, looser, meaning, over_steps, spending
+from accountant.report.looser import Comparison
+from accountant.report.meaning import Attack, Guess
+
+if TYPE_CHECKING:
+    from accountant.ledger import Accountant, Entry
+    from accountant.mechanisms import Mechanism
+
+__all__ = ["Release", "Row", "Statement", "Step", "statement"]
+
+# Rows of the list of releases, and labels of a row, before "and so on".
+MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
+# Numbers of releases at which ε is given, and points of the trade-off curve.
+STEPS, RATES = 24, 50
+
+
+@dataclass(frozen=True)
+class Release:
+    """One mechanism and how often it ran; ``labels`` are the caller's words, shortened."""
+
+    mechanism: str
+    about: str
+    count: int
+    sampler: str
+    labels: tuple[str, ...]
+    theorems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A certified bracket of ε at one δ."""
+
+    delta: float
+    epsilon: float
+    epsilon_lower: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """ε after the first ``releases`` releases: an upper bound."""
+
+    releases: int
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A privacy statement: what was released and what it costs, with its assumptions.
+
+    Attributes
+    ----------
+    title, unit : str
+        The caller's words: what this is about, and what one record is.
+    version : str
+        Of this library.
+    ledger : str or None
+        The checksum of the ledger, to tie the statement to it.
+    relation, definition : str
+        The neighbouring relation.
+    releases, omitted_releases
+        Mechanisms with counts; how many rows are left out.
+    total : int
+        The number of releases.
+    headline : Row
+        The bracket at the δ asked for.
+    analysis, reason : str
+        Which analysis answered, and why.
+    rounded : bool
+        Whether parameters of very many different steps were rounded, to the safe side.
+    table : tuple of Row
+        Brackets at several δ.
+    steps : tuple of Step
+        ε over releases.
+    attacks, curve : tuple of Attack
+        Upper bounds on true-positive rates.
+    guesses : tuple of Guess
+        What a Bayesian makes of a prior.
+    comparisons : tuple of Comparison
+        Looser analyses.
+    assumptions, theorems : tuple of str
+        What a reviewer must check; where the proofs are.
+    """
+
+    title: str
+    unit: str
+    version: str
+    ledger: str | None
+    relation: str
+    definition: str
+    releases: tuple[Release, ...]
+    omitted_releases: int
+    total: int
+    headline: Row
+    analysis: str
+    reason: str
+    rounded: bool
+    table: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    attacks: tuple[Attack, ...]
+    curve: tuple[Attack, ...]
+    guesses: tuple[Guess, ...]
+    comparisons: tuple[Comparison, ...]
+    assumptions: tuple[str, ...]
+    theorems: tuple[str, ...]
+
+    def html(self) -> str:
+        """Return the statement as one self-contained page."""
+        from accountant.report import render
+
+        return render.html(self)
+
+    def markdown(self) -> str:
+        """Return the statement as Markdown."""
+        from accountant.report import render
+
+        return render.markdown(self)
+
+    def json(self) -> str:
+        """Return the statement as JSON, numbers unrounded, infinities as strings."""
+        from accountant.report import render
+
+        return render.to_json(self)
+
+    def values(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def statement(
+    ledger: Accountant,
+    delta: float = 1e-5,
+    *,
+    title: str = "Privacy statement",
+    unit: str = "one record of the data set",
+    checksum: str | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Statement:
+    """Say what a ledger's releases cost, for somebody who has never seen the code.
+
+    Parameters
+    ----------
+    ledger : Accountant
+        What was released.
+    delta : float
+        In (0, 1): the δ of the headline.
+    title, unit : str
+        Words for the page: what it is about, and what one record is.
+    checksum : str, optional
+        Of the ledger's file, to be shown.
+    advance : callable
+        Called after each of STAGES parts of the work.
+
+    Returns
+    -------
+    Statement
+        Its ``html()``, ``markdown()`` and ``json()`` are what is handed out.
+
+    Notes
+    -----
+    *Guarantee.* Every ε is an upper bound for parameters fixed in advance (Theorem L1), every bound
+    on an attacker holds for all attacks (Theorems C16, C19, C20, R1). Brackets of a ledger of very
+    many different steps are those of rounded parameters (Theorem R2).
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> from accountant.report import statement
+    >>> ledger = ac.Accountant()
+    >>> ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=1000)
+    >>> made = statement(ledger)
+    >>> made.headline.epsilon == ledger.epsilon(1e-5)
+    True
+    """
+    asked = checks.real(checks.TARGET_DELTA, delta)
+    if not isinstance(asked, float):
+        raise ArgumentTypeError("delta must be one number; got an array")
+    for name, words in (("title", title), ("unit", unit)):
+        if not isinstance(words, str):
+            raise ArgumentTypeError(f"{name} must be a str; got the {type(words).__name__}")
+    history, counts = ledger.history, ledger.counts
+    releases, omitted = _releases(history, counts)
+    relation = ledger.relation
+    spent = _spending(history, counts, asked, advance)
+    # One of each make: mechanisms of one type may hold different ones.
+    kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
+    used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
+    used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
+    used |= dict.fromkeys(n for one in spent["comparisons"] for n in one.theorem.split(", "))
+    return Statement(
+        title=wording.shown(title),
+        unit=wording.shown(unit),
+        version=accountant.__version__,
+        ledger=checksum,
+        relation="none" if relation is None else facts.relation_name(relation),
+        definition="" if relation is None else relation.definition,
+        releases=releases,
+        omitted_releases=omitted,
+        total=len(ledger),
+        assumptions=facts.assumptions(list(kinds), ledger.budget),
+        theorems=tuple(used),
+        **spent,
+    )
+
+
+STAGES = 5
+
+
+def _spending(
+    history: tuple[Entry, ...],
+    counts: tuple[tuple[Mechanism, int], ...],
+    delta: float,
+    advance: Callable[[], None],
+) -> dict[str, Any]:
+    """Return everything that is computed."""
+    if not counts:
+        return _nothing(delta)
+    once, often = spending.Spending(counts), spending.Spending(counts, spending.MOST_OFTEN)
+    headline = _row(once, delta)
+    advance()
+    # A bracket at δ costs no less than one at a larger δ, and the headline's may be sharper.
+    table = tuple(_row(once if often.above is once.above else often, d) for d in often.deltas)
+    advance()
+    known = [(row.epsilon, row.delta) for row in (*table, headline)]
+    profile = meaning.SampledProfile([*known, *often.points()])
+    advance()
+    compared = looser.comparisons(often.above, delta)
+    advance()
+    steps = over_steps.over_steps(
+        over_steps.coarser(history, counts, spending.MOST_OFTEN), headline.epsilon, delta, STEPS
+    )
+    analysis, reason = once.analysis
+    advance()
+    return {
+        "headline": headline,
+        "analysis": analysis,
+        "reason": reason,
+        "rounded": often.rounded,
+        "table": table,
+        "steps": tuple(Step(*step) for step in steps),
+        "attacks": meaning.attacks(profile),
+        "curve": meaning.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
+        "guesses": meaning.guesses(profile),
+        "comparisons": compared,
+    }
+
+
+def _nothing(delta: float) -> dict[str, Any]:
+    """Return the numbers of an empty ledger, which released nothing."""
+    profile = meaning.SampledProfile([(0.0, 0.0)])
+    return {
+        "headline": Row(delta, 0.0, 0.0),
+        "analysis": "nothing",
+        "reason": "nothing was released",
+        "rounded": False,
+        "table": tuple(Row(d, 0.0, 0.0) for d in spending.DELTAS),
+        "steps": (),
+        "attacks": meaning.attacks(profile),
+        "curve": meaning.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
+        "guesses": meaning.guesses(profile),
+        "comparisons": (),
+    }
+
+
+def _row(spent: spending.Spending, delta: float) -> Row:
+    bounds = spent.epsilon_bounds(delta)
+    return Row(delta, float(bounds.upper), float(bounds.lower))
+
+
+def _releases(
+    history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...]
+) -> tuple[tuple[Release, ...], int]:
+    shown = counts[:MOST_ROWS]
+    labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in shown}
+    # By identity first: hashing a million records would take longer than all the rest.
+    known: dict[int, dict[str, None] | None] = {}
+    for item in history:
+        key = id(item.mechanism)
+        if key not in known:
+            known[key] = labels.get(item.mechanism)
+        found = known[key]
+        if item.label and found is not None and len(found) <= MOST_LABELS:
+            found[wording.shown(item.label, LONGEST)] = None
+    rows = []
+    for mechanism, count in shown:
+        words = tuple(labels[mechanism])
+        words = (*words[:MOST_LABELS], "…") if len(words) > MOST_LABELS else words
+        rows.append(
+            Release(
+                mechanism=wording.shown(repr(mechanism), LONGEST),
+                about=facts.about(mechanism),
+                count=count,
+                sampler=facts.sampler(mechanism),
+                labels=words,
+                theorems=facts.theorems(mechanism),
+            )
+        )
+    return tuple(rows), len(counts) - len(shown)

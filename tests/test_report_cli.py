@@ -1,0 +1,138 @@
+"""accountant report and show: what files hold, and every bad file in one line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import accountant as ac
+from accountant.cli import main
+
+
+def dp_sgd(count=1000):
+    ledger = ac.Accountant()
+    ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=count, label="training")
+    return ledger
+
+
+def two_runs():
+    ledger = dp_sgd(200)
+    ledger.compose(ac.Gaussian(5.0), 2, label="histogram")
+    return ledger
+
+
+def run(*arguments, **extra):
+    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "ledger.json"
+    two_runs().save(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["html", "md", "json"])
+def test_report_writes_what_the_name_says(saved, tmp_path, kind):
+    out = tmp_path / f"report.{kind}"
+    done = run("report", saved, "-o", out, "--unit", "one patient", "--delta", "1e-6")
+    assert done.exit_code == 0, done.output
+    text = out.read_text()
+    assert "one patient" in text
+    again = run("report", "-", "--format", kind, "--unit", "one patient", "--delta", "1e-6",
+                input=saved.read_text())  # fmt: skip
+    assert again.stdout == text
+    assert "sha256:" in text
+    told = run("report", saved, "-o", out, "--json")
+    assert json.loads(told.stdout)["epsilon"] == two_runs().epsilon(1e-5)
+
+
+def test_show(saved):
+    answer = json.loads(run("show", saved, "--json").stdout)
+    assert answer["epsilons"][0]["epsilon"] == two_runs().epsilon(1e-5)
+    assert answer["releases"] == 202
+    assert answer["relation"] == "add-or-remove"
+    text = run("show", saved).output
+    assert "Gaussian(5.0)" in text
+    assert run("show", "-", input=saved.read_text()).output == text
+
+
+def damaged(text):
+    document = json.loads(text)
+    yield ""
+    yield "{"
+    yield "[]"
+    yield "null"
+    yield text[:-40]
+    yield text.replace("0.01", "0.02")
+    yield text.replace("add", "sub")
+    yield "\x00" * 100
+    for key in document:
+        yield json.dumps({name: value for name, value in document.items() if name != key})
+    for key in document["ledger"]:
+        body = {name: value for name, value in document["ledger"].items() if name != key}
+        yield json.dumps(document | {"ledger": body})
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_bad_ledgers_are_one_line_and_no_traceback(saved, command, tmp_path):
+    bad = tmp_path / "bad.json"
+    texts = [text for text in damaged(saved.read_text()) if text != saved.read_text()]
+    assert len(texts) > 12
+    for text in texts:
+        bad.write_text(text)
+        for done in (run(command, bad), run(command, "-", input=text)):
+            assert done.exit_code == 2, text
+            assert isinstance(done.exception, SystemExit)
+            assert done.stdout == ""
+            assert done.stderr.startswith("accountant: ")
+            assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["report", "no/such.json"], "does not exist"),
+        (["report", "."], "is a directory"),
+        (["report", "LEDGER", "-o", "no/such/folder/x.html"], "No such file"),
+        (["report", "LEDGER", "-o", "x.docx"], ".html, .md or .json"),
+        (["report", "LEDGER", "--delta", "0"], "delta"),
+        (["report", "LEDGER", "--delta", "nan"], "delta"),
+        (["show", "LEDGER", "--delta", "2"], "delta"),
+    ],
+)
+def test_bad_requests_are_one_line(saved, arguments, says):
+    done = run(*(saved if each == "LEDGER" else each for each in arguments))
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_binary_file_is_refused(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    done = run("report", path)
+    assert (done.exit_code, "no UTF-8" in done.stderr) == (2, True)
+
+
+def test_ten_thousand_steps_take_under_two_seconds(tmp_path):
+    path = tmp_path / "ledger.json"
+    dp_sgd(10_000).save(path)
+    code = (
+        "import sys, time\n"
+        "from accountant.cli import main\n"
+        "try: main(['report', sys.argv[1], '-o', sys.argv[2]])\n"
+        "except SystemExit as done: assert not done.code\n"
+        "print(time.process_time())"
+    )
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "r.html")]
+    # Of the processor, with Python's own start, so that a busy machine does not count.
+    seconds = [
+        float(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+        )
+        for _ in range(3)
+    ]
+    assert min(seconds) < 2.0
