@@ -1,5 +1,5 @@
 # Everyday commands; run them inside the virtual environment of CONTRIBUTING.md.
-.PHONY: build test slow lint format bench docs clean
+.PHONY: build test slow harden fuzz lint format bench docs clean
 
 build:
 	python -m pip install --quiet -e .
@@ -9,6 +9,16 @@ test:
 
 slow:
 	pytest -m slow
+
+# docs/hardening.md; HARDEN_CALLS=100 does a hundred times as much
+harden:
+	pytest -m "slow or not slow" tests/test_harden_*.py
+
+# Seconds are shared by the targets; FUZZ=mechanisms, say, runs one, guided by coverage with atheris
+FUZZ ?= all
+SECONDS ?= 600
+fuzz:
+	python tests/harden/fuzz.py $(FUZZ) $(SECONDS)
 
 lint:
 	ruff check .

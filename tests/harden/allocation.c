@@ -1,0 +1,100 @@
+/* Lets the k-th allocation of every entry point fail, for all k: the entry must say so, and free what
+ * it took. Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free.
+ * Usage: allocation CALLS SEED */
+#include "drive.h"
+#include "loss.h"
+#include "mix.h"
+#include "status.h"
+#include "subsampled_gaussian.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+static long taken, held, fail_at = -1;
+
+static int fails(void) { return taken++ == fail_at; }
+
+void *__wrap_malloc(size_t size) {
+    if (fails()) return NULL;
+    held++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    if (fails()) return NULL;
+    held++;
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size) {
+    if (fails()) return NULL;
+    held += !memory;
+    return __real_realloc(memory, size);
+}
+
+void __wrap_free(void *memory) {
+    held -= memory != NULL;
+    __real_free(memory);
+}
+
+enum { DELTA, EPSILON, RENYI, EPSILON_RENYI, MIX_DELTA, MIX_EPSILON, MIX_ODOMETER, ENTRIES };
+
+enum { PARTS = 3 };
+
+typedef struct {
+    double q, sigma, steps, epsilon, delta, order;
+    int direction;
+    acct_part parts[PARTS];
+} problem;
+
+static int ask(int entry, const problem *p) {
+    acct_bounds b = {0.0, 0.0}, each[PARTS];
+    double epsilon, order;
+    switch (entry) {
+        case DELTA: return acct_psg_delta(p->q, p->sigma, p->steps, p->epsilon, p->direction, &b);
+        case EPSILON: return acct_psg_epsilon(p->q, p->sigma, p->steps, p->delta, p->direction, &b);
+        case RENYI: return acct_psg_renyi(p->q, p->sigma, p->order, p->direction, &b);
+        case EPSILON_RENYI: return acct_psg_epsilon_renyi(p->q, p->sigma, p->steps, p->delta, &epsilon, &order);
+        case MIX_DELTA: return acct_mix_delta(p->parts, PARTS, p->epsilon, p->direction, &b);
+        case MIX_EPSILON: return acct_mix_epsilon(p->parts, PARTS, p->delta, p->direction, &b);
+        default: return acct_mix_odometer(p->parts, PARTS, p->delta, p->direction == ACCT_ADD, each);
+    }
+}
+
+int main(int argc, char **argv) {
+    const long calls = argc > 1 ? atol(argv[1]) : 20;
+    state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    long tried = 0, seen[ENTRIES] = {0};
+    for (long i = 0; i < calls; i++) {
+        problem p = {.q = probability(), .sigma = deviation(), .steps = repetitions(), .epsilon = loss(),
+                     .delta = tail(), .order = 1.0 + log_uniform(1e-3, 1e3), .direction = (int)below(3)};
+        if (i == 0) p = (problem){.q = 0.01, .sigma = 1.0, .steps = 100.0, .epsilon = 1.0, .delta = 1e-5, .order = 8.5};
+        for (int k = 0; k < PARTS; k++)
+            p.parts[k] = (acct_part){.q = fmax(probability(), ACCT_LEAST_Q), .sigma = fmin(deviation(), 1e200),
+                                     .steps = fmax(1.0, floor(repetitions() / 8.0))};
+        for (int entry = 0; entry < ENTRIES; entry++) {
+            taken = held = 0;
+            fail_at = -1;
+            ask(entry, &p);
+            const long needed = taken;
+            REQUIRE(held == 0, "entry %d keeps %ld allocations", entry, held);
+            seen[entry] += needed;
+            for (fail_at = 0; fail_at < needed; fail_at++, tried++) {
+                taken = held = 0;
+                const int status = ask(entry, &p);
+                REQUIRE(status == ACCT_ENOMEM, "entry %d: allocation %ld failed, status %d", entry, fail_at, status);
+                REQUIRE(held == 0, "entry %d: allocation %ld failed, %ld are kept", entry, fail_at, held);
+            }
+        }
+    }
+    for (int entry = 0; entry < ENTRIES; entry++) REQUIRE(seen[entry] > 0, "entry %d never allocated", entry);
+    fail_at = -1;
+    printf("allocation: %ld failures injected\n", tried);
+    return 0;
+}

@@ -1,0 +1,110 @@
+"""A little fuzzing in every run; tests/harden/fuzz.py does as much as one likes."""
+
+import itertools
+import random
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "harden"))
+
+import entries
+
+# Cheap targets see more inputs; the numbers are fixed, so that a red run can be run again.
+INPUTS = {
+    "quick": 40,
+    "calibration": 6,
+    "conversion": 300,
+    "mechanisms": 60,
+    "ledgers": 4,
+    "bytes_of_ledgers": 300,
+    "trees_of_ledgers": 800,
+    "checkpoints": 60,
+    "command_line": 40,
+}
+
+# What the fuzzer once found, kept as it found it.
+FOUND = {
+    "a mixture of a number": ("mechanisms", "d84b78cb91faba9829da7e3e1fb03751fc51061c6de6d92faa08"),
+    "parallel of an array": ("mechanisms", "516664fad7b029539c86ad707a3a7b4a8715e3736b57913494e3"),
+    "the mass of a number": (
+        "mechanisms",
+        "ba64bada5923939c4c6fe415a6ee7c565a8111e960940944657379ce7967f118b7d1d609",
+    ),
+    "a discrete Laplace with scale 2e-308": (
+        "mechanisms",
+        "3a43ac93d8275c0cb03e669cc642b811f392d9280ebdc00894d0a537ddc46ed1",
+    ),
+    "the best of runs that tell everything": (
+        "mechanisms",
+        (
+            "71d1abc2e5a058da96b61728db1f57267e297e92932e51e49a1e40d4961640c1f5b0d1bbb3176b8750145250"
+            "4afbc9416dad36bc8836"
+        ),
+    ),
+    "the best of runs with losses of 1e9": (
+        "mechanisms",
+        (
+            "ec15786b80eedacf3c8a009bb2480fa6beaff2d1dd1370433f80e1ad131f80c6aecac2204df8895655e76ac3"
+            "ad3d"
+        ),
+    ),
+    "the best of runs with a smoothness of 1e302": (
+        "mechanisms",
+        (
+            "5491d27a917b1e86caf1afb40b72424800a86273925c4bcf08cbb37e71ddd1f0d0a470c308f92532cddd3ce1"
+            "73c14d388fb49f13"
+        ),
+    ),
+    "smooth sensitivity with noise beyond a double's square": (
+        "mechanisms",
+        "df4044ecd00ed65632199f8df3744468e54ee488c8156b0a84376357f3b55db38b03a8fe1aa3",
+    ),
+    "steps until a delta of 5e-324 without any loss": (
+        "calibration",
+        "5ca1aac9388494bc0018b8d7dd00febf1d094783f4535e63961d79b1e1dc7a6f",
+    ),
+    "a subnormal epsilon as Gaussian privacy": ("conversion", "203d98cd7c22e53e"),
+    "the best of Laplace runs that hide nothing": (
+        "mechanisms",
+        (
+            "391a25c2e118147ceb336d93579bc737dcf25c782196c8b1c6a915198748d74f9224dc368daaa569e433"
+            "794ce836accd57da45071db3"
+        ),
+    ),
+    "a discrete Gaussian wider than any table": (
+        "ledgers",
+        (
+            "81089af0c46ddb724aaebbaff458703d03cb5e805472b437c14cdee933c31369bc2ee00807efd5e09985c8"
+            "012cf0db75a21ccab376327dac395a4221c1d7c67a8ac5a02b5365"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", entries.TARGETS)
+def test_random_inputs_find_nothing(name):
+    generator, began = random.Random(name), time.monotonic()
+    for _ in itertools.repeat(None, INPUTS[name]):
+        entries.TARGETS[name](entries.Draw(generator.randbytes(400)))
+        if time.monotonic() - began > 20.0:
+            break  # a busy machine
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_once(name):
+    target, data = FOUND[name]
+    entries.TARGETS[target](entries.Draw(bytes.fromhex(data)))
+
+
+def test_the_judge_sees_wrong_answers():
+    def wrong(answer):
+        return lambda: answer
+
+    for answer in (float("nan"), -1.0, 2.0):
+        with pytest.raises(entries.Finding):
+            entries.judged(wrong(answer), most=1.0)
+    with pytest.raises(entries.Finding, match="ZeroDivisionError"):
+        entries.judged(lambda: 1 / 0)

@@ -1,0 +1,174 @@
+"""What mutation testing (tests/harden/mutate.py) found nobody watching."""
+
+import math
+from decimal import Decimal
+
+import mpmath
+import pytest
+
+from accountant import intervals as iv
+from accountant.analyses import classical, gdp, renyi_conversion
+from accountant.ledger import Budget, exact, filters
+from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
+from accountant.rounding import text_down, text_up
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1e-5, 6, "0.0000100001"),  # the double lies above 1e-5
+        (2.0**-17, 3, "7.63e-06"),
+        (2.0**-16, 6, "0.0000152588"),
+        (999999.0, 3, "1e+06"),
+        (999999.0, 6, "999999"),
+        (1e6, 6, "1e+06"),
+        (99999.0, 2, "100000"),
+        (12345678.0, 8, "12345678"),
+        (123456789.0, 8, "1.2345679e+08"),
+        (5e-324, 3, "4.95e-324"),
+        (1.7976931348623157e308, 3, "1.8e+308"),
+    ],
+)
+def test_numbers_are_written_plainly_where_they_are_short(value, digits, text):
+    assert text_up(value, digits) == text
+    assert float(text_down(value, digits)) <= value
+
+
+def test_charges_are_rounded_up_to_the_last_unit():
+    small = PureDP(1e-300)
+    total, square, delta = filters.meter(Budget(1.0, 1e-5, filter="approximate")).cost(small)
+    assert (total, square, delta) == (exact.ceiling(1e-300), 1, 0)  # 1e-600 is no double
+    watch = filters.meter(Budget(1.0, 1e-5, filter="gaussian"))
+    (third,) = watch.cost(Gaussian(3.0))
+    assert third == -((-(1 << 1074)) // 9)
+    assert watch.cost(Gaussian(math.inf)) == (0,)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 7.5, 100.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 1e-5, 0.3, 0.999])
+def test_the_capacity_for_squares_is_just_below_the_root(epsilon, delta):
+    with mpmath.workdps(50):
+        v = mpmath.mpf(filters._variance_lower(epsilon, delta))
+        reached = mpmath.sqrt(2 * v * -mpmath.log(mpmath.mpf(delta))) + v / 2
+        assert reached <= epsilon
+        assert reached >= epsilon * (1 - mpmath.mpf(10) ** -12)
+
+
+@pytest.mark.parametrize("kind", ["renyi", "gaussian", "approximate"])
+def test_what_is_left_is_what_was_not_spent(kind):
+    step = PureDP(0.01) if kind == "approximate" else Gaussian(30.0)
+    orders = {"orders": 10.0} if kind == "renyi" else {}
+    watch = filters.meter(Budget(2.0, 1e-5, filter=kind, **orders))
+    fits = watch.affordable(step)
+    assert fits > 10
+    assert watch.admits([(step, fits)])
+    assert not watch.admits([(step, fits + 1)])
+    assert not watch.admits([(step, fits), (step, 1)])
+    before = watch.remaining()
+    assert (before.spent, before.fraction) == (0.0, 1.0)
+    watch.add([(step, fits // 2)])
+    half = watch.remaining()
+    assert half.capacity == before.capacity
+    assert 0.4 < half.spent / half.capacity < 0.6
+    assert half.fraction == pytest.approx(1.0 - half.spent / half.capacity, rel=1e-12)
+    assert half.fraction <= 1.0 - half.spent / half.capacity
+    assert watch.affordable(step) == fits - fits // 2
+    watch.add([(step, 2 * fits)])
+    over = watch.remaining()
+    assert over.fraction == 0.0
+    assert over.spent > over.capacity
+    assert watch.affordable(step) == 0
+
+
+def test_the_largest_count_is_found_at_both_ends():
+    assert filters.largest(lambda n: False) == 0
+    assert filters.largest(lambda n: True) == 2**53
+    for most in (1, 2, 3, 1000, 2**53 - 1):
+        assert filters.largest(lambda n, most=most: n <= most) == most
+
+
+@pytest.mark.parametrize("mu", [1e-8, 0.3, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.5, 3.0, 40.0])
+def test_gaussian_profiles_enclose_the_truth_closely(mu, epsilon):
+    found = gdp.gdp_delta_bounds(mu, epsilon)
+    with mpmath.workdps(400):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2  # noqa: E731
+        truth = tail(e / m - m / 2) - mpmath.exp(e) * tail(e / m + m / 2)
+        assert found.lower <= truth <= found.upper
+        assert found.upper <= truth * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -289
+        if found.lower > 1e-290 and found.upper < 1.0:
+            assert found.lower >= truth * (1 - mpmath.mpf(10) ** -9)
+            inverse = gdp.gdp_epsilon_bounds(mu, found.upper)
+            assert inverse.lower <= epsilon * (1 + 1e-9) + 1e-9
+            assert inverse.lower <= inverse.upper
+            assert inverse.lower >= epsilon * (1 - 1e-6) - 1e-6
+
+
+def test_composed_gaussian_privacy_is_the_root_of_the_squares_rounded_up():
+    parts = [(0.1, 3), (1.7, 10**6), (1e-9, 1), (0.0, 5)]
+    with mpmath.workdps(60):
+        truth = mpmath.sqrt(sum(n * mpmath.mpf(mu) ** 2 for mu, n in parts))
+        assert truth <= gdp.compose_gdp(parts) <= truth * (1 + mpmath.mpf(10) ** -14)
+
+
+@pytest.mark.parametrize("form", ["kairouz", "hyperbolic", "original"])
+@pytest.mark.parametrize("delta", [1e-10, 1e-5, 0.1])
+def test_advanced_composition_is_its_formula_rounded_up(form, delta):
+    epsilon, count = 0.05, 1000
+    found = classical.advanced_epsilon([(epsilon, 0.0, count)], delta, form=form)
+    with mpmath.workdps(60):
+        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
+        gain = e * (mpmath.exp(e) - 1) / (mpmath.exp(e) + 1) * count
+        squares = count * e * e
+        usual = mpmath.sqrt(2 * squares * mpmath.log(1 / d))
+        less = mpmath.sqrt(2 * squares * mpmath.log(mpmath.e + mpmath.sqrt(squares) / d))
+        truth = {
+            "kairouz": min(count * e, gain + usual, gain + less),
+            "hyperbolic": gain + usual,
+            "original": usual + count * e * (mpmath.exp(e) - 1),
+        }[form]
+        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -12)
+
+
+def test_deltas_of_the_parts_are_taken_from_the_whole():
+    epsilon, own, count, delta = 0.05, 1e-8, 100, 1e-5
+    with mpmath.workdps(60):
+        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
+        squares = count * e * e
+        gain = e * (mpmath.exp(e) - 1) / (mpmath.exp(e) + 1) * count
+        lost = 1 - (1 - mpmath.mpf(own)) ** count
+        left = (d - lost) / (1 - lost)
+        truth = gain + mpmath.sqrt(2 * squares * mpmath.log(1 / left))
+        parts = [(epsilon, own, count)]
+        found = classical.advanced_epsilon(parts, delta, form="hyperbolic")
+        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -10)
+        left = d - count * mpmath.mpf(own)
+        truth = count * e * (mpmath.exp(e) - 1) + mpmath.sqrt(2 * squares * mpmath.log(1 / left))
+        found = classical.advanced_epsilon(parts, delta, form="original")
+        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -10)
+    for form in ("kairouz", "hyperbolic", "original"):
+        assert classical.advanced_epsilon(parts, 9e-7, form=form) == math.inf
+
+
+@pytest.mark.parametrize("ends", [(-1, 2), (-1, 0), (0, 2), (0, 0), ("-0.5", "0.5")])
+def test_nothing_is_divided_by_what_may_be_zero(ends):
+    lower, upper = map(Decimal, ends)
+    for call in (lambda y: iv.of(1.0) / y, lambda y: 1.0 / y):
+        with pytest.raises(ZeroDivisionError):
+            call(iv.Interval(lower, upper))
+
+
+@pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-305, 1e-300, 3e-299, 1e-250])
+def test_gaussian_profiles_of_next_to_no_loss(mu):
+    found = gdp.gdp_delta_bounds(mu, 0.0)
+    with mpmath.workdps(30):
+        truth = mpmath.erf(mpmath.mpf(mu) / mpmath.sqrt(8))
+        assert found.lower <= truth <= found.upper <= truth + mpmath.mpf(10) ** -265
+
+
+def test_mass_at_infinity_is_taken_from_delta_before_a_renyi_conversion():
+    (pair, *_) = ApproximateDP(0.5, 1e-6).pairs()
+    assert renyi_conversion.epsilon_upper([(pair, 1)], 9e-7) == math.inf
+    assert renyi_conversion.epsilon_upper([(pair, 3)], 2.9e-6) == math.inf
+    assert renyi_conversion.epsilon_upper([(pair, 3)], 1e-5) < math.inf
