@@ -35,6 +35,7 @@ __all__ = [
     "common_shape",
     "count",
     "in_fast_lane",
+    "positive",
     "real",
     "workers",
 ]
@@ -56,6 +57,11 @@ class Argument(NamedTuple):
     requirement: str
     holds: Callable[[Any], Any]  # on a float or a float64 array
     advice: str
+
+
+def positive(name: str, advice: str) -> Argument:
+    """Return the argument that is a finite number > 0."""
+    return Argument(name, "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), advice)
 
 
 Q = Argument(

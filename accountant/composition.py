@@ -109,6 +109,7 @@ class Parallel(Mechanism):
     branches: tuple[Mechanism, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "branches", tuple(arguments.several("branches", self.branches)))
         if not self.branches:
             raise DomainError("parallel needs at least one branch")
         for branch in self.branches:

@@ -212,7 +212,9 @@ class TestAtInfinity:
 class TestGridLaws:
     @pytest.mark.parametrize("spacing", [0.3, 0.05, 0.004])
     @pytest.mark.parametrize(
-        "pair", [Gaussian(0.7), Laplace(1.3), SubsampledGaussian(0.2, 0.9, True)], ids=repr
+        "pair",
+        [Gaussian(0.7), Laplace(1.3), SubsampledGaussian(0.2, 0.9, True)],
+        ids=lambda pair: type(pair).__name__,
     )
     def test_profiles_enclose_the_true_one_everywhere(self, pair, spacing):
         """At knots and between them, in plain arithmetic with a margin far below the gap."""

@@ -80,6 +80,8 @@ def lattice_parts(
 def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float) -> bool:
     """Tell whether the loss lies on its lattice altogether, as far as masses show."""
     heavy = law.log_mass > -80.0
+    if not heavy.any():  # all mass is at infinity
+        return False
     first = math.floor((law.low[heavy][0] - offset) / spacing)
     last = math.ceil((law.high[heavy][-1] - offset) / spacing)
     if last - first > 2**17:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Composed", "compose", "delta_bounds", "epsilon_bounds"]
 
 MEMORY_CAP = 512 * 2**20
+# A bracket so many times too wide is tried again with this share of the mass left out.
+NEAR, TRIM = 32.0, 1e-3
 
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
@@ -77,6 +79,7 @@ class Composed:
         )
         self._infinite = -math.expm1(infinite)
         self._done: list[Composition] = []
+        self._wide: list[Composition] = []  # reach farther than they are accurate
         self._pure = all(part.pure for part in self._parts)
 
     def delta_bounds(self, epsilon: float) -> Bounds:
@@ -172,7 +175,7 @@ class Composed:
             known = 0.0 if one.high >= saddle.epsilon else math.inf
             return Bounds(min(one.delta_lower(epsilon), upper), upper), known
 
-        return self._refine(saddle, scale, bracket, "delta")
+        return self._refine(saddle, scale, bracket, "delta", near=False)
 
     def _infinite_upper(self) -> float:
         """Bound the mass at infinite loss."""
@@ -190,29 +193,43 @@ class Composed:
         scale: float,
         width: Callable[[Composition], tuple[Bounds, float]],
         name: str,
+        *,
+        near: bool = True,
     ) -> Bounds:
         """Evaluate ever finer grids until ``width`` is at most one."""
-        for one in self._done:
+        for one in (*self._done, *self._wide) if near else self._done:
             if one.covers(saddle.epsilon):
                 bounds, excess = width(one)
                 if excess <= 1.0:
                     return bounds
         spacing, best, size, blind = self._spacing(saddle, scale), math.inf, 0, 0
-        for _ in range(5):
+        trim, tried = 1.0, False
+        for _ in range(6):
+            plan = self._plan(saddle, scale, spacing, trim)
             try:
-                one = Composition(self._parts, self._plan(saddle, scale, spacing), self._memory_cap)
+                one = Composition(self._parts, plan, self._memory_cap)
             except TooLarge as refusal:
                 size = refusal.size
                 break
             bounds, excess = width(one)
             size = one.size
             if excess <= 1.0:
-                self._done = [one, *self._done[:1]]
+                if trim == 1.0:
+                    self._done = [one, *self._done[:1]]
+                else:
+                    self._wide = [one]
                 return bounds
             blind += excess == math.inf
-            if (not (excess < 0.9 * best) and best < math.inf) or blind > 1:
+            if blind > 1:
                 break
-            best = excess
+            if trim == 1.0 and excess < NEAR:
+                # Close by: more likely the tails left out, heavier than they look, than the
+                # spacing, which was made to take half of the tolerance.
+                best, trim = min(best, excess), TRIM
+                continue
+            if not (excess < 0.9 * best) and best < math.inf and tried:
+                break
+            best, tried = min(best, excess), True
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
         raise PrecisionError(
             f"{name} must be bracketed within a relative {self._tolerance:g}, but a grid of"
@@ -220,8 +237,8 @@ class Composed:
             f"{self._memory_cap}. Raise memory_cap or tolerance"
         )
 
-    def _plan(self, saddle: Saddle, scale: float, spacing: float) -> Plan:
-        fine = math.log(1e-3 * self._tolerance * min(1.0, saddle.tilt * scale))
+    def _plan(self, saddle: Saddle, scale: float, spacing: float, trim: float) -> Plan:
+        fine = math.log(1e-3 * trim * self._tolerance * min(1.0, saddle.tilt * scale))
         return Plan(saddle, spacing, fine + min(saddle.log_delta, 0.0), fine)
 
     def _spacing(self, saddle: Saddle, scale: float) -> float:

@@ -25,6 +25,8 @@ __all__ = ["Contour", "Grid", "MergedGaussian", "Nothing", "Renyi", "Solver", "s
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
 TOLERANCES = (1e-6, 1e-4, 1e-2)
+# Questions in a row without an answer at a tolerance after which it is asked no more.
+MOST_MISSES = (2, 3, 24)
 
 # A contour's bracket wider than this, relatively, is narrowed by another analysis: by the grid up
 # to so many different parts, some 0.2 s each. Probabilities below LEAST are not told apart.
@@ -215,7 +217,7 @@ class Grid(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._grids: dict[float, Composed] = {}
-        self._first = 0
+        self._misses = [0] * len(TOLERANCES)
         self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
         # About the mean of the total loss.
         self._expected = renyi_conversion.curve_of(parts)(1.0001) if self._renyi else 0.0
@@ -234,7 +236,7 @@ class Grid(Solver):
 
     def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
         """Ask the roughest grid."""
-        if not (self._expected <= FAR and self._first == 0 and delta != 0.0):
+        if not (self._expected <= FAR and self._misses[0] == 0 and delta != 0.0):
             return math.inf
         rough = self._composed(TOLERANCES[-1])
         try:
@@ -256,12 +258,17 @@ class Grid(Solver):
         """Return the narrowest bracket a grid gives; None when only Rényi is left."""
         if self._expected > FAR:
             return None
-        for tolerance in TOLERANCES[self._first :]:
+        for place, tolerance in enumerate(TOLERANCES):
+            if self._misses[place] >= MOST_MISSES[place]:
+                continue
             try:
-                return question(self._composed(tolerance))
+                found = question(self._composed(tolerance))
             except PrecisionError:
-                # It would fail again: later questions start where this one gets an answer.
-                self._first = min(self._first + 1, len(TOLERANCES))
+                # Next to the end of the losses no grid has an answer; elsewhere it still does.
+                self._misses[place] += 1
+                continue
+            self._misses[place] = 0
+            return found
         return None
 
     def _epsilon(self, delta: float) -> Bounds:

@@ -81,6 +81,9 @@ def pure_to_gdp(epsilon: object) -> float:
     e = scalar(EPSILON_PART, epsilon)
     if e == 0.0:
         return 0.0
+    if e < 1e-290:
+        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
+        return math.nextafter(1.26 * e, math.inf)
     high = math.sqrt(8.0) * _erf_inverse(e)
     low = 0.0
     while not _is_gdp(high, e):

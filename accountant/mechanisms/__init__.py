@@ -4,6 +4,7 @@ from accountant.mechanisms.base import DominatingPair, GaussianPart, Masses, Mec
 from accountant.mechanisms.black_boxes import ApproximateDP, PureDP, RandomizedResponse
 from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.given import DominatingPMFs, LossDistribution
 from accountant.mechanisms.laplace import Laplace
@@ -21,6 +22,7 @@ __all__ = [
     "BestOfPoissonRuns",
     "BestOfRuns",
     "DiscreteGaussian",
+    "DiscreteGaussianVector",
     "DiscreteLaplace",
     "DominatingPMFs",
     "DominatingPair",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +30,7 @@ __all__ = [
     "relation",
     "scalar",
     "settle",
+    "several",
 ]
 
 MULTIPLIER = Argument(
@@ -95,6 +97,13 @@ def integer(name: str, value: object, least: int, most: int = checks.MAX_COUNT) 
     if least <= value <= most:
         return int(value)
     raise DomainError(f"{name} must be an integer in [{least}, {most}]; got {value!r}")
+
+
+def several(name: str, value: object) -> Sequence[Any]:
+    """Check a list, a tuple or a one-dimensional array; its items are checked by the caller."""
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return cast("Sequence[Any]", value)
+    raise ArgumentTypeError(f"{name} must be a list, a tuple or a 1-D array; got {value!r:.60}")
 
 
 def named(argument: Argument, name: str) -> Argument:

@@ -110,6 +110,15 @@ class DominatingPair:
         return None
 
     @property
+    def mirrored(self) -> bool:
+        """Whether a bijection of the outcomes, its own inverse, exchanges P and Q.
+
+        Then a sampled addition has at most the Rényi divergences of a sampled removal (Mironov,
+        Talwar, Zhang 2019, Theorem 5).
+        """
+        return False
+
+    @property
     def sharper_rdp(self) -> bool:
         """Whether :meth:`rdp` is a bound on the mechanism that is below the pair's own curve.
 
@@ -130,7 +139,7 @@ class DominatingPair:
 
     @property
     def pure_epsilon(self) -> float:
-        """An upper bound on every |L|: the pair is that of an ε-private mechanism (M10)."""
+        """An upper bound on every ``|L|``: the pair is that of an ε-private mechanism (M10)."""
         if self.infinite_mass > 0.0:
             return math.inf
         low, high = self.support
@@ -160,7 +169,29 @@ def offers(pair: DominatingPair, capability: str) -> bool:
     return getattr(type(pair), capability) is not getattr(DominatingPair, capability)
 
 
-class Mechanism(Answers, ABC):
+class Described:
+    """A dataclass whose ``repr`` is the shortest constructor call."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the keyword arguments of the shortest constructor call that makes this value."""
+        found: dict[str, Any] = {}
+        for part in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, part.name)
+            if part.default is MISSING or value != part.default:
+                found[_argument(part)] = value
+        return found
+
+    def __repr__(self) -> str:
+        """Return the shortest constructor call."""
+        plain = {_argument(f) for f in fields(self) if f.default is MISSING}  # type: ignore[arg-type]
+        shown = [
+            repr(value) if name in plain else f"{name}={value!r}"
+            for name, value in self.parameters().items()
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Mechanism(Described, Answers, ABC):
     """Something that was released: a frozen value that describes, and computes nothing global.
 
     Subclasses are frozen dataclasses (``repr`` evaluates back; they hash and compare by value) and
@@ -192,24 +223,6 @@ class Mechanism(Answers, ABC):
             f"{self!r} is bounded under {self.relation!r}, and no theorem carries that bound over"
             f" to {relation!r}; derive it for that relation"
         )
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the keyword arguments of the shortest constructor call that makes this value."""
-        found: dict[str, Any] = {}
-        for part in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, part.name)
-            if part.default is MISSING or value != part.default:
-                found[_argument(part)] = value
-        return found
-
-    def __repr__(self) -> str:
-        """Return the shortest constructor call."""
-        plain = {_argument(f) for f in fields(self) if f.default is MISSING}  # type: ignore[arg-type]
-        shown = [
-            repr(value) if name in plain else f"{name}={value!r}"
-            for name, value in self.parameters().items()
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _argument(part: Field[Any]) -> str:

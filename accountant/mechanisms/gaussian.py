@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -28,14 +28,54 @@ from accountant.relations import NeighbouringRelation
 if TYPE_CHECKING:
     from accountant.mechanisms.base import FloatArray
 
-__all__ = ["GDP", "Gaussian", "GaussianPair"]
+__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Mechanism):
+class SumNoise(Mechanism):
+    """Noise on a sum of contributions of bounded ℓ2 norm; subclasses say which, and what it hides.
+
+    Parameters
+    ----------
+    noise_multiplier, sensitivity, relation
+        As in :class:`Gaussian`.
+    """
+
+    noise_multiplier: float
+    sensitivity: float = 1.0
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        arguments.settle(
+            self,
+            noise_multiplier=arguments.scalar(arguments.MULTIPLIER, self.noise_multiplier),
+            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
+        )
+
+    @property
+    def distance(self) -> float:
+        """How far one record moves the sum, by the relation."""
+        return self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
+
+    def group(self, size: int) -> Self:
+        """Return the mechanism for a group: the contributions of its records add up."""
+        factor = arguments.integer("size", size, 1)
+        return type(self)(
+            self.noise_multiplier, times_up(self.sensitivity, factor), relation=self.relation
+        )
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Return the same noise on the same contributions under another relation."""
+        return type(self)(
+            self.noise_multiplier, self.sensitivity, relation=arguments.relation(relation)
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(SumNoise):
     """Gaussian noise on a sum of contributions, of any dimension.
 
     Parameters
@@ -61,34 +101,9 @@ class Gaussian(Mechanism):
     True
     """
 
-    noise_multiplier: float
-    sensitivity: float = 1.0
-    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        arguments.settle(
-            self,
-            noise_multiplier=arguments.scalar(arguments.MULTIPLIER, self.noise_multiplier),
-            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
-        )
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        distance = self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
-        return (_pair(self.noise_multiplier, distance),)
-
-    def group(self, size: int) -> Gaussian:
-        """Return the mechanism for a group: the contributions of its records add up."""
-        factor = arguments.integer("size", size, 1)
-        return Gaussian(
-            self.noise_multiplier, times_up(self.sensitivity, factor), relation=self.relation
-        )
-
-    def under(self, relation: NeighbouringRelation) -> Gaussian:
-        """Return the same noise on the same contributions under another relation."""
-        return Gaussian(
-            self.noise_multiplier, self.sensitivity, relation=arguments.relation(relation)
-        )
+        return (_pair(self.noise_multiplier, self.distance),)
 
 
 @dataclass(frozen=True, repr=False, init=False)

@@ -229,7 +229,7 @@ class GivenLossPair(DominatingPair):
 
 def _pmf(name: str, values: Sequence[float]) -> tuple[float, ...]:
     chance = arguments.named(CHANCE, name)
-    masses = tuple(arguments.scalar(chance, value) for value in values)
+    masses = tuple(arguments.scalar(chance, value) for value in arguments.several(name, values))
     total = math.fsum(masses)
     if not (abs(total - 1.0) <= NORMALISED):
         raise DomainError(f"{name} must sum to one, to within {NORMALISED}; got {total!r}")

@@ -31,7 +31,7 @@ class Laplace(Mechanism):
     Parameters
     ----------
     scale : float
-        Scale b of the noise, > 0 (``inf`` allowed): density exp(-|x|/b)/2b.
+        Scale b of the noise, > 0 (``inf`` allowed): density ``exp(-|x|/b)/2b``.
     sensitivity : float, optional
         The largest ℓ1 norm of one record's contribution, >= 0.
     relation : NeighbouringRelation, keyword only
@@ -116,10 +116,11 @@ class ExponentialLossPair(DominatingPair):
         marks = np.concatenate([[-a], np.clip(edges, -a, a), [a]])
         # The widths of clipped cells are exact to one rounding, and so is their ratio to a.
         # Measured from the end of a cell where it is heaviest, nothing overflows.
-        shrink = -np.expm1(-0.5 * np.diff(marks))
         scale = between / -math.expm1(-a)
-        p = scale * np.exp(0.5 * (marks[1:] - a)) * shrink
-        q = scale * np.exp(-0.5 * (marks[:-1] + a)) * shrink
+        with np.errstate(over="ignore"):  # differences beyond the largest double
+            shrink = -np.expm1(-0.5 * np.diff(marks))
+            p = scale * np.exp(0.5 * (marks[1:] - a)) * shrink
+            q = scale * np.exp(-0.5 * (marks[:-1] + a)) * shrink
         first = int(np.searchsorted(edges, -a, side="left"))
         last = int(np.searchsorted(edges, a, side="left"))
         p[first] += low

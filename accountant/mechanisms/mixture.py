@@ -93,6 +93,8 @@ def _mixture(
     sensitivities: Sequence[float], probabilities: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Check and merge; the shifts come out distinct and increasing."""
+    sensitivities = arguments.several("sensitivities", sensitivities)
+    probabilities = arguments.several("probabilities", probabilities)
     if len(sensitivities) != len(probabilities) or len(sensitivities) == 0:
         raise DomainError(
             "sensitivities and probabilities must have one common length >= 1;"

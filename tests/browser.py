@@ -1,0 +1,150 @@
+"""A headless Chromium, driven through a pipe in the DevTools protocol: no driver, no network."""
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+]
+
+
+def installed() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+class Page:
+    """One page; collects what the console says and what is requested."""
+
+    def __init__(self, out: int, into: int) -> None:
+        self._out, self._into = out, into
+        self._numbers = itertools.count(1)
+        self._rest = b""
+        self.events: list[dict] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    _session: str | None = None
+
+    def call(self, method: str, **params):
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self.events.append(answer)
+
+    def _receive(self) -> dict:
+        deadline = time.monotonic() + 60.0
+        while b"\0" not in self._rest:
+            ready = select.select([self._into], [], [], max(deadline - time.monotonic(), 0.0))[0]
+            assert ready, "the browser did not answer"
+            piece = os.read(self._into, 1 << 20)
+            assert piece, "the browser is gone"
+            self._rest += piece
+        first, self._rest = self._rest.split(b"\0", 1)
+        return json.loads(first)
+
+    def open(self, url: str, *, script: bool = True, width: int = 900) -> None:
+        self.events.clear()
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=1200, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        self.call("Page.navigate", url=url)
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._receive())
+
+    def ask(self, expression: str):
+        """Evaluate JavaScript; the debugger may do so where the page may not."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def press(self, key: str, code: int) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+            )  # fmt: skip
+
+    def screenshot(self) -> bytes:
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        return base64.b64decode(answer["data"])
+
+    def complaints(self) -> list[dict]:
+        """Return errors and warnings of the console, and exceptions."""
+        self.ask("0")
+        bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
+        return [event for event in self.events if event.get("method") in bad]
+
+    def requests(self) -> list[str]:
+        """Return the addresses that were asked for."""
+        self.ask("0")
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
+
+
+@contextlib.contextmanager
+def browser(profile):
+    """Start a browser with an empty profile and yield its page."""
+    path = installed()
+    assert path is not None
+    theirs_in, ours_out = os.pipe()
+    ours_in, theirs_out = os.pipe()
+
+    def wire() -> None:
+        # The protocol's pipe is descriptors 3 and 4; first out of the way, they may be in use.
+        spare = os.dup(theirs_in), os.dup(theirs_out)
+        os.dup2(spare[0], 3)
+        os.dup2(spare[1], 4)
+
+    process = subprocess.Popen(
+        [path, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        preexec_fn=wire,
+        close_fds=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(theirs_in)
+    os.close(theirs_out)
+    try:
+        yield Page(ours_out, ours_in)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(ours_out)
+        os.close(ours_in)

@@ -1,0 +1,68 @@
+"""What is shipped: types, stubs, data, and the self-test that every wheel has to pass."""
+
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from accountant.cli import main
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "accountant" / "_core"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WHEELS = PROJECT["tool"]["cibuildwheel"]
+
+
+def test_every_native_module_has_a_stub():
+    assert sorted(p.stem for p in CORE.glob("*.pyx")) == sorted(p.stem for p in CORE.glob("*.pyi"))
+
+
+def test_types_stubs_templates_and_enclosures_are_package_data():
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["accountant"]
+    shipped = {path for pattern in patterns for path in (ROOT / "accountant").glob(pattern)}
+    needed = {
+        path
+        for path in (ROOT / "accountant").rglob("*")
+        if path.is_file()
+        and path.suffix not in {".c", ".h", ".pxd", ".py", ".pyc", ".pyd", ".pyx", ".so"}
+    }
+    assert shipped == needed
+
+
+def test_wheels_test_themselves_by_the_doctor():
+    script, command = shlex.split(WHEELS["test-command"])
+    assert script in PROJECT["project"]["scripts"]
+    assert command in main.commands
+
+
+def test_the_self_test_on_windows_is_a_python_program(monkeypatch):
+    interpreter, option, program = shlex.split(WHEELS["windows"]["test-command"])
+    assert (interpreter, option) == ("python", "-c")
+    from accountant import selftest
+
+    checks = list(selftest.checks())
+    monkeypatch.setattr(selftest, "checks", lambda: iter(checks))
+    exec(compile(program, "<test-command>", "exec"), {})
+    wrong = selftest.Check("Rényi divergences", 1, ("too small",), 0.0)
+    monkeypatch.setattr(selftest, "checks", lambda: iter([*checks, wrong]))
+    with pytest.raises(AssertionError):
+        exec(compile(program, "<test-command>", "exec"), {})
+
+
+def test_wheels_are_built_for_every_python_and_platform_that_is_promised():
+    least = PROJECT["project"]["requires-python"].removeprefix(">=3.")
+    assert WHEELS["build"].startswith(f"cp3{least}-*")
+    assert WHEELS["linux"]["archs"] == ["x86_64", "aarch64"]
+    assert WHEELS["macos"]["archs"] == ["x86_64", "arm64"]
+    assert WHEELS["windows"]["archs"] == ["AMD64"]
+
+
+def test_floating_point_flags_are_set_for_every_compiler():
+    setup = (ROOT / "setup.py").read_text()
+    assert '"-ffp-contract=off"' in setup
+    assert '"/fp:precise"' in setup
+    for table in (WHEELS, WHEELS["linux"], WHEELS["macos"], WHEELS["windows"]):
+        flags = table.get("environment", {}).get("CFLAGS", "")
+        assert "fast" not in flags
+        assert "march" not in flags
