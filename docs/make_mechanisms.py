@@ -6,12 +6,14 @@ import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.analyses import choose
+from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
 
 MECHANISMS = [
     ac.Gaussian(3.0),
     ac.GDP(0.3),
     ac.Laplace(5.0),
     ac.DiscreteGaussian(3.0),
+    ac.DiscreteGaussianVector(3.0),
     ac.DiscreteLaplace(5.0),
     ac.MixtureOfGaussians(3.0, (0.0, 1.0, 2.0), (0.5, 0.25, 0.25)),
     ac.PureDP(0.2),
@@ -20,6 +22,10 @@ MECHANISMS = [
     ac.ExponentialMechanism(0.2),
     ac.ReportNoisyMax(10.0, "exponential"),
     ac.AboveThreshold(10.0, 40.0),
+    ac.BestOfRuns(ac.Gaussian(10.0), 0.25),
+    ac.BestOfPoissonRuns(ac.Gaussian(10.0), 4.0),
+    SmoothSensitivityGaussian(20.0, 0.005),
+    ShuffledResponses(1.0, 10_000),
     ac.DominatingPMFs((0.55, 0.45), (0.45, 0.55)),
     ac.ZCDP(0.05),
     ac.TruncatedCDP(0.05, 20.0),

@@ -1,0 +1,99 @@
+"""Write planted_bugs.md from the registry of the tests; a test compares the two."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "planted_bugs.md"
+
+HEAD = """\
+# Planted bugs
+
+A check that cannot fail proves nothing. Every mistake below is planted into the shipped code by a
+patch of a few lines (`tests/planted/`), and the check beside it must then report a finding; on the
+code as shipped the same check must report none (`tests/test_planted_bugs.py`, part of the default
+suite). *Audits* see only what is released; *tests* look at a property. The page is written from the
+registry (`python docs/make_planted_bugs.py`), and a test compares the two.
+"""
+
+ELSEWHERE = {
+    "the log-determinant with the data norm in place of its square": (
+        "test_convex_density.py",
+        "test_a_determinant_without_the_square_of_the_norm_is_caught",
+    ),
+    "softmax gradients bounded by R, not √2 R": (
+        "test_convex_density.py",
+        "test_a_softmax_slope_of_r_instead_of_root_two_r_is_caught",
+    ),
+    "a smoothed hinge that understates its curvature": (
+        "test_convex_density.py",
+        "test_a_hinge_that_understates_its_curvature_is_caught",
+    ),
+    "a bias that objective perturbation does not perturb": (
+        "test_convex_density.py",
+        "test_a_coordinate_without_noise_is_caught",
+    ),
+    "objective perturbation recorded as a Gaussian mechanism": (
+        "test_convex_density.py",
+        "test_recording_a_gaussian_mechanism_is_caught",
+    ),
+    "objective perturbation with half of its noise": (
+        "test_convex_density.py",
+        "test_half_of_the_noise_is_caught",
+    ),
+    "the exponential mechanism without its factor two": (
+        "test_selection_noisy_max.py",
+        "test_the_exponential_mechanism_has_its_law_and_the_mutant_without_the_two_has_not",
+    ),
+    "AboveThreshold without noise on the threshold": (
+        "test_selection_noisy_max.py",
+        "test_above_threshold_has_its_law",
+    ),
+    "Laplace noise rounded down": (
+        "test_selection_noise.py",
+        "test_rounded_laplace_has_the_law_of_rounding",
+    ),
+    "PATE's data-dependent bound without its second term": (
+        "test_pate_bounds.py",
+        "test_a_mutant_without_the_second_term_is_caught",
+    ),
+    "a choice among runs that costs nothing": (
+        "test_selection_tuning.py",
+        "test_dropping_the_excess_is_noticed",
+    ),
+    "subsets that are not uniform": ("test_sampling_draws.py", "test_the_mutant_is_not_uniform"),
+    "terms of the native certificate, one at a time": (
+        "test_mutants.py",
+        "test_mutants_are_noticed",
+    ),
+}
+
+
+def page() -> str:
+    """Return the page."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from planted import BUGS, accounts, releases, runs
+
+    parts = [HEAD]
+    for title, module in (
+        ("Training runs", runs),
+        ("Other releases", releases),
+        ("Accounts and ledgers", accounts),
+    ):
+        rows = "\n".join(bug.row for bug in module.BUGS)
+        parts.append(f"## {title}\n\n| name | mistake | noticed by |\n|---|---|---|\n{rows}\n")
+    rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())
+    parts.append(
+        "## Planted beside their theorems\n\nThese live with the tests of what they break.\n\n"
+        f"| mistake | noticed by |\n|---|---|\n{rows}\n"
+    )
+    audits = sum(bug.audit for bug in BUGS)
+    parts.append(
+        f"{len(BUGS)} bugs are in the registry, {audits} of them found by an audit of what is"
+        f" released; {len(ELSEWHERE)} more entries are planted elsewhere.\n"
+    )
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
