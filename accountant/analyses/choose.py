@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from accountant import checks
-from accountant.analyses.solvers import Solver, solver
+from accountant.analyses.solvers import Contour, Solver, solver
 from accountant.bounds import Bounds
 from accountant.composition import Composition, Parallel, root_of_squares, total
 from accountant.errors import UnsupportedError
@@ -46,6 +47,8 @@ Leaves: TypeAlias = tuple[tuple[Mechanism, int], ...]
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 
 MOST_ALTERNATIVES = 64
+# Different parts from which on a contour is worth a thread of its own.
+MANY_PARTS = 100
 
 
 def epsilon_bounds(mechanism: Mechanism, delta: object) -> Bounds:
@@ -214,15 +217,28 @@ def _worst(
     mechanism: Mechanism, *, delta: float | None = None, epsilon: float | None = None
 ) -> Bounds:
     """Bracket ε(delta) or δ(epsilon), the largest over directions and alternatives."""
+
+    def ask(one: Solver) -> Bounds:
+        if delta is not None:
+            return one.epsilon_bounds(delta)
+        return one.delta_bounds(epsilon if epsilon is not None else math.inf)
+
+    found = list(solvers(mechanism))
+    if len(found) > 1 and all(
+        isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in found
+    ):
+        # The native lines release the interpreter: both directions at once.
+        with ThreadPoolExecutor(min(len(found), 4)) as pool:
+            brackets = list(pool.map(ask, found))
+        return Bounds(
+            max(float(each.lower) for each in brackets), max(float(each.upper) for each in brackets)
+        )
     lower = upper = 0.0
-    for one in solvers(mechanism):
+    for one in found:
         # What cannot exceed the worst so far needs no more digits.
         if lower > 0.0 and one.glance(delta=delta, epsilon=epsilon) <= lower:
             continue
-        if delta is not None:
-            bounds = one.epsilon_bounds(delta)
-        else:
-            bounds = one.delta_bounds(epsilon if epsilon is not None else math.inf)
+        bounds = ask(one)
         lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))
     return Bounds(lower, upper)
 
