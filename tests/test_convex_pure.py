@@ -34,7 +34,8 @@ def test_no_cell_of_the_output_is_likelier_by_more_than_epsilon(name, epsilon, s
             exact = np.abs(np.log(p[seen] / q[seen]))
             tails = np.minimum(p[seen], q[seen]) / np.maximum.accumulate(p[seen])
             worst = max(worst, exact[tails > 1e-3].max())
-    assert worst <= epsilon * (1 + 1e-9) + 1e-9
+    # The oracle's cells are differences of doubles, of at least 1e-3 of what is subtracted.
+    assert worst <= epsilon + 1e-11
     # Not slack: the bound with neither slope nor determinant would be broken.
     assert worst > 0.3 * epsilon
 
@@ -62,7 +63,7 @@ def test_two_dimensions_of_the_logistic_loss(epsilon):
             small, large = two_dimensions(x[1:], y[1:], lam), two_dimensions(x, y, lam)
             ratio = log_density(*large, rate, *points) - log_density(*small, rate, *points)
             worst = max(worst, np.abs(ratio).max())
-        assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-9)
+        assert 0.5 * epsilon < worst <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -98,4 +99,4 @@ def test_the_plane_of_softmax(epsilon):
         if lam == cases[-1][0]:
             assert worst > 1.3 * epsilon
         else:
-            assert 0.3 * epsilon < worst <= epsilon * (1 + 1e-9)
+            assert 0.3 * epsilon < worst <= epsilon

@@ -66,10 +66,10 @@ def test_a_step_and_a_release(first, second, epsilon, direction):
     parts = [Part(*first, 1), Part(*second, 1)]
     lower, upper = mixed.delta_bounds(parts, epsilon, direction)
     assert lower <= truth <= upper
-    low, high = mixed.epsilon_bounds(parts, float(truth), direction)
-    # The truth's own rounding moves ε by far less than this.
-    assert low <= epsilon * (1 + 1e-12)
-    assert high >= epsilon * (1 - 1e-12)
+    # ε falls with δ: the doubles on either side of the truth bracket it without a tolerance.
+    near = float(truth)
+    assert mixed.epsilon_bounds(parts, math.nextafter(near, 1.0), direction)[0] <= epsilon
+    assert mixed.epsilon_bounds(parts, math.nextafter(near, 0.0), direction)[1] >= epsilon
     assert upper - lower <= 1e-6 * upper
 
 

@@ -104,7 +104,7 @@ def check_others(seed):
             assert back is None or back.lower <= delta
             if found.lower > 0.0:
                 back = asked(parts, lambda composed, at=found.lower: composed.delta_bounds(at))
-                assert back is None or back.upper >= delta * (1.0 - 1e-12)
+                assert back is None or back.upper >= delta
         with contextlib.suppress(UnsupportedError):
             assert found.lower <= renyi_conversion.epsilon_upper(parts, delta)
         chosen = ordered(solver(parts).epsilon_bounds(delta))

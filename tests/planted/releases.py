@@ -45,7 +45,7 @@ def stated_mechanisms():
             x, y, epsilon=epsilon, delta=DELTA, data_norm=1.0, regularization=10.0, rng=1
         )
         spent = sum(mechanism.epsilon(DELTA) for mechanism in fit.mechanisms)
-        if not spent <= epsilon * (1 + 1e-12):
+        if not spent <= epsilon:
             return f"{spent} at a target of {epsilon}"
     return None
 
