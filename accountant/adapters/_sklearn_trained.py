@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +25,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(eq=False, repr=False)
-class _Trained(Probabilities, Classifier):
+class _Trained(Probabilities, Classifier, ABC):
     """A classifier on the DP-SGD trainer."""
 
     clipping_norm: float = field(default=1.0, kw_only=True)
@@ -33,8 +34,9 @@ class _Trained(Probabilities, Classifier):
     learning_rate: float = field(default=1.0, kw_only=True)
     momentum: float = field(default=0.9, kw_only=True)
 
+    @abstractmethod
     def _model(self, features: int, classes: int) -> Network:
-        raise NotImplementedError
+        """Return the untrained model."""
 
     def fit(self, X: Any, y: Any) -> _Trained:  # noqa: N803
         """Fit the model privately."""

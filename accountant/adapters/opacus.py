@@ -51,10 +51,11 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     Notes
     -----
     *Guarantee.* ε is never too small under add-or-remove, when every batch is a Poisson sample at
-    the recorded rate, every record's gradient is clipped and one draw of Gaussian noise is added to
-    a step's sum (docs/theorems.md; samplers: Theorem S1). In data-parallel training a record lives
-    on one worker and is drawn at the same rate; each worker's accountant records the same steps,
-    and any one of them states the guarantee of all.
+    the recorded rate (torch's coins have 24 bits: their rate is above it by at most 2**-24, which
+    is not in ε; docs/adapters.md), every record's gradient is clipped and one draw of Gaussian
+    noise is added to a step's sum (docs/theorems.md; samplers: Theorem S1). In data-parallel
+    training a record lives on one worker and is drawn at the same rate; each worker's accountant
+    records the same steps, and any one of them states the guarantee of all.
 
     Examples
     --------
