@@ -13,8 +13,6 @@ import time
 import traceback
 import warnings
 
-from entries import TARGETS, Draw
-
 SECONDS = 30.0  # of the processor: an entry that takes longer hangs
 
 
@@ -24,6 +22,8 @@ def too_slow(*_: object) -> None:
 
 def by_chance(name: str, seconds: float, seed: int) -> int:
     """Run random inputs for so long; return how many kinds of findings there were."""
+    from entries import TARGETS, Draw
+
     generator, began, count = random.Random(f"{name} {seed}"), time.monotonic(), 0
     slowest, findings = (0.0, ""), set()
     while time.monotonic() - began < seconds:
@@ -48,11 +48,15 @@ def by_chance(name: str, seconds: float, seed: int) -> int:
     return len(findings)
 
 
-def by_coverage(name: str, seconds: float) -> None:
+def by_coverage(name: str, seconds: float, seed: int) -> None:
+    """Run inputs that reach new lines of the package; ends the process, at the first finding."""
     import atheris
 
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], f"-max_total_time={seconds:.0f}", "-max_len=400", "-timeout=120"],
+    with atheris.instrument_imports(include=["accountant"]):
+        from entries import TARGETS, Draw
+
+    options = ["-max_len=400", "-len_control=0", "-timeout=120", "-print_final_stats=1"]
+    atheris.Setup([sys.argv[0], f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", *options],
                   lambda data: TARGETS[name](Draw(data)))  # fmt: skip
     atheris.Fuzz()
 
@@ -62,13 +66,17 @@ def main() -> int:
     signal.signal(signal.SIGPROF, too_slow)
     name, seconds, seed = sys.argv[1], float(sys.argv[2]), (sys.argv[3:] or ["0"])[0]
     if seconds == 0.0:
+        from entries import TARGETS, Draw
+
         TARGETS[name](Draw(bytes.fromhex(seed)))
         return 0
     if name != "all":
         try:
-            by_coverage(name, seconds)
+            by_coverage(name, seconds, int(seed))
         except ModuleNotFoundError:
             return by_chance(name, seconds, int(seed)) > 0
+    from entries import TARGETS
+
     each = seconds / len(TARGETS)
     return sum(by_chance(target, each, int(seed)) for target in TARGETS) > 0
 
