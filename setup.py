@@ -31,8 +31,8 @@ DEPENDS = sorted(str(path) for path in [*SRC.rglob("*.h"), *CORE.glob("*.pxd")])
 
 # The certificates count round-offs operation by operation: no fused multiply-add may be formed
 # behind the source's back and nothing may be reassociated (so never -ffast-math).
-# The last two only say that nobody reads errno or floating-point traps: values are the same, loops
-# become vectors.
+# The last three only say that nobody reads errno or floating-point traps, nor lets a signed integer
+# overflow (Python's own -fwrapv does): values are the same, loops become vectors.
 UNIX_FLAGS = [
     "-std=c11",
     "-O3",
@@ -40,6 +40,7 @@ UNIX_FLAGS = [
     "-fvisibility=hidden",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fno-wrapv",
 ]
 MSVC_FLAGS = ["/std:c11", "/O2", "/fp:precise"]
 

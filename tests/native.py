@@ -17,6 +17,7 @@ FLAGS = [
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fno-wrapv",
     "-shared",
     "-fPIC",
 ]

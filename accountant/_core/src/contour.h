@@ -9,7 +9,7 @@
 #include "line.h"
 #include "subsampled_gaussian.h"
 
-#define ACCT_MAX_POINTS 8192
+#define ACCT_MAX_POINTS 8232 /* no multiple of a page, as ACCT_MAX_NODES */
 
 /* One side of the aliases of the trapezoid sum: for every epsilon they add up to at most
  * exp(log_size - slope * epsilon) relative to the contour's scale (Theorem 5). */

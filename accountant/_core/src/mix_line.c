@@ -44,6 +44,7 @@ void acct_mix_line_start(acct_mix_line *line, const acct_mix_plan *plan) {
     memset(line->size, 0, n * sizeof(double));
     line->log_mgf = line->drift = (acct_sum){0.0, 0.0};
     line->parts = 0;
+    for (int i = 0; i < ACCT_MIX_ALIKE; i++) line->alike[i].cell = line->alike[i].layout.panels = 0;
     line->log_mgf_err = line->outside = 0.0;
     line->log_stay = line->log_stay_ratio = line->stay_err = line->put_log = line->put_jumps = 0.0;
     line->right_log = line->right_err = line->left_log = line->left_err = 0.0;
@@ -130,10 +131,10 @@ static void add_decay(acct_mix_line *line, const acct_grid *grid, const acct_mom
 
 /* n K at the alias orders, outward by n times its error */
 static void add_alias(acct_grid *grid, int direction, double b, double n, double *log, double *err) {
-    acct_moments m;
-    acct_grid_moments(grid, order_at(direction, b), 1, &m);
-    *log += n * m.log_mgf;
-    *err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
+    double one_err;
+    const double one = acct_grid_log_mgf(grid, order_at(direction, b), &one_err);
+    *log += n * one;
+    *err += n * (one_err + 4.0 * ACCT_U * fabs(one));
 }
 
 /* the jumps above the cut: masses, and the put's bound at order -m; overwrites grid->weight */
@@ -143,15 +144,42 @@ static void add_jumps(acct_mix_line *line, acct_grid *grid, double n) {
     line->log_stay += n * log1p(-q);
     line->log_stay_ratio += n * log1p(-pq / (1.0 - q));
     line->stay_err = fmax(line->stay_err, grid->above_err);
-    acct_moments low;
-    acct_grid_moments(grid, -m, 1, &low);
+    double low_err;
+    const double low = acct_grid_log_mgf(grid, -m, &low_err);
     const double loss_hi = acct_loss(&grid->step, grid->hi, NULL);
-    const double jump = q * exp(-m * loss_hi - low.log_mgf);
-    const double below = grid->outside * exp(-m * grid->step.log_1mq - low.log_mgf);
-    line->put_log += n * (low.log_mgf + low.log_mgf_err + (jump + below) * ACCT_SLACK +
-                          1e-14 * fabs(low.log_mgf));
+    const double jump = q * exp(-m * loss_hi - low);
+    const double below = grid->outside * exp(-m * grid->step.log_1mq - low);
+    line->put_log += n * (low + low_err + (jump + below) * ACCT_SLACK +
+                          1e-14 * fabs(low));
     /* A(-m) >= A_I(-m) */
-    line->put_jumps += n * jump * exp(low.log_mgf_err) * (1.0 + 1e-9 * (1.0 + fabs(m * loss_hi)));
+    line->put_jumps += n * jump * exp(low_err) * (1.0 + 1e-9 * (1.0 + fabs(m * loss_hi)));
+}
+
+/* Nodes for a part: on the panels of one before it that was alike, where they do */
+static int set_grid(acct_mix_line *line, acct_grid *grid, const acct_step *step, const acct_part *part,
+                    const acct_window *given) {
+    const acct_mix_plan *p = &line->plan;
+    const double y_last = (p->count - 1) * p->dy;
+    const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
+    const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) -
+                             4.0 - log(2.0 + y_last * reach);
+    const long cell = acct_part_cell(part, 50.0);
+    acct_alike *alike = &line->alike[(unsigned long)cell % ACCT_MIX_ALIKE];
+    if (alike->cell == cell &&
+        !acct_grid_set_along(grid, step, given, line->order, y_last, log_error, &alike->layout))
+        return ACCT_OK;
+    acct_window window = *given;
+    double weight[ACCT_COARSE_NODES];
+    acct_coarse coarse;
+    acct_coarse_set(&coarse, part, &window);
+    acct_coarse_weights(&coarse, line->order, weight);
+    acct_place_breaks(step, ACCT_COARSE_NODES, coarse.loss, weight, &window);
+    /* a little finer than needed, so that the panels do for the next one */
+    const int status = acct_grid_set(grid, step, &window, line->order, y_last, log_error - 0.7);
+    alike->cell = cell;
+    acct_grid_layout(grid, &alike->layout);
+    if (status) alike->layout.panels = 0;
+    return status;
 }
 
 int acct_mix_line_add(acct_mix_line *line, acct_grid *grid, acct_line *work, const acct_part *part) {
@@ -163,18 +191,9 @@ int acct_mix_line_add(acct_mix_line *line, acct_grid *grid, acct_line *work, con
         return ACCT_OK;
     }
     const acct_step step = acct_step_make(part->q, part->sigma);
-    acct_window window = acct_part_window(part, p->direction, p->deviations, p->cut);
-    double weight[ACCT_COARSE_NODES];
-    acct_coarse coarse;
-    acct_coarse_set(&coarse, part, &window);
-    acct_coarse_weights(&coarse, line->order, weight);
-    acct_place_breaks(&step, ACCT_COARSE_NODES, coarse.loss, weight, &window);
-    const double y_last = (p->count - 1) * p->dy;
-    const double reach = fabs(acct_loss(&step, window.hi, NULL)) + 1.0;
-    const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) -
-                             4.0 - log(2.0 + y_last * reach);
+    const acct_window window = acct_part_window(part, p->direction, p->deviations, p->cut);
     acct_moments m;
-    int status = acct_grid_set(grid, &step, &window, line->order, y_last, log_error);
+    const int status = set_grid(line, grid, &step, part, &window);
     if (status) return status;
     if ((double)p->count * grid->count > p->most_work) return ACCT_EPRECISION;
     /* the moments at the line's order last: the weights must be theirs */

@@ -6,7 +6,7 @@
 #include "mix.h"
 #include "mix_search.h"
 
-#define ACCT_MIX_POINTS 4096
+#define ACCT_MIX_POINTS 4136 /* no multiple of a page, as ACCT_MAX_NODES */
 #define ACCT_MIX_LEVELS 64
 
 /* a sum that keeps what rounding loses (Neumaier): its error is 2u of the sum of the moduli */
@@ -28,8 +28,16 @@ typedef struct {
     double log_error;   /* log of the error wanted in units of the sum's scale */
 } acct_mix_plan;
 
+/* panels found for one part, for others within about two per cent of it */
+#define ACCT_MIX_ALIKE 256
+typedef struct {
+    long cell;
+    acct_layout layout;
+} acct_alike;
+
 typedef struct {
     acct_mix_plan plan;
+    acct_alike *alike; /* ACCT_MIX_ALIKE seats, by cell */
     double order, parts;
     /* per point: sums over parts of n log|1+V| and n arg(1+V), of the relative error of (1+V)^n, of
      * n log(|1+V| + error), and of the sizes that round-off is relative to */
@@ -46,7 +54,7 @@ typedef struct {
     double level[ACCT_MIX_LEVELS + 1], decay[ACCT_MIX_LEVELS + 1]; /* the last holds for all y beyond */
 } acct_mix_line;
 
-/* arrays in the caller's memory, ACCT_MIX_LINE_DOUBLES doubles */
+/* arrays in the caller's memory, ACCT_MIX_LINE_DOUBLES doubles; line->alike is the caller's, too */
 #define ACCT_MIX_LINE_DOUBLES (7 * (size_t)ACCT_MIX_POINTS)
 void acct_mix_line_place(acct_mix_line *line, double *memory);
 

@@ -7,6 +7,11 @@
 #include "rounding.h"
 #include "vmath.h"
 
+long acct_part_cell(const acct_part *part, double fineness) {
+    if (part->q == 1.0) return -1000000000L;
+    return lround(fineness * log(part->q)) * 100000L + lround(fineness * log(part->sigma));
+}
+
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double cut) {
     const double reach = deviations * part->sigma;
     acct_window window = {.lo = -reach, .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + reach};

@@ -28,6 +28,9 @@ typedef struct {
 /* the window of a part: `deviations` of its noise on either side, and no losses above `cut` (remove) */
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double cut);
 
+/* which cell of relative size 1/fineness in q and sigma a part is in; all plain ones are alike */
+long acct_part_cell(const acct_part *part, double fineness);
+
 void acct_coarse_set(acct_coarse *coarse, const acct_part *part, const acct_window *window);
 
 /* an acct_cumulants_fn; par is an acct_coarse_mix */

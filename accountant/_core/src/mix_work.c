@@ -24,6 +24,7 @@ void acct_mix_free(acct_mix_work *w) {
     free(w->coarse);
     free(w->kind);
     free(w->located);
+    free(w->line.alike);
 }
 
 int acct_mix_alloc(acct_mix_work *w, const acct_part *parts, int count, int direction, double steps) {
@@ -39,8 +40,9 @@ int acct_mix_alloc(acct_mix_work *w, const acct_part *parts, int count, int dire
     w->kind = malloc((size_t)count * sizeof *w->kind);
     w->located = malloc((size_t)count * sizeof *w->located);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
+    w->line.alike = malloc(ACCT_MIX_ALIKE * sizeof *w->line.alike);
     w->block = malloc(doubles * sizeof(double));
-    if (!w->block || !w->coarse || !w->kind || !w->located) {
+    if (!w->block || !w->coarse || !w->kind || !w->located || !w->line.alike) {
         acct_mix_free(w);
         return ACCT_ENOMEM;
     }
@@ -54,12 +56,6 @@ int acct_mix_alloc(acct_mix_work *w, const acct_part *parts, int count, int dire
 
 double acct_mix_deviations(double steps, double log_delta) {
     return sqrt(2.0 * (log(steps) - log_delta + 33.0));
-}
-
-/* which cell of about four per cent in q and sigma a part falls in; all plain ones are alike */
-static long cell(const acct_part *p) {
-    if (p->q == 1.0) return -1000000000L;
-    return lround(25.0 * log(p->q)) * 100000L + lround(25.0 * log(p->sigma));
 }
 
 static int by_cell(const void *a, const void *b) {
@@ -83,7 +79,7 @@ static acct_part joined(const acct_located *first, const acct_located *last) {
 }
 
 void acct_mix_set_kinds(acct_mix_work *w, int count) {
-    for (int i = 0; i < count; i++) w->located[i] = (acct_located){cell(&w->part[i]), w->part[i]};
+    for (int i = 0; i < count; i++) w->located[i] = (acct_located){acct_part_cell(&w->part[i], 12.0), w->part[i]};
     qsort(w->located, (size_t)count, sizeof *w->located, by_cell);
     w->kinds = 0;
     for (int i = 0, j; i < count; i = j) {

@@ -20,99 +20,13 @@ void acct_grid_place(acct_grid *grid, double *memory, int capacity) {
     grid->capacity = capacity;
 }
 
-/* sup over [x0, x1] of c (loss0 + slope (x - x0)) - x^2/(2 var): a concave quadratic */
-static double line_sup(double c, double x0, double x1, double loss0, double slope, double var) {
-    double x = c * slope * var;
-    if (!(x > x0)) x = x0;
-    if (!(x < x1)) x = x1;
-    return c * (loss0 + slope * (x - x0)) - 0.5 * x * x / var;
-}
-
-/* log of the quadrature error of N on a panel */
-static double one_error(const acct_panel *p, double var) {
-    return p->log_factor + line_sup(0.0, p->lo, p->hi, 0.0, 0.0, var);
-}
-
-/* The ellipse with foci mid -+ half and sum of semi-axes half * rho.  With r = e^{w}/odds the odds
- * of having been sampled at x, e^L is (1-q)(1 + r e^{it}):
- *   zero-free if t < pi, or r < 1, or r > 1 on the whole ellipse;
- *   arg <= p t, p = r/(1+r), where r <= 1 (concave in t up to pi, smaller beyond);
- *   arg <= t for t <= pi and <= t + pi/2 beyond where r > 1 (take r e^{it} out);
- *   |1 + r e^{it}|^2 = (1+r)^2 (1 - 4 p(1-p) sin^2(t/2)). */
-static int panel_set(acct_panel *panel, const acct_step *step, double mid, double half, double rho,
-                     const acct_window *window, double log_error) {
-    const double shift = window->shift;
-    const double var = step->sigma * step->sigma;
-    const double a = 0.5 * half * (rho + 1.0 / rho), axis = 0.5 * half * (rho - 1.0 / rho);
-    if (shift > 0.0 && axis > shift) return 0;
-    const double b = axis + shift, theta = b / var;
-    panel->lo = mid - a;
-    panel->mid = mid;
-    panel->hi = mid + a;
-    /* |sum - integral| <= 8 half M rho^{-(2N-1)} / (rho - 1), M the maximum on the ellipse; that of N
-     * alone must be small, too (moments_small subtracts it), which costs no loss to find out */
-    panel->log_factor = log(8.0 * half / ((rho - 1.0) * step->sigma * 2.5066282746310002)) -
-                        (2.0 * ACCT_GL_ORDER - 1.0) * log(rho) + 0.5 * b * b / var + 1e-6;
-    if (one_error(panel, var) > log_error) return 0;
-    const double at[4] = {panel->lo, mid, panel->hi, mid};
-    double loss[4], p[4];
-    acct_loss_four(step, at, loss, p);
-    const double p_lo = p[0], p_mid = p[1], p_hi = p[2];
-    panel->loss_lo = loss[0];
-    panel->loss_mid = loss[1];
-    panel->loss_hi = loss[2];
-    panel->slope_mid = p_mid / var;
-    panel->theta = theta;
-    panel->damp = 0.0;
-    if (window->damp_slope > 0.0) {
-        const double angle = 0.5 * window->damp_slope * theta;
-        if (!(angle < 1.1)) return 0;
-        const double above = (panel->lo - 0.5) / var - window->damp_u0;
-        const double m = window->damp_power;
-        panel->damp = fmin(0.0, window->damp_log - m * window->damp_slope * above) -
-                      (2.0 * m - 1.0) * log(cos(angle));
-    }
-    if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return 0;
-    if (shift > 0.0)
-        panel->arg = 0.0;
-    else
-        panel->arg = p_hi <= 0.5 ? theta * p_hi : theta < ACCT_PI ? theta : theta + 1.6;
-    double spread = p_lo > 0.5 ? p_lo * (1.0 - p_lo) : p_hi < 0.5 ? p_hi * (1.0 - p_hi) : 0.25;
-    const double half_angle = theta < ACCT_PI ? sin(0.5 * theta) : 1.0;
-    spread *= 4.0 * half_angle * half_angle;
-    panel->modulus = step->q < 1.0 ? -0.5 * log1p(-fmin(spread * (1.0 + 1e-9), 1.0)) : 0.0;
-    return 1;
-}
-
-/* bound on the log of |N e^{(c+iy)L}|'s quadrature error on a panel; L is convex, so chords bound
- * cL for c > 0 and the tangent for c < 0 */
-static double panel_error(const acct_panel *p, double c, double y, double var) {
-    double sup;
-    if (c >= 0.0) {
-        const double s1 = (p->loss_mid - p->loss_lo) / (p->mid - p->lo);
-        const double s2 = (p->loss_hi - p->loss_mid) / (p->hi - p->mid);
-        const double a = line_sup(c, p->lo, p->mid, p->loss_lo, s1, var);
-        const double b = line_sup(c, p->mid, p->hi, p->loss_mid, s2, var);
-        sup = a > b ? a : b;
-    } else {
-        const double at_lo = p->loss_mid - p->slope_mid * (p->mid - p->lo);
-        sup = line_sup(c, p->lo, p->hi, at_lo, p->slope_mid, var) - c * p->modulus;
-    }
-    return p->log_factor + y * p->arg + sup + p->damp;
-}
-
-/* the same for N e^u */
-static double exp_u_error(const acct_panel *p, double var) {
-    return p->log_factor + line_sup(1.0, p->lo, p->hi, (p->lo - 0.5) / var, 1.0 / var, var);
-}
-
 void acct_grid_plain_errors(const acct_grid *grid, double *of_one, double *of_exp_u) {
     const double var = grid->step.sigma * grid->step.sigma;
     *of_one = *of_exp_u = 0.0;
     for (int i = 0; i < grid->panels; i++) {
         const acct_panel *p = &grid->panel[i];
-        *of_one += exp(one_error(p, var));
-        *of_exp_u += exp(exp_u_error(p, var));
+        *of_one += exp(acct_panel_error_of_one(p, var));
+        *of_exp_u += exp(acct_panel_error_of_exp_u(p, var));
     }
     *of_one *= 1.0 + 1e-6;
     *of_exp_u *= 1.0 + 1e-6;
@@ -122,7 +36,7 @@ double acct_grid_error(const acct_grid *grid, const acct_moments *m, double y) {
     const double var = grid->step.sigma * grid->step.sigma;
     double total = 0.0;
     for (int i = 0; i < grid->panels; i++)
-        total += exp(panel_error(&grid->panel[i], m->order, y, var) - m->log_mgf);
+        total += exp(acct_panel_error(&grid->panel[i], m->order, y, var) - m->log_mgf);
     return total * (1.0 + 1e-6);
 }
 
@@ -160,16 +74,16 @@ static void fill_nodes(const acct_step *step, double mid, double half, double *r
         const double l = q == 1.0 ? u : inner;
         loss[i] = l;
         loss_err[i] = ACCT_U * (24.0 * fabs(l) + 12.0 * p * fabs(u)) + node_err * p;
-        const double lm1 = acct_vexpm1(l), lm1_neg = acct_vexpm1(-l);
-        exp_loss[i] = acct_vexp(l); /* not 1 + lm1: relative, also where l is far below 0 */
+        double lm1;
+        exp_loss[i] = acct_vexp_both(l, &lm1); /* relative, also where l is far below 0 */
         e2_plus[i] = acct_ve2(l, lm1);
-        e2_minus[i] = acct_ve2(-l, lm1_neg);
+        e2_minus[i] = acct_ve2(-l, acct_vexpm1(-l));
     }
 }
 
 /* log of the panel's share of acct_grid_error, for those who multiply the integrand */
 double acct_grid_panel_error(const acct_grid *grid, int panel, double order, double y) {
-    return panel_error(&grid->panel[panel], order, y, grid->step.sigma * grid->step.sigma);
+    return acct_panel_error(&grid->panel[panel], order, y, grid->step.sigma * grid->step.sigma);
 }
 
 static void add_nodes(acct_grid *g, double mid, double half) {
@@ -177,35 +91,6 @@ static void add_nodes(acct_grid *g, double mid, double half) {
     fill_nodes(&g->step, mid, half, g->node + j, g->x2 + j, g->quad + j, g->gauss + j, g->loss + j,
                g->loss_err + j, g->exp_loss + j, g->e2_plus + j, g->e2_minus + j);
     g->count += ACCT_GL_ORDER;
-}
-
-/* the widest panel from x, at most `width`, whose error is below e^{log_error}; 0 if none.
- * Without other limits the best ellipse has rho near 12 sigma/half; branch points (width of the strip)
- * and oscillation (y_max) ask for smaller ones. */
-static double widest_panel(acct_panel *panel, const acct_step *step, double x, double width,
-                           const acct_window *window, double order, double y_max, double log_error) {
-    const double shift = window->shift, strip_most = window->strip;
-    const double sigma = step->sigma, var = sigma * sigma;
-    for (int tries = 0; tries < 60; tries++) {
-        const double half = 0.5 * width;
-        double strip = (shift > 0.0 ? shift : 2.9 * var) / half;
-        if (strip_most > 0.0) strip = fmin(strip, (strip_most - shift) / half);
-        const double free_rho = fmin(12.0 * sigma / half, 40.0);
-        const double bound_rho = 0.999 * (strip + sqrt(strip * strip + 1.0)); /* axis = strip */
-        const int bound = shift > 0.0 || strip_most > 0.0;
-        double rho = bound ? fmin(free_rho, bound_rho) : free_rho;
-        for (int i = 0; rho > 1.4; i++, rho = i == 1 ? fmin(0.6 * rho, bound_rho) : 0.55 * rho) {
-            if (!panel_set(panel, step, x + half, half, rho, window, log_error))
-                continue;
-            if (panel_error(panel, order, y_max, var) > log_error) continue;
-            /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
-            if (order < 0.0 && log(-order * step->q) + exp_u_error(panel, var) > log_error)
-                continue;
-            return width;
-        }
-        width *= 0.8;
-    }
-    return 0.0;
 }
 
 /* Q and P - Q of {x > hi}: the difference of two tails by quadrature where they are close */
@@ -223,16 +108,26 @@ static void set_above(acct_grid *grid, double root) {
     grid->above_err = (64.0 + 32.0 * far * far) * ACCT_U;
 }
 
-int acct_grid_set(acct_grid *grid, const acct_step *step, const acct_window *window, double order,
-                  double y_max, double log_error) {
+/* what does not depend on the panels; 0 if there is no window */
+static int start(acct_grid *grid, const acct_step *step, const acct_window *window) {
     const double sigma = step->sigma, lo = window->lo, hi = window->hi;
     grid->step = *step;
     grid->lo = lo;
     grid->hi = hi;
     grid->count = grid->panels = 0;
     grid->lift = window->shift > 0.0 ? 2.0 * window->shift / (sigma * sigma) : 0.0;
-    if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return ACCT_EPRECISION;
-    double width = 0.25 * fmin(hi - lo, 24.0 * sigma), x = lo;
+    if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
+    const double root = 1.0 / (sigma * sqrt(2.0));
+    grid->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);
+    set_above(grid, root);
+    return 1;
+}
+
+int acct_grid_set(acct_grid *grid, const acct_step *step, const acct_window *window, double order,
+                  double y_max, double log_error) {
+    const double lo = window->lo, hi = window->hi;
+    if (!start(grid, step, window)) return ACCT_EPRECISION;
+    double width = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
         while (x < end) {
@@ -240,9 +135,8 @@ int acct_grid_set(acct_grid *grid, const acct_step *step, const acct_window *win
                 return ACCT_EPRECISION;
             double wish = fmin(1.5 * width, end - x);
             if (end - x < 1.3 * wish) wish = end - x;
-            const double got = widest_panel(&grid->panel[grid->panels], step, x, wish,
-                                            window, order, y_max,
-                                            log_error);
+            const double got = acct_panel_widest(&grid->panel[grid->panels], step, x, wish, window,
+                                                 order, y_max, log_error);
             if (!(got > 0.0)) return ACCT_EPRECISION;
             add_nodes(grid, x + 0.5 * got, 0.5 * got);
             grid->panels++;
@@ -250,10 +144,38 @@ int acct_grid_set(acct_grid *grid, const acct_step *step, const acct_window *win
             x = got < end - x ? x + got : end;
         }
     }
-    const double root = 1.0 / (sigma * sqrt(2.0));
-    grid->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);
-    set_above(grid, root);
     return ACCT_OK;
+}
+
+void acct_grid_layout(const acct_grid *grid, acct_layout *layout) {
+    const double width = grid->hi - grid->lo;
+    layout->panels = grid->panels <= ACCT_MAX_LAYOUT ? grid->panels : 0;
+    for (int i = 0; i < layout->panels; i++) {
+        /* the panel's own right end, from its ellipse: mid + half, a = half (rho + 1/rho) / 2 */
+        const acct_panel *p = &grid->panel[i];
+        const double half = (p->hi - p->mid) / (0.5 * (p->rho + 1.0 / p->rho));
+        layout->end[i] = (p->mid + half - grid->lo) / width;
+        layout->rho[i] = p->rho;
+    }
+}
+
+int acct_grid_set_along(acct_grid *grid, const acct_step *step, const acct_window *window, double order,
+                        double y_max, double log_error, const acct_layout *layout) {
+    if (!start(grid, step, window) || layout->panels * ACCT_GL_ORDER > grid->capacity)
+        return ACCT_EPRECISION;
+    double x = window->lo;
+    for (int i = 0; i < layout->panels; i++) {
+        const double end = i + 1 < layout->panels
+                               ? window->lo + layout->end[i] * (window->hi - window->lo)
+                               : window->hi;
+        if (!(x < end) || !acct_panel_fits(&grid->panel[i], step, x, end - x, layout->rho[i], window,
+                                           order, y_max, log_error))
+            return ACCT_EPRECISION;
+        add_nodes(grid, x + 0.5 * (end - x), 0.5 * (end - x));
+        grid->panels++;
+        x = end;
+    }
+    return layout->panels ? ACCT_OK : ACCT_EPRECISION;
 }
 
 /* A(c) - 1 = sum of N (e^{cL} - 1 - c(e^L - 1)) over I, minus what 1 and c(e^L - 1) have outside I.
@@ -299,6 +221,12 @@ static double strand_sum(int count, const double *restrict a) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
+/* what lies outside the window, as far as the sum leaves it open */
+static double lost(const acct_grid *grid, double c) {
+    return (1.0 + fabs(c) * grid->step.q) * grid->outside +
+           grid->above_err * (grid->q_above + fabs(c) * grid->pq_above);
+}
+
 /* sums of the error bounds of term, slope and weight */
 ACCT_CLONES
 static void small_errors(const acct_grid *g, int remove, double c, const double *restrict term,
@@ -324,6 +252,37 @@ static void small_errors(const acct_grid *g, int remove, double c, const double 
     *weight_err = (w[0] + w[1]) + (w[2] + w[3]);
 }
 
+/* the sum of terms alone, with its error bound as above */
+ACCT_CLONES
+static double terms_only(const acct_grid *g, int remove, double c, double *error) {
+    const double *restrict x2 = g->x2, *restrict loss = g->loss, *restrict le = g->loss_err;
+    const double *restrict gauss = g->gauss, *restrict exp_loss = g->exp_loss;
+    const double *restrict e2_plus = g->e2_plus, *restrict e2_minus = g->e2_minus;
+    const double size = fabs(c), t = remove ? c - 1.0 : c, apart = remove ? 0.0 : 2.0 * size;
+    double a[LANES] = {0}, b[LANES] = {0};
+    for (int j = 0; j < g->count; j += LANES)
+        for (int i = 0; i < LANES; i++) {
+            const int k = j + i;
+            const double z = t * loss[k], em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+            const double scale = remove ? exp_loss[k] : 1.0, w = gauss[k] * scale;
+            const double term = w * (e2 + (remove ? t * e2_minus[k] : -t * e2_plus[k]));
+            const double bend = fabs(em1) + (remove ? 0.0 : fabs(exp_loss[k] - 1.0));
+            a[i] += term;
+            b[i] += (fabs(term) + apart * gauss[k] * e2_plus[k]) * (128.0 + 12.0 * x2[k]) * ACCT_U +
+                    le[k] * w * size * bend;
+        }
+    *error = (b[0] + b[1]) + (b[2] + b[3]);
+    return (a[0] + a[1]) + (a[2] + a[3]);
+}
+
+/* bound on the round-off of log A, given that of the sum of terms */
+static double log_mgf_error(const acct_grid *grid, double c, double a1, double a, double a1_err) {
+    const double sum_err = (grid->count / LANES + 16.0) * ACCT_U;
+    const double missing = grid->q_above + c * grid->pq_above;
+    const double off = (a1_err + sum_err * (fabs(a1) + fabs(missing)) + lost(grid, c)) / a;
+    return a > 0.0 && off < 0.01 ? 1.01 * off : INFINITY;
+}
+
 static void moments_small(acct_grid *grid, double c, int certify, acct_moments *out) {
     const int remove = c > 1.0, n = grid->count;
     double *term = grid->term, *slope = grid->slope, *bend = grid->bend;
@@ -339,12 +298,9 @@ static void moments_small(acct_grid *grid, double c, int certify, acct_moments *
         double a1_err, d1_err, w_err;
         small_errors(grid, remove, c, term, slope, bend, &a1_err, &d1_err, &w_err);
         const double sum_err = (n / LANES + 16.0) * ACCT_U;
-        const double lost = (1.0 + fabs(c) * grid->step.q) * grid->outside +
-                            grid->above_err * (grid->q_above + fabs(c) * grid->pq_above);
         out->weight_err = w_err / a;
-        const double off = (a1_err + sum_err * (fabs(a1) + fabs(missing)) + lost) / a;
-        out->log_mgf_err = a > 0.0 && off < 0.01 ? 1.01 * off : INFINITY;
-        out->mean_err = (d1_err + sum_err * fabs(d1) + lost) / a +
+        out->log_mgf_err = log_mgf_error(grid, c, a1, a, a1_err);
+        out->mean_err = (d1_err + sum_err * fabs(d1) + lost(grid, c)) / a +
                         fabs(out->mean) * out->log_mgf_err;
     }
     const double scale = 1.0 / a;
@@ -394,31 +350,59 @@ static void central_moments(const acct_grid *g, acct_moments *out) {
     out->m2 = (m2[0] + m2[1]) + (m2[2] + m2[3]);
 }
 
-void acct_grid_moments(acct_grid *grid, double order, int certify, acct_moments *out) {
-    out->order = order;
-    out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
+/* adds the quadrature's share to the error of log A; returns the relative error of A's sum, and sets
+ * *linear to that of q N (e^u - 1), in units of A: the summands are N e^{cL}, N and c q N (e^u - 1) */
+static double add_quadrature(const acct_grid *grid, acct_moments *m, double *linear) {
+    double of_one, of_exp_u;
+    acct_grid_plain_errors(grid, &of_one, &of_exp_u);
+    const double scale = exp(-fmin(fmax(m->log_mgf, -690.0), 600.0));
+    const double relative = acct_grid_error(grid, m, 0.0);
+    *linear = grid->step.q * (of_one + of_exp_u) * scale;
+    /* |A - Â| <= r A gives |log A - log Â| <= 1.01 r for r < 1/100; beyond, no claim */
+    const double r = relative + of_one * scale + fabs(m->order) * *linear;
+    m->log_mgf_err += r < 0.01 ? 1.01 * r : INFINITY;
+    m->log_mgf_err += 4.0 * ACCT_U * fabs(m->log_mgf);
+    return relative;
+}
+
+/* whether every factor of the moments stays in the range of vmath.h */
+static int in_range(const acct_grid *grid, double order) {
     /* L and x are monotone: their extremes are at the ends */
     const int last = grid->count - 1;
     const double ends = fmax(order * grid->loss[0], order * grid->loss[last]);
     const double most = fmax(fmax(fabs(grid->loss[0]), fabs(grid->loss[last])),
                              fmax(grid->x2[0], grid->x2[last]));
-    if (ends < 600.0 && most < 690.0)
+    return ends < 600.0 && most < 690.0;
+}
+
+double acct_grid_log_mgf(acct_grid *grid, double order, double *error) {
+    acct_moments m = {.order = order};
+    if (!in_range(grid, order)) {
+        acct_grid_moments(grid, order, 1, &m);
+    } else {
+        double a1_err;
+        const double a1 = terms_only(grid, order > 1.0, order, &a1_err);
+        const double missing = grid->q_above + order * grid->pq_above;
+        m.log_mgf = log1p(a1 - missing);
+        m.log_mgf_err = log_mgf_error(grid, order, a1, 1.0 + (a1 - missing), a1_err);
+        double linear;
+        add_quadrature(grid, &m, &linear);
+    }
+    *error = m.log_mgf_err;
+    return m.log_mgf;
+}
+
+void acct_grid_moments(acct_grid *grid, double order, int certify, acct_moments *out) {
+    out->order = order;
+    out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
+    if (in_range(grid, order))
         moments_small(grid, order, certify, out);
     else
         moments_large(grid, order, certify, out);
     central_moments(grid, out);
     if (certify) {
-        /* the summands are N e^{cL}, N and c N (e^L - 1) = c q N (e^u - 1) */
-        double of_one, of_exp_u;
-        acct_grid_plain_errors(grid, &of_one, &of_exp_u);
-        const double scale = exp(-fmin(fmax(out->log_mgf, -690.0), 600.0));
-        const double relative = acct_grid_error(grid, out, 0.0);
-        const double linear = grid->step.q * (of_one + of_exp_u) * scale;
-        const double fixed = of_one * scale + fabs(order) * linear;
-        /* |A - Â| <= r A gives |log A - log Â| <= 1.01 r for r < 1/100; beyond, no claim */
-        const double r = relative + fixed;
-        out->log_mgf_err += r < 0.01 ? 1.01 * r : INFINITY;
-        out->log_mgf_err += 4.0 * ACCT_U * fabs(out->log_mgf);
+        double linear;
+        const double relative = add_quadrature(grid, out, &linear);
         out->mean_err += 1.01 * (acct_grid_reach(grid, 0.0) * relative + linear) +
                          4.0 * ACCT_U * fabs(out->mean);
     }

@@ -11,22 +11,12 @@
 
 #include <stddef.h>
 
-#include "loss.h"
+#include "panel.h"
 
-#define ACCT_MAX_NODES 2560
+/* arrays of this length lie side by side: not a multiple of a page, or all of them would meet in the
+ * same sets of the cache */
+#define ACCT_MAX_NODES 2600
 #define ACCT_MAX_PANELS 256
-
-/* what the error bound needs of one panel's ellipse; x runs over its projection [lo, hi] */
-typedef struct {
-    double lo, mid, hi;
-    double loss_lo, loss_mid, loss_hi;
-    double slope_mid;  /* L'(mid) */
-    double log_factor; /* of everything that does not depend on c and y */
-    double damp;       /* log of the bound on chi, 0 without it */
-    double theta;      /* largest |Im x| / sigma^2 on the ellipse */
-    double arg;        /* bound on arg e^L over the ellipse */
-    double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
-} acct_panel;
 
 typedef struct {
     acct_step step;
@@ -65,27 +55,24 @@ typedef struct {
 #define ACCT_GRID_DOUBLES(capacity) (ACCT_GRID_ARRAYS * (size_t)(capacity))
 void acct_grid_place(acct_grid *grid, double *memory, int capacity);
 
-#define ACCT_MAX_BREAKS 4
-
-/* where the noise is looked at, and where panels must end on the way */
-typedef struct {
-    double lo, hi;
-    double shift; /* 0: nodes on the real line; a > 0: panels for the line Im x = a, every ellipse
-                   * inside 0 <= Im x <= 2a, where |e^{iyL}| <= 1 for all y >= 0 */
-    double strip; /* 0, or a bound on |Im x| (shift included) that every ellipse must keep */
-    /* the integrand's factor chi of split.h, if damp_slope > 0: with m = damp_power at most 1 and at
-     * most e^{damp_log - m damp_slope (u - damp_u0)} on the real line, cos(damp_slope theta/2)^-(2m-1)
-     * times that off it */
-    double damp_slope, damp_u0, damp_power, damp_log;
-    int breaks;
-    double at[ACCT_MAX_BREAKS]; /* increasing, inside (lo, hi) */
-} acct_window;
-
 /* sets  panels and nodes on the window, fine enough that integrals of N e^{(c+iy)L}, |y| <= y_max,
  *       are within about e^{log_error} (absolute)
  * returns ACCT_EPRECISION where that needs more than the capacity */
 int acct_grid_set(acct_grid *grid, const acct_step *step, const acct_window *window, double order,
                   double y_max, double log_error);
+
+/* Panels of one law for others alike: ends as fractions of the window, and their ellipses. */
+#define ACCT_MAX_LAYOUT 48
+typedef struct {
+    int panels; /* 0: none */
+    double end[ACCT_MAX_LAYOUT], rho[ACCT_MAX_LAYOUT];
+} acct_layout;
+
+void acct_grid_layout(const acct_grid *grid, acct_layout *layout);
+
+/* acct_grid_set with given panels, no search; ACCT_EPRECISION also where one of them does not fit */
+int acct_grid_set_along(acct_grid *grid, const acct_step *step, const acct_window *window, double order,
+                        double y_max, double log_error, const acct_layout *layout);
 
 /* ensures |sum - integral| <= returned * e^K for N e^{(c+iy')L}, 0 <= y' <= y, c = m->order;
  * for that integrand times (L - mean)^k: a factor acct_grid_reach^k more */
@@ -103,5 +90,8 @@ double acct_grid_reach(const acct_grid *grid, double mean);
 /* sets  K, mean, central moments of the tilted law; with `certify`, also the error bounds;
  *       overwrites grid->weight */
 void acct_grid_moments(acct_grid *grid, double order, int certify, acct_moments *out);
+
+/* the K of acct_grid_moments alone, and the bound on its error; may overwrite grid->weight */
+double acct_grid_log_mgf(acct_grid *grid, double order, double *error);
 
 #endif
