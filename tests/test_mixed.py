@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import erfc, exp, expm1, linspace, log, mp, mpf, pi, quad, sqrt
 
+import accountant as ac
 from accountant._core import subsampled_gaussian as core
 from accountant.analyses import mixed
 from accountant.analyses.mixed import ADD, EITHER, REMOVE, Part
+from accountant.ledger import schedule
 
 DIRECTIONS = [REMOVE, ADD]
 
@@ -151,3 +153,29 @@ def test_silent_and_extreme_parts():
     )
     assert lower[0] == upper[0] == 0.0
     assert lower[1] == lower[2] <= upper[1] == upper[2]
+
+
+@pytest.mark.parametrize("steps", [20, 100])
+def test_a_short_schedule_is_narrowed(steps):
+    """Its transform decays slowly; steps next to equal are between equal ones of either end."""
+    q, delta, sigmas = 0.01, 1e-5, [1.2 + 1e-9 * k for k in range(steps)]
+    steps_apart = ac.Composition(
+        tuple((ac.PoissonSampled(ac.Gaussian(sigma), q), 1) for sigma in sigmas)
+    )
+    least, _ = ac.epsilon_bounds(q, max(sigmas), steps, delta)
+    _, most = ac.epsilon_bounds(q, min(sigmas), steps, delta)
+    found = steps_apart.epsilon_bounds(delta)
+    assert found.upper >= least
+    assert found.lower <= most
+    assert found.upper - found.lower <= (1e-3 if steps > 64 else 1e-4) * most
+    found = steps_apart.delta_bounds(0.2)
+    assert found.upper >= ac.delta_bounds(q, max(sigmas), steps, 0.2).lower
+    assert found.lower <= ac.delta_bounds(q, min(sigmas), steps, 0.2).upper
+
+
+def test_the_ledger_reads_both_ends_of_single_steps():
+    ledger = ac.Accountant()
+    for k in range(600):
+        ledger.step(noise_multiplier=1.2 + 1e-3 * (k % 97), sampling_probability=0.02)
+    lower, upper = schedule._exactly(ledger.history, 1e-5)
+    np.testing.assert_array_equal(upper[-100:] - lower[-100:] <= 1e-8 * upper[-100:], True)

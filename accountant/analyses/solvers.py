@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
@@ -28,11 +28,12 @@ TOLERANCES = (1e-6, 1e-4, 1e-2)
 # Questions in a row without an answer at a tolerance after which it is asked no more.
 MOST_MISSES = (2, 3, 24)
 
-# A contour's bracket wider than this, relatively, is narrowed by another analysis: by the grid up
-# to so many different parts, some 0.2 s each. Probabilities below LEAST are not told apart.
+# A contour's bracket wider than this, relatively, is narrowed by another analysis. Probabilities
+# below LEAST are not told apart.
 WIDE = 1e-4
-MOST_ON_GRID = 8
 LEAST = 1e-280
+# By the grid, up to so many different parts at these tolerances: some 0.1 s or 0.01 s a part.
+BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
 
 # Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
 FAR = 300.0
@@ -179,7 +180,7 @@ class Contour(Solver):
         if found.upper - found.lower <= WIDE * found.upper or found.upper <= LEAST:
             return found
         if self._other is None:
-            self._other = (Grid if len(self.parts) <= MOST_ON_GRID else Renyi)(self.parts)
+            self._other = _beside_contour(self.parts)
         try:
             if delta is not None:
                 bounds = self._other.epsilon_bounds(delta)
@@ -214,10 +215,11 @@ class Grid(Solver):
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, tolerances: Sequence[float] = TOLERANCES) -> None:
         super().__init__(parts)
+        self._tolerances = tolerances
         self._grids: dict[float, Composed] = {}
-        self._misses = [0] * len(TOLERANCES)
+        self._misses = [0] * len(tolerances)
         self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
         # About the mean of the total loss.
         self._expected = renyi_conversion.curve_of(parts)(1.0001) if self._renyi else 0.0
@@ -238,7 +240,7 @@ class Grid(Solver):
         """Ask the roughest grid."""
         if not (self._expected <= FAR and self._misses[0] == 0 and delta != 0.0):
             return math.inf
-        rough = self._composed(TOLERANCES[-1])
+        rough = self._composed(self._tolerances[-1])
         try:
             if delta is not None:
                 return float(rough.epsilon_bounds(delta).upper)
@@ -258,8 +260,8 @@ class Grid(Solver):
         """Return the narrowest bracket a grid gives; None when only Rényi is left."""
         if self._expected > FAR:
             return None
-        for place, tolerance in enumerate(TOLERANCES):
-            if self._misses[place] >= MOST_MISSES[place]:
+        for place, tolerance in enumerate(self._tolerances):
+            if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:
                 continue
             try:
                 found = question(self._composed(tolerance))
@@ -343,6 +345,14 @@ def solver(parts: Parts) -> Solver:
             f" {type(mute[0]).__name__} by its loss distribution alone: no analysis takes both."
             " Account them apart, and add up ε and δ"
         )
+    return Renyi(parts)
+
+
+def _beside_contour(parts: Parts) -> Solver:
+    """Return what narrows a contour's bracket: fewer digits the more parts there are."""
+    for most, tolerances in BESIDE_CONTOUR.items():
+        if len(parts) <= most:
+            return Grid(parts, tolerances)
     return Renyi(parts)
 
 

@@ -51,6 +51,7 @@ _GAP = 1e-3
 
 # Of a curve at an order, some twenty microseconds each.
 _EVALUATIONS = 7_200
+_WORKERS = 2
 
 
 def pointwise(history: Sequence[Entry], delta: float) -> FloatArray:
@@ -178,7 +179,9 @@ def _exactly(history: Sequence[Entry], delta: float) -> tuple[FloatArray, FloatA
     # A step within a piece costs no more than the whole piece, and no less than those before.
     lower, upper = mixed.odometer(parts, delta)
     steps = [part.steps for part in parts]
-    return np.repeat(np.concatenate([[0.0], lower])[:-1], steps), np.repeat(upper, steps)
+    least = np.repeat(np.concatenate([[0.0], lower])[:-1], steps)
+    least[np.cumsum(steps) - 1] = lower
+    return least, np.repeat(upper, steps)
 
 
 def _monotone(curve: FloatArray) -> None:
@@ -240,8 +243,13 @@ def _distinct(
 
 def _gaussian(mechanism: Mechanism) -> tuple[float, float] | None:
     """Return q and σ, if both directions are those of one subsampled Gaussian."""
-    parts = {None if p.gaussian_part is None else p.gaussian_part[:2] for p in mechanism.pairs()}
-    return parts.pop() if len(parts) == 1 else None
+    found: tuple[float, float] | None = None
+    for pair in mechanism.pairs():
+        part = pair.gaussian_part
+        if part is None or found not in (None, part[:2]):
+            return None
+        found = part[:2]
+    return found
 
 
 def _rounded(
@@ -277,7 +285,7 @@ def _native(
         return {}
     q, sigma = np.array(settings).T[:, :, None]
     shape = (len(settings), len(orders))
-    values = rdp.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), 1)
+    values = rdp.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), _WORKERS)
     return dict(zip(settings, values, strict=True))
 
 

@@ -79,6 +79,8 @@ def ratio_up(numerator: float, denominator: float) -> float:
 
 
 def _directed(numerator: float, denominator: float, towards: float) -> float:
+    if denominator == 1.0:
+        return numerator
     quotient = numerator / denominator
     if math.isinf(denominator) or math.isinf(numerator):
         return quotient

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from accountant.errors import UnsupportedError
@@ -175,19 +176,21 @@ class Described:
     def parameters(self) -> dict[str, Any]:
         """Return the keyword arguments of the shortest constructor call that makes this value."""
         found: dict[str, Any] = {}
-        for part in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, part.name)
-            if part.default is MISSING or value != part.default:
-                found[_argument(part)] = value
+        for name, argument, default in _parts(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if default is MISSING or value != default:
+                found[argument] = value
         return found
 
     def __repr__(self) -> str:
         """Return the shortest constructor call."""
-        plain = {_argument(f) for f in fields(self) if f.default is MISSING}  # type: ignore[arg-type]
-        shown = [
-            repr(value) if name in plain else f"{name}={value!r}"
-            for name, value in self.parameters().items()
-        ]
+        shown = []
+        for name, argument, default in _parts(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if default is MISSING:
+                shown.append(repr(value))
+            elif value != default:
+                shown.append(f"{argument}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -225,9 +228,14 @@ class Mechanism(Described, Answers, ABC):
         )
 
 
-def _argument(part: Field[Any]) -> str:
+@cache
+def _parts(kind: Any) -> tuple[tuple[str, str, Any], ...]:
+    """Return the name, the argument and the default of every field of a dataclass."""
     # A field cannot have the name of a question (epsilon, delta, mu, rho), an argument can.
-    return str(part.metadata.get("argument", part.name))
+    return tuple(
+        (part.name, str(part.metadata.get("argument", part.name)), part.default)
+        for part in fields(kind)
+    )
 
 
 def rho_of_pure(epsilon: float) -> float:

@@ -75,7 +75,7 @@ int acct_mix_odometer(const acct_part *parts, int count, double delta, int direc
     w.most_work = 2.5e5;
     /* blocks that grow with the prefix; a line serves one of them */
     for (int first = 1, last; first < count; first = last) {
-        last = block_end(first, first < 500 ? 0.5 : 2.0, count);
+        last = block_end(first, first < 500 ? 0.5 : 4.0, count);
         if (read_along(&w, first, last, delta, out)) {
             last = block_end(first, 0.25, count);
             read_along(&w, first, last, delta, out);
