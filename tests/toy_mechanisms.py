@@ -1,8 +1,9 @@
-"""Mechanisms of the tests' own: they offer one capability each, written without the package."""
+"""Mechanisms of the tests' own, which offer one capability each, and a ledger of them."""
 
 import math
 from dataclasses import dataclass
 
+from accountant.ledger import Accountant
 from accountant.mechanisms.base import DominatingPair, GaussianPart, Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -108,3 +109,11 @@ class Bag(Mechanism):
 
     def pairs(self):
         return (DominatingPair(),)
+
+
+def ledger_of(*counts):
+    """A ledger of one record a count, no two alike."""
+    ledger = Accountant()
+    for position, count in enumerate(counts):
+        ledger.compose(Noise(1.0 + position), count, label=f"part {position}")
+    return ledger
