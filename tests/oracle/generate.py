@@ -25,7 +25,8 @@ import warnings
 from flint import ctx
 
 from moments import enclosing_decimals, log_moment_float
-from psg import NotConverged, _place, closed_form, estimate, profile
+from psg import NotConverged, closed_form, estimate, profile
+from psg_saddle import place
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "psg_profile.jsonl"
 
@@ -40,8 +41,8 @@ def log_uniform(rng, a, b):
 
 
 def at_saddle(q, s, n, direction, x):
-    """(eps, log delta) of the saddle-point approximation whose saddle is _place(x)."""
-    c = _place(direction, x)
+    """(eps, log delta) of the saddle-point approximation whose saddle is place(x)."""
+    c = place(direction, x)
     d = 0.02 * math.exp(x)
     k0, km, kp = (n * log_moment_float(q, s, c + e) for e in (0.0, -d, d))
     poles = 1 / c + 1 / (c - 1)
@@ -87,67 +88,78 @@ def eps_for_rare(q, s, n, direction, log_target):
     return math.exp(lo)
 
 
+def parameters(rng, family):
+    """(q, s, n, direction, log of the delta aimed at, whether more than one jump is rare)."""
+    q = log_uniform(rng, 1e-9, 1)
+    s = log_uniform(rng, 0.2, 100)
+    n = int(log_uniform(rng, 1, 1e12))
+    direction = "add" if rng.random() < 0.3 or family == "add" else "remove"
+    target = rng.uniform(math.log(1e-30), math.log(0.9))
+    if rng.random() < 0.35 or family == "large-delta":
+        target = math.log(rng.uniform(0.01, 0.9))
+    rare = False
+    if family == "few":
+        n = rng.randint(2, 20)
+    elif family == "few-large-q":
+        n, q = rng.randint(2, 20), log_uniform(rng, 3e-3, 1)
+    elif family in ("rare", "rare-small-sigma"):
+        rare = True
+        n = int(log_uniform(rng, 2, 1e7))
+        q = min(log_uniform(rng, 1e-5, 0.1) / n, 0.03)
+        s = log_uniform(rng, 0.2, 1.0 if family == "rare-small-sigma" else 5.0)
+    elif family == "small-sigma":
+        s = log_uniform(rng, 0.2, 0.4)
+    elif family == "tiny-q":
+        q = log_uniform(rng, 1e-9, 1e-6)
+        s = log_uniform(rng, 0.2, 5.0)
+    elif family == "large-eps":
+        q, s = log_uniform(rng, 0.01, 1), log_uniform(rng, 0.2, 3)
+        n = int(log_uniform(rng, 3, 1e5))
+    elif family == "special-q":
+        q = rng.choice([1.0, 1.0, 1 - 1e-6, 0.5, 0.9, 1 - 1e-3, 1 - 1e-12, 2.0**-20, 2.0**-7])
+    return q, s, n, direction, target, rare
+
+
+def attempt(rng, family):
+    """A problem of the family, or None where the draw has no fitting epsilon."""
+    q, s, n, direction, target, rare = parameters(rng, family)
+    if q < 1e-9:
+        return None
+    if family == "special-q" and rng.random() < 0.3:
+        n = 1
+    if rare or (n * q < 0.1 and s < 3):
+        rare = True
+        ceiling = math.log(n * q) - 1
+        floor = max(math.log(1e-30), ceiling - 30)
+        if ceiling < floor:
+            return None
+        target = rng.uniform(floor, ceiling)
+    if family == "zero-eps":
+        eps = 0.0
+    elif family == "small-eps" or rng.random() < 0.04:
+        eps = log_uniform(rng, 1e-6, 1e-3)
+    elif rare:
+        eps = eps_for_rare(q, s, n, direction, target)
+    else:
+        eps = eps_for(q, s, n, direction, target)
+    if not 0 <= eps < 6000 or (0 < eps < 1e-7):
+        return None
+    if family == "large-eps" and eps < 30:
+        return None
+    if direction == "add" and q < 1 and eps >= -n * math.log1p(-q) * 0.999:
+        return None
+    guess = estimate(q, s, n, eps, direction)
+    if not math.log(1e-31) < guess < math.log(2.0):
+        return None
+    return dict(q=q, sigma=s, steps=n, epsilon=eps, direction=direction)
+
+
 def draw(i):
+    """Problem number i, or None, and its family."""
     rng = random.Random(f"profile-{i}")
     family = FAMILIES[i % len(FAMILIES)]
-    for _ in range(400):
-        q = log_uniform(rng, 1e-9, 1)
-        s = log_uniform(rng, 0.2, 100)
-        n = int(log_uniform(rng, 1, 1e12))
-        direction = "add" if rng.random() < 0.3 or family == "add" else "remove"
-        target = rng.uniform(math.log(1e-30), math.log(0.9))
-        if rng.random() < 0.35 or family == "large-delta":
-            target = math.log(rng.uniform(0.01, 0.9))
-        rare = False
-        if family == "few":
-            n = rng.randint(2, 20)
-        elif family == "few-large-q":
-            n, q = rng.randint(2, 20), log_uniform(rng, 3e-3, 1)
-        elif family in ("rare", "rare-small-sigma"):
-            rare = True
-            n = int(log_uniform(rng, 2, 1e7))
-            q = min(log_uniform(rng, 1e-5, 0.1) / n, 0.03)
-            s = log_uniform(rng, 0.2, 1.0 if family == "rare-small-sigma" else 5.0)
-        elif family == "small-sigma":
-            s = log_uniform(rng, 0.2, 0.4)
-        elif family == "tiny-q":
-            q = log_uniform(rng, 1e-9, 1e-6)
-            s = log_uniform(rng, 0.2, 5.0)
-        elif family == "large-eps":
-            q, s = log_uniform(rng, 0.01, 1), log_uniform(rng, 0.2, 3)
-            n = int(log_uniform(rng, 3, 1e5))
-        elif family == "special-q":
-            q = rng.choice([1.0, 1.0, 1 - 1e-6, 0.5, 0.9, 1 - 1e-3, 1 - 1e-12, 2.0**-20, 2.0**-7])
-        if q < 1e-9:
-            continue
-        if family == "special-q" and rng.random() < 0.3:
-            n = 1
-        if rare or (n * q < 0.1 and s < 3):
-            rare = True
-            ceiling = math.log(n * q) - 1
-            floor = max(math.log(1e-30), ceiling - 30)
-            if ceiling < floor:
-                continue
-            target = rng.uniform(floor, ceiling)
-        if family == "zero-eps":
-            eps = 0.0
-        elif family == "small-eps" or rng.random() < 0.04:
-            eps = log_uniform(rng, 1e-6, 1e-3)
-        elif rare:
-            eps = eps_for_rare(q, s, n, direction, target)
-        else:
-            eps = eps_for(q, s, n, direction, target)
-        if not 0 <= eps < 6000 or (0 < eps < 1e-7):
-            continue
-        if family == "large-eps" and eps < 30:
-            continue
-        if direction == "add" and q < 1 and eps >= -n * math.log1p(-q) * 0.999:
-            continue
-        guess = estimate(q, s, n, eps, direction)
-        if not math.log(1e-31) < guess < math.log(2.0):
-            continue
-        return dict(q=q, sigma=s, steps=n, epsilon=eps, direction=direction), family
-    return None, family
+    attempts = (attempt(rng, family) for _ in range(400))
+    return next((problem for problem in attempts if problem is not None), None), family
 
 
 def main(start, stop, *methods):

@@ -58,7 +58,7 @@ def log_integrand_float(q, s, z, w):
     return math.log(s / SQRT2PI) - 0.5 * (s * w + 0.5 / s) ** 2 + z * loss_float(q, w)
 
 
-def _peak_negative(q, s, z):
+def peak_negative(q, s, z):
     lo, hi = (z - 0.5) / s**2, -0.5 / s**2
     for _ in range(200):
         w = 0.5 * (lo + hi)
@@ -76,7 +76,7 @@ def log_moment_float(q, s, z, nodes=1500):
     """
     peak = (z - 0.5) / s**2
     if z < 0:  # log-concave integrand: s^2 w + 1/2 = z L'(w) at its only peak
-        peak = _peak_negative(q, s, z)
+        peak = peak_negative(q, s, z)
     elif z * z / s**2 > 1e15:
         return math.inf
     lo = min(-0.5 / s**2, peak) - 11 / s
