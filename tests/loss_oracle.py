@@ -4,8 +4,10 @@ Shares no code with the package. A law is a function ``below(t)`` -> (P{L <= t},
 P{L > t}, Q{L > t}) of a loss t, in forty digits.
 """
 
+import math
 from itertools import pairwise
 
+import numpy as np
 from mpmath import mp, mpf
 
 mp.dps = 60
@@ -97,6 +99,11 @@ def discrete(weight, distance, reach):
     ]
 
 
+def discrete_gaussian(sigma, distance):
+    reach = math.ceil(39 * sigma)
+    return discrete(lambda x: mp.exp(-(mpf(x) ** 2) / (2 * mpf(sigma) ** 2)), distance, reach)
+
+
 def sampled(below, q, add):
     """The law of the Poisson-sampled pair, from the law of the pair itself."""
     q = mpf(q)
@@ -127,6 +134,34 @@ def cells(below, edges):
         p.append(c0 - a0 if c0 < a1 else a1 - c1)
         q.append(d0 - b0 if d0 < b1 else b1 - d1)
     return [*p, at[-1][2]], [*q, at[-1][3]]
+
+
+def agrees(pair, law, edges):
+    """Masses must lie between the truth for edges moved apart and for edges moved together."""
+    found = pair.masses(np.array(edges))
+    shift, slack = mpf(pair.loss_error), mpf(found.relative_error)
+    assert slack < 1e-9
+    inner_low, outer_low = [mpf(t) + shift for t in edges], [mpf(t) - shift for t in edges]
+    for column in (0, 1):
+        got = found.p if column == 0 else found.q
+        assert len(got) == len(edges) + 1
+        for i, mass in enumerate(got):
+            low = [outer_low[i - 1], inner_low[i - 1]] if i else [None, None]
+            high = [inner_low[i], outer_low[i]] if i < len(edges) else [None, None]
+            widest, narrowest = (_cell(law, low[k], high[k], column) for k in (0, 1))
+            assert mpf(float(mass)) <= widest * (1 + slack) + mpf("1e-300"), (i, column)
+            assert mpf(float(mass)) >= narrowest * (1 - slack) - mpf("1e-300"), (i, column)
+
+
+def _cell(law, low, high, column):
+    if low is None:
+        return law(high)[column]
+    if high is None:
+        return law(low)[column + 2]
+    if high <= low:
+        return mpf(0)
+    a, b = law(low), law(high)
+    return b[column] - a[column] if b[column] < a[column + 2] else a[column + 2] - b[column + 2]
 
 
 def renyi_of_atoms(rows, order):

@@ -13,8 +13,8 @@ import loss_oracle as oracle
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.mechanisms.base import GaussianPart
+from loss_oracle import agrees, discrete_gaussian
 from strategies import log_uniform
-from test_mechanisms import agrees, discrete_gaussian
 
 ORDERS = [1.3, 2.0, 3.0, 6.5, 20.0]
 
