@@ -1,0 +1,51 @@
+"""Budgets that are refused when they are made."""
+
+import math
+
+import pytest
+
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.ledger import Budget
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.inf},
+        {"epsilon": math.nan},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": math.nan},
+        {"filter": "best"},
+        {"orders": 1.0},
+        {"orders": []},
+        {"orders": [2.0, 2.0]},
+        {"orders": [math.inf]},
+        {"orders": [1.0001]},
+        {"orders": [3.0], "filter": "gaussian"},
+        {"share": -0.1},
+        {"share": 0.5, "filter": "gaussian"},
+        {"share": 1.0, "filter": "approximate"},
+        {"epsilon": 1e-5, "delta": 1e-200},
+    ],
+)
+def test_budgets_outside_their_domain(arguments):
+    with pytest.raises(DomainError):
+        Budget(**({"epsilon": 1.0, "delta": 1e-5} | arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": "1"},
+        {"epsilon": True},
+        {"epsilon": [1.0, 2.0]},
+        {"delta": None},
+        {"orders": "8"},
+    ],
+)
+def test_budgets_of_the_wrong_type(arguments):
+    with pytest.raises(ArgumentTypeError):
+        Budget(**({"epsilon": 1.0, "delta": 1e-5} | arguments))
