@@ -14,7 +14,8 @@ from accountant.mechanisms._arithmetic import U
 from accountant.mechanisms.atoms import Atoms
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.mechanisms.flat import flat
-from accountant.mechanisms.repetition import BestPair, _hull, _settle_base
+from accountant.mechanisms.profile_pair import ProfilePair, lower_hull
+from accountant.mechanisms.repetition import _settle_base
 
 if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
@@ -89,7 +90,7 @@ def two_sided(search: Any) -> DominatingPair:
 
 
 @dataclass(frozen=True)
-class TwoSidedPair(BestPair):
+class TwoSidedPair(ProfilePair):
     """Values of a profile that bounds both directions, joined by chords and mirrored (E1)."""
 
     def atoms(self) -> Atoms:
@@ -99,7 +100,7 @@ class TwoSidedPair(BestPair):
             (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
             for x, h in zip(grid, values, strict=True)
         ]
-        kept = _hull(points)
+        kept = lower_hull(points)
         # The first chord takes from the mass at 0; a longer one, which is flatter, takes less.
         while len(kept) > 1 and _rest(kept) < 0:
             del kept[1]
@@ -120,10 +121,6 @@ class TwoSidedPair(BestPair):
         error = 8.0 * U * (1.0 + grid[-1])
         loss, p, q_mass = (table[:, column].copy() for column in range(3))
         return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
-
-
-def math_exp(x: float) -> float:
-    return float(np.exp(x))
 
 
 def _rest(kept: list[tuple[Fraction, Fraction, float]]) -> Fraction:

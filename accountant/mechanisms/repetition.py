@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms._arithmetic import U, up
-from accountant.mechanisms.atoms import AtomicPair, Atoms
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.mechanisms.flat import flat
+from accountant.mechanisms.profile_pair import ProfilePair, least_point
 
 if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
@@ -45,10 +40,6 @@ MEAN = Argument(
 )
 POISSON_MEAN = MEAN._replace(requirement="a finite number > 0", holds=lambda x: (x > 0) & (x < 1e9))
 
-POINTS = 500  # of the profile, joined by chords
-LEAST = 1e-25  # of the profile; what is left is mass at infinity
-FARTHEST = 170.0  # and four times it does not overflow an exponential
-LARGEST = 690.0  # of the losses in the table: their exponentials are doubles
 # Rényi orders at which Theorem P6 is converted for the profile.
 ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
 
@@ -117,7 +108,7 @@ class BestOfRuns(Mechanism):
         """Return one pair, made of the worst of both directions."""
         if self.stopping_probability == 1.0:
             return self.base.pairs()
-        return (flat(self) or BestPair(self),)
+        return (flat(self) or ProfilePair(self),)
 
     def group(self, size: int) -> BestOfRuns:
         """Return the search as seen by a group."""
@@ -178,7 +169,7 @@ class BestOfPoissonRuns(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair, made of the worst of both directions."""
-        return (flat(self) or BestPair(self),)
+        return (flat(self) or ProfilePair(self),)
 
     def group(self, size: int) -> BestOfPoissonRuns:
         """Return the search as seen by a group."""
@@ -218,84 +209,6 @@ class BestOfPoissonRuns(Mechanism):
         return up(_pure(self.base) + self.mean * self.base.delta(0.0), 8.0)
 
 
-class Bounded(Protocol):
-    """What is known of a mechanism by bounds: its profile, its Rényi divergences, its loss."""
-
-    def hockey(self, epsilon: float) -> float:
-        """Bound the profile in both directions."""
-
-    def renyi(self, order: float) -> float:
-        """Bound the Rényi divergence in both directions."""
-
-    def pure(self) -> float:
-        """Bound the loss; infinite when unbounded."""
-
-    def __hash__(self) -> int:
-        """Return a hash by value: bounds are cached."""
-
-
-@dataclass(frozen=True)
-class BestPair(AtomicPair):
-    """Values of the profile joined by chords, which lie above it (Theorem P7)."""
-
-    search: Any  # hashable, and as in Bounded
-    # The Rényi bound is a theorem of its own, and composes better than the hull of the profile.
-    sharper_rdp = True
-
-    def atoms(self) -> Atoms:
-        """Return the atoms of the convex hull of the values found."""
-        grid, values = self._values()
-        points = [(Fraction(0), Fraction(1), 0.0)]
-        points += [
-            (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
-            for x, h in zip(grid, values, strict=True)
-        ]
-        kept = _hull(points)
-        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
-        q = [before - after for before, after in pairwise([*slopes, Fraction(0)])]
-        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
-        # Nothing known at any ε: all mass at infinity, but a table must not be empty.
-        rows = rows or [(0.0, Fraction(2.0**-60), Fraction(2.0**-60))]
-        loss, p, q_mass = (np.array([float(row[i]) for row in rows]) for i in range(3))
-        infinite, lost = float(kept[-1][1]), float(1 - slopes[0])
-        error = 8.0 * U * (1.0 + grid[-1])
-        return Atoms(loss, p, q_mass, infinite, max(lost, 0.0), 8.0 * U, error)
-
-    def _values(self) -> tuple[list[float], list[float]]:
-        """Return points from 0 on, and bounds on the profile there."""
-        spacing = self.lattice[1]
-        grid = [k * spacing for k in range(math.ceil(self._reach / spacing) + 1)]
-        if grid[-1] < self.search.pure() < LARGEST:
-            grid.append(math.ceil(self.search.pure() / spacing) * spacing)
-        # Exponentials are off by an ulp: ask a little to the left, where the profile is larger.
-        return grid, [self.search.hockey(max(x * (1.0 - 1e-14) - 1e-300, 0.0)) for x in grid]
-
-    @property
-    def lattice(self) -> tuple[float, float]:
-        """Multiples of the spacing of the values."""
-        wanted, pure = self._reach / POINTS, self.search.pure()
-        # A bound on the loss is on the lattice, so that nothing is left beyond it.
-        return 0.0, pure / math.ceil(pure / wanted) if wanted < pure < math.inf else wanted
-
-    @property
-    def _reach(self) -> float:
-        return float(_reach_of(self.search))
-
-    @property
-    def pure_epsilon(self) -> float:
-        """The bound on the loss, when one run's is bounded."""
-        return float(self.search.pure())
-
-    def rdp(self, order: float) -> float:
-        """Return the least of the Rényi bound of the search, the pure one, and the atoms'."""
-        return float(min(_renyi(self.search, order), self.search.pure(), super().rdp(order)))
-
-    def finite_rdp(self, order: float) -> float:
-        """Return the least of the bound on the mechanism and that of the atoms without +∞."""
-        mine = min(_renyi(self.search, order), self.search.pure())
-        return float(min(mine, super().finite_rdp(order)))
-
-
 def mean_runs(gamma: float, eta: float) -> float:
     """Return E[K] of the truncated negative binomial distribution, rounded up."""
     log = -math.log(gamma)
@@ -327,31 +240,7 @@ def _contrast(base: Mechanism, gamma: float) -> float:
     def holds(c: float) -> bool:
         return base.delta(c) <= odds * math.expm1(min(c, 700.0)) * (1.0 - 8.0 * U)
 
-    return _least(holds)
-
-
-@lru_cache(maxsize=64)
-def _reach_of(search: Any) -> float:
-    """Return where the profile is negligible, or a bound on the loss."""
-    # A mass at infinity never goes away.
-    least = max(LEAST, 1.001 * search.hockey(4.0 * FARTHEST))
-    reach = _least(lambda x: search.hockey(x) <= least, digits=2.0**-8)
-    # A profile that says nothing at any ε is negligible nowhere: its reach is of no matter.
-    return float(min(max(reach, 2.0**-30), LARGEST, max(search.pure(), 1e-12)))
-
-
-def _least(holds: Callable[[float], bool], digits: float = 2.0**-40) -> float:
-    """Return a point where a condition that stays true holds, nearly the least."""
-    high = 2.0**-10
-    while not holds(high):
-        if high >= FARTHEST:
-            return math.inf if not holds(4.0 * FARTHEST) else 4.0 * FARTHEST
-        high *= 2.0
-    low = 0.0
-    while high - low > digits * high and high > 1e-30:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return least_point(holds)
 
 
 @lru_cache(maxsize=64)
@@ -380,27 +269,5 @@ def _curve(search: BestOfPoissonRuns) -> tuple[tuple[float, float], ...]:
     return tuple((order - 1.0, search.renyi(order)) for order in ORDERS)
 
 
-def _renyi(search: Bounded, order: float) -> float:
-    try:
-        return search.renyi(order)
-    except UnsupportedError:
-        return math.inf
-
-
 def _pure(mechanism: Mechanism) -> float:
     return float(mechanism.epsilon(0.0))
-
-
-def _hull(points: list[tuple[Fraction, Fraction, float]]) -> list[tuple[Fraction, Fraction, float]]:
-    """Return the vertices of the lower convex hull, for points with increasing abscissae."""
-    kept: list[tuple[Fraction, Fraction, float]] = []
-    for point in points:
-        while len(kept) >= 2 and _above(kept[-2], kept[-1], point):
-            kept.pop()
-        kept.append(point)
-    return kept
-
-
-def _above(first: Any, middle: Any, last: Any) -> bool:
-    left = (middle[1] - first[1]) * (last[0] - first[0])
-    return bool(left >= (last[1] - first[1]) * (middle[0] - first[0]))

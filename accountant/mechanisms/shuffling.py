@@ -12,7 +12,7 @@ from scipy import special
 from accountant.errors import UnsupportedError
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import DominatingPair, Mechanism
-from accountant.mechanisms.repetition import BestPair
+from accountant.mechanisms.profile_pair import ProfilePair
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ShuffledResponses(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
-        return (BestPair(self),)
+        return (ProfilePair(self),)
 
     def hockey(self, epsilon: float) -> float:
         """Bound the profile at ``epsilon`` >= 0."""

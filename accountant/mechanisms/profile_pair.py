@@ -1,0 +1,150 @@
+"""A pair known by bounds on its profile: values joined by chords, which lie above it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from accountant.errors import UnsupportedError
+from accountant.mechanisms._arithmetic import U
+from accountant.mechanisms.atoms import AtomicPair, Atoms
+
+__all__ = ["Bounded", "ProfilePair", "least_point", "lower_hull"]
+
+POINTS = 500  # of the profile, joined by chords
+LEAST = 1e-25  # of the profile; what is left is mass at infinity
+FARTHEST = 170.0  # and four times it does not overflow an exponential
+LARGEST = 690.0  # of the losses in the table: their exponentials are doubles
+
+Point: TypeAlias = tuple[Fraction, Fraction, float]  # e^ε, a bound on the profile there, and ε
+
+
+class Bounded(Protocol):
+    """What is known of a mechanism by bounds: its profile, its Rényi divergences, its loss."""
+
+    def hockey(self, epsilon: float) -> float:
+        """Bound the profile in both directions."""
+
+    def renyi(self, order: float) -> float:
+        """Bound the Rényi divergence in both directions."""
+
+    def pure(self) -> float:
+        """Bound the loss; infinite when unbounded."""
+
+    def __hash__(self) -> int:
+        """Return a hash by value: bounds are cached."""
+
+
+@dataclass(frozen=True)
+class ProfilePair(AtomicPair):
+    """Values of the profile joined by chords, which lie above it (Theorem P7)."""
+
+    search: Any  # hashable, and as in Bounded
+    # The Rényi bound is a theorem of its own, and composes better than the hull of the profile.
+    sharper_rdp = True
+
+    def atoms(self) -> Atoms:
+        """Return the atoms of the convex hull of the values found."""
+        grid, values = self._values()
+        points = [(Fraction(0), Fraction(1), 0.0)]
+        points += [
+            (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
+            for x, h in zip(grid, values, strict=True)
+        ]
+        kept = lower_hull(points)
+        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
+        q = [before - after for before, after in pairwise([*slopes, Fraction(0)])]
+        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
+        # Nothing known at any ε: all mass at infinity, but a table must not be empty.
+        rows = rows or [(0.0, Fraction(2.0**-60), Fraction(2.0**-60))]
+        loss, p, q_mass = (np.array([float(row[i]) for row in rows]) for i in range(3))
+        infinite, lost = float(kept[-1][1]), float(1 - slopes[0])
+        error = 8.0 * U * (1.0 + grid[-1])
+        return Atoms(loss, p, q_mass, infinite, max(lost, 0.0), 8.0 * U, error)
+
+    def _values(self) -> tuple[list[float], list[float]]:
+        """Return points from 0 on, and bounds on the profile there."""
+        spacing = self.lattice[1]
+        grid = [k * spacing for k in range(math.ceil(self._reach / spacing) + 1)]
+        if grid[-1] < self.search.pure() < LARGEST:
+            grid.append(math.ceil(self.search.pure() / spacing) * spacing)
+        # Exponentials are off by an ulp: ask a little to the left, where the profile is larger.
+        return grid, [self.search.hockey(max(x * (1.0 - 1e-14) - 1e-300, 0.0)) for x in grid]
+
+    @property
+    def lattice(self) -> tuple[float, float]:
+        """Multiples of the spacing of the values."""
+        wanted, pure = self._reach / POINTS, self.search.pure()
+        # A bound on the loss is on the lattice, so that nothing is left beyond it.
+        return 0.0, pure / math.ceil(pure / wanted) if wanted < pure < math.inf else wanted
+
+    @property
+    def _reach(self) -> float:
+        return float(_reach_of(self.search))
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The bound on the loss, when one run's is bounded."""
+        return float(self.search.pure())
+
+    def rdp(self, order: float) -> float:
+        """Return the least of the Rényi bound of the search, the pure one, and the atoms'."""
+        return float(min(_renyi(self.search, order), self.search.pure(), super().rdp(order)))
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the least of the bound on the mechanism and that of the atoms without +∞."""
+        mine = min(_renyi(self.search, order), self.search.pure())
+        return float(min(mine, super().finite_rdp(order)))
+
+
+@lru_cache(maxsize=64)
+def _reach_of(search: Any) -> float:
+    """Return where the profile is negligible, or a bound on the loss."""
+    # A mass at infinity never goes away.
+    least = max(LEAST, 1.001 * search.hockey(4.0 * FARTHEST))
+    reach = least_point(lambda x: search.hockey(x) <= least, digits=2.0**-8)
+    # A profile that says nothing at any ε is negligible nowhere: its reach is of no matter.
+    return float(min(max(reach, 2.0**-30), LARGEST, max(search.pure(), 1e-12)))
+
+
+def least_point(holds: Callable[[float], bool], digits: float = 2.0**-40) -> float:
+    """Return a point where a condition that stays true holds, nearly the least."""
+    high = 2.0**-10
+    while not holds(high):
+        if high >= FARTHEST:
+            return math.inf if not holds(4.0 * FARTHEST) else 4.0 * FARTHEST
+        high *= 2.0
+    low = 0.0
+    while high - low > digits * high and high > 1e-30:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _renyi(search: Bounded, order: float) -> float:
+    try:
+        return search.renyi(order)
+    except UnsupportedError:
+        return math.inf
+
+
+def lower_hull(points: list[Point]) -> list[Point]:
+    """Return the vertices of the lower convex hull, for points with increasing abscissae."""
+    kept: list[Point] = []
+    for point in points:
+        while len(kept) >= 2 and _above(kept[-2], kept[-1], point):
+            kept.pop()
+        kept.append(point)
+    return kept
+
+
+def _above(first: Any, middle: Any, last: Any) -> bool:
+    left = (middle[1] - first[1]) * (last[0] - first[0])
+    return bool(left >= (last[1] - first[1]) * (middle[0] - first[0]))
