@@ -12,6 +12,7 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 pytest.importorskip("matplotlib")
 
 from accountant import plots
+from accountant.plots.style import COLOURS
 
 RUN = 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
 DELTAS = [1e-3, 1e-5, 1e-7]
@@ -145,7 +146,7 @@ def simulated(colour, kind):
 
 @pytest.mark.parametrize("kind", ["protan", "deutan"])
 def test_the_first_colours_are_safe_for_the_colour_blind(kind):
-    seen = [simulated(colour, kind) for colour in plots.COLOURS[:4]]
+    seen = [simulated(colour, kind) for colour in COLOURS[:4]]
     for i, first in enumerate(seen):
         for second in seen[:i]:
             assert np.abs(first - second).max() > 0.1

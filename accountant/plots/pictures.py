@@ -1,45 +1,25 @@
-"""Pictures of privacy spent, one line each. Needs matplotlib: the ``plot`` extra.
-
-Every function returns a matplotlib ``Figure`` (save it with ``figure.savefig("name.png")``), or
-draws into the caller's ``axes``. Colours are those of Okabe and Ito, which people with any colour
-vision tell apart, and lines differ in their dashes as well.
-"""
+"""The pictures: each point is a certified number of the library, by name and with its axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accountant import calibration, checks
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.plots.style import COLOURS, finish, new_axes, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from accountant.ledger import Accountant
     from accountant.mechanisms import Mechanism
 
-__all__ = [
-    "calibration_map",
-    "epsilon_over_steps",
-    "profile",
-    "samplers",
-    "save_brackets",
-    "save_curve",
-    "save_tradeoff",
-    "tradeoff",
-]
+__all__ = ["calibration_map", "epsilon_over_steps", "profile", "samplers", "tradeoff"]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-
-# Okabe, Ito 2008: blue, vermillion, bluish green, reddish purple, orange, sky blue, black.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1)), (0, (5, 1)), (0, (1, 1)))
 DELTAS = tuple(10.0**-k for k in range(2, 13))
 METHODS = ("exact", "rdp")
 
@@ -80,13 +60,11 @@ def profile(
     """
     names = _labels(mechanisms, labels)
     asked = [float(delta) for delta in np.atleast_1d(checks.real(checks.TARGET_DELTA, deltas))]
-    figure, drawn = _axes(axes)
+    figure, drawn = new_axes(axes)
     for number, (mechanism, name) in enumerate(zip(mechanisms, names, strict=True)):
         brackets = [mechanism.epsilon_bounds(delta) for delta in asked]
         upper = [float(bracket.upper) for bracket in brackets]
-        drawn.plot(
-            asked, upper, label=name, **_style(number), marker="." if len(asked) < 30 else ""
-        )
+        drawn.plot(asked, upper, label=name, **style(number), marker="." if len(asked) < 30 else "")
         drawn.fill_between(
             asked,
             [float(bracket.lower) for bracket in brackets],
@@ -97,7 +75,7 @@ def profile(
         )
     drawn.set(xscale="log", xlabel="δ", ylabel="certified ε (nats)")
     drawn.invert_xaxis()
-    return _finish(figure, drawn, len(names))
+    return finish(figure, drawn, len(names))
 
 
 def epsilon_over_steps(
@@ -141,15 +119,15 @@ def epsilon_over_steps(
         checks.choice("methods", method, METHODS)
     if not len(ledger):
         raise DomainError("the ledger must hold at least one release; it is empty")
-    figure, drawn = _axes(axes)
+    figure, drawn = new_axes(axes)
     names = {"exact": "exact composition", "rdp": "Rényi divergences"}
     for number, method in enumerate(methods):
         found = ledger.epsilon_over_steps(delta, checkpoints=0 if method == "rdp" else None)
-        drawn.plot(np.arange(1, len(found) + 1), found, label=names[method], **_style(number))
+        drawn.plot(np.arange(1, len(found) + 1), found, label=names[method], **style(number))
     drawn.set(xlabel="releases", ylabel=f"ε at δ = {delta:g} (nats)")
     drawn.set_xlim(left=0)
     drawn.set_ylim(bottom=0)
-    return _finish(figure, drawn, len(methods))
+    return finish(figure, drawn, len(methods))
 
 
 def tradeoff(
@@ -183,12 +161,12 @@ def tradeoff(
     >>> figure = tradeoff(ac.Gaussian(2.0), points=5)
     """
     names = _labels(mechanisms, labels)
-    figure, drawn = _axes(axes)
+    figure, drawn = new_axes(axes)
     # Dense where the curve is steep.
     rates = np.linspace(0.0, 1.0, _count("points", points)) ** 2
     for number, (mechanism, name) in enumerate(zip(mechanisms, names, strict=True)):
         found = [1.0 - mechanism.tradeoff(float(rate)) for rate in rates]
-        drawn.plot(rates, found, label=name, **_style(number))
+        drawn.plot(rates, found, label=name, **style(number))
     drawn.plot([0, 1], [0, 1], label="blind guessing", color="#555555", linestyle=":", linewidth=1)
     drawn.set(
         xlabel="false-positive rate (unused records accused)",
@@ -197,7 +175,7 @@ def tradeoff(
         ylim=(0, 1.02),
         aspect="equal",
     )
-    return _finish(figure, drawn, 2)
+    return finish(figure, drawn, 2)
 
 
 def calibration_map(
@@ -238,10 +216,10 @@ def calibration_map(
     """
     if not len(epsilons):
         raise DomainError("epsilons must hold at least one target ε")
-    figure, drawn = _axes(axes)
+    figure, drawn = new_axes(axes)
     for number, epsilon in enumerate(epsilons):
         found = [calibration.calibrate_sigma(epsilon, delta, q, steps) for q in probabilities]
-        drawn.plot(probabilities, found, label=f"ε = {epsilon:g}", **_style(number), marker=".")
+        drawn.plot(probabilities, found, label=f"ε = {epsilon:g}", **style(number), marker=".")
     drawn.set(
         xscale="log",
         yscale="log",
@@ -250,7 +228,7 @@ def calibration_map(
         title=f"{steps} steps, δ = {delta:g}, Poisson sampling",
     )
     drawn.title.set_fontsize(9)
-    return _finish(figure, drawn, 2)
+    return finish(figure, drawn, 2)
 
 
 # Any: rooms import only what stands to their left, and the table's room stands to the right.
@@ -276,70 +254,12 @@ def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     >>> figure = samplers(ac.compare_samplers(1000, 100, 2, 1.0, 1e-5, samplers=names))
     """
     names = [f"{row.sampler}\n({_words(row.relation.name)})" for row in table.rows]
-    figure, drawn = _axes(axes, 1.2 + 0.45 * len(names))
+    figure, drawn = new_axes(axes, 1.2 + 0.45 * len(names))
     _brackets(drawn, names, [(row.lower, row.upper) for row in table.rows])
     title = f"n = {table.dataset_size}, batch = {table.batch_size}, epochs = {table.epochs}"
     drawn.set(title=f"{title}, σ = {table.noise_multiplier:g}, δ = {table.delta:g}")
     drawn.title.set_fontsize(9)
     return figure
-
-
-def save_curve(path: Path, steps: Sequence[int], epsilons: Sequence[float], title: str) -> None:
-    """Save ε over steps to ``path``, in the format its suffix names."""
-    figure, axes = _axes(None)
-    axes.plot(steps, epsilons, marker="." if len(steps) <= 30 else "", **_style(0))
-    axes.set(xlabel="steps", ylabel="certified ε (nats, add-or-remove)", title=title)
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    _finish(figure, axes, 1)
-    save(figure, path)
-
-
-def save_brackets(
-    path: Path, names: Sequence[str], brackets: Sequence[tuple[float, float]], title: str
-) -> None:
-    """Save certified brackets of ε, one a row, on a logarithmic axis."""
-    figure, axes = _axes(None, 1.2 + 0.45 * len(names))
-    _brackets(axes, names, brackets)
-    axes.set(title=title)
-    axes.title.set_fontsize(9)
-    save(figure, path)
-
-
-def save_tradeoff(
-    path: Path,
-    *,
-    observed: tuple[FloatArray, FloatArray],
-    certified: tuple[FloatArray, FloatArray] | None,
-    bounded: Sequence[tuple[float, float]],
-    title: str,
-) -> None:
-    """Save an attack's observed error rates beside the curve that bounds every attack."""
-    figure, axes = _axes(None, 4.8)
-    axes.plot(*observed, label="observed", **_style(0))
-    if certified is not None:
-        axes.plot(*certified, label="certified: no test is below", **_style(1))
-    axes.plot(*zip(*bounded, strict=True), "x", label="upper confidence bounds", color=COLOURS[2])
-    axes.set(xlabel="false-positive rate", ylabel="false-negative rate", title=title)
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    axes.title.set_fontsize(9)
-    _finish(figure, axes, 3)
-    save(figure, path)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Save a figure in the format that the name ends in.
-
-    Raises
-    ------
-    UnsupportedError
-        matplotlib cannot write that format.
-    """
-    try:
-        figure.savefig(path, dpi=150)
-    except ValueError as error:
-        # matplotlib's own words name the formats it can write.
-        raise UnsupportedError(f"cannot save {path}: {error}") from None
 
 
 def _brackets(axes: Axes, names: Sequence[str], brackets: Sequence[tuple[float, float]]) -> None:
@@ -353,39 +273,6 @@ def _brackets(axes: Axes, names: Sequence[str], brackets: Sequence[tuple[float, 
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
     axes.grid(axis="x", alpha=0.3)
-
-
-def _axes(given: Axes | None, height: float = 4.0) -> tuple[Figure, Axes]:
-    """Return the caller's axes or new ones, with their figure."""
-    if given is not None:
-        figure: Any = given.get_figure()
-        return figure, given
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError(
-            "plots need matplotlib, which is not installed; run: pip install 'dp-accountant[plot]'"
-        ) from None
-    # Without pyplot no window system is asked for and no global figure is left behind.
-    made = Figure(figsize=(6.4, height), layout="constrained")
-    FigureCanvasAgg(made)
-    return made, made.add_subplot()
-
-
-def _finish(figure: Figure, axes: Axes, lines: int) -> Figure:
-    axes.grid(alpha=0.3)
-    if lines > 1:
-        axes.legend(fontsize=8)
-    return figure
-
-
-def _style(number: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "linewidth": 1.8,
-    }
 
 
 def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> list[str]:
