@@ -42,6 +42,24 @@ def plain_step(weights: list[Any], X: Any, y: Any, rows: Any, rate: float) -> No
         p -= rate * d
 
 
+def loop_step(weights: list[Any], X: Any, y: Any, rows: Any, total: Any) -> None:
+    """Add up clipped gradients, one record at a time."""
+    import numpy as np
+
+    w1, b1, w2, b2 = weights
+    for i in rows:
+        x = X[i]
+        h = np.tanh(x @ w1 + b1)
+        z = h @ w2 + b2
+        p = np.exp(z - z.max())
+        p /= p.sum()
+        p[y[i]] -= 1
+        g = (w2 @ p) * (1 - h * h)
+        parts = [np.outer(x, g).ravel(), g, np.outer(h, p).ravel(), p]
+        norm = np.sqrt(sum(np.dot(v, v) for v in parts))
+        total += np.concatenate(parts) * min(1.0, 1.0 / norm)
+
+
 def ours(dtype: Any) -> dict[str, Callable[[], None]]:
     """Return the steps to measure in NumPy."""
     import numpy as np
@@ -65,45 +83,36 @@ def ours(dtype: Any) -> dict[str, Callable[[], None]]:
         sampling_probability=None, steps=10**6, epochs=None, ledger=record,
     )  # fmt: skip
     run = Run(
-        model,
-        X,
-        y,
-        plan,
-        Flat(1.0),
-        SGD(0.1),
-        LastIterate(),
-        None,
-        record,
-        SecureGenerator(),
+        model, X, y, plan, Flat(1.0), SGD(0.1), LastIterate(), None, record, SecureGenerator(),
         False,
-    )
+    )  # fmt: skip
     twin = MultilayerPerceptron(SIZES, dtype=dtype)
     first, second = twin.layers[0], twin.layers[2]
     weights = [first.weights, first.offset, second.weights, second.offset]  # type: ignore[attr-defined]
-
-    def loop() -> None:
-        total = np.zeros(twin.size, dtype)
-        rows = generator.choice(RECORDS, BATCH, replace=False)
-        w1, b1, w2, b2 = weights
-        for i in rows:
-            x = X[i]
-            h = np.tanh(x @ w1 + b1)
-            z = h @ w2 + b2
-            p = np.exp(z - z.max())
-            p /= p.sum()
-            p[y[i]] -= 1
-            g = (w2 @ p) * (1 - h * h)
-            parts = [np.outer(x, g).ravel(), g, np.outer(h, p).ravel(), p]
-            norm = np.sqrt(sum(np.dot(v, v) for v in parts))
-            total += np.concatenate(parts) * min(1.0, 1.0 / norm)
 
     return {
         "plain": lambda: plain_step(
             weights, X, y, generator.choice(RECORDS, BATCH, replace=False), 0.1
         ),
         "private": lambda: (run.take_step(), None)[1],
-        "loop": loop,
+        "loop": lambda: loop_step(
+            weights,
+            X,
+            y,
+            generator.choice(RECORDS, BATCH, replace=False),
+            np.zeros(twin.size, dtype),
+        ),
     }
+
+
+def torch_step(model: Any, optimizer: Any, loss: Any, X: Any, y: Any) -> None:
+    """Draw a batch and take one step in torch, private where the optimiser is."""
+    import torch
+
+    rows = torch.randperm(RECORDS)[:BATCH]
+    optimizer.zero_grad()
+    loss(model(X[rows]), y[rows]).backward()
+    optimizer.step()
 
 
 def opacus_steps(dtype: str, threads: int) -> dict[str, Callable[[], None]]:
@@ -132,18 +141,8 @@ def opacus_steps(dtype: str, threads: int) -> dict[str, Callable[[], None]]:
             torch.nn.Linear(784, 256), torch.nn.Tanh(), torch.nn.Linear(256, 10)
         ).to(kind)
 
-    def batch() -> tuple[Any, Any]:
-        rows = torch.randperm(RECORDS)[:BATCH]
-        return X[rows], y[rows]
-
     def step(model: Any, optimizer: Any, loss: Any) -> Callable[[], None]:
-        def one() -> None:
-            x, t = batch()
-            optimizer.zero_grad()
-            loss(model(x), t).backward()
-            optimizer.step()
-
-        return one
+        return lambda: torch_step(model, optimizer, loss, X, y)
 
     plain = network()
     hooks = GradSampleModule(network())
