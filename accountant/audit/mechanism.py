@@ -107,31 +107,13 @@ def audit_mechanism(
     if without.shape != with_record.shape or np.array_equal(without, with_record):
         raise DomainError("canary and baseline must have one shape and differ")
     direction = (with_record - without).ravel()
-
-    def projected(output: FloatArray) -> float:
-        return float(direction @ np.asarray(output, dtype=np.float64).ravel())
-
     if threshold is None:
         middle = 0.5 * float(direction @ (with_record + without).ravel())
         threshold = "split" if score else ("split", middle)
-    worlds = []
-    for value in (without, with_record):
-        if vectorized:
-            outputs = np.asarray(release(np.broadcast_to(value, (n, *value.shape)).copy()))
-            if len(outputs) != n:
-                raise DomainError("a vectorized release must return one output for each value")
-            drawn = [outputs[i] for i in range(n)] if score else None
-            worlds.append(
-                outputs.reshape(n, -1).astype(np.float64) @ direction
-                if drawn is None or score is None
-                else np.array([score(v) for v in drawn])
-            )
-        else:
-            measure = score or projected
-            worlds.append(np.array([measure(release(value.copy())) for _ in range(n)]))
+    draw = _scores_at_once if vectorized else _scores
+    worlds = [draw(release, value, n, direction, score) for value in (without, with_record)]
     return audit_observations(
-        worlds[0],
-        worlds[1],
+        *worlds,
         claimed=claimed,
         delta=delta,
         confidence=confidence,
@@ -139,6 +121,39 @@ def audit_mechanism(
         method=method,
         name=name,
     )
+
+
+def _scores(
+    release: Callable[[Any], Any],
+    value: FloatArray,
+    n: int,
+    direction: FloatArray,
+    score: Callable[[FloatArray], float] | None,
+) -> FloatArray:
+    """Return the scores of n releases of one value, by default along the direction."""
+
+    def projected(output: FloatArray) -> float:
+        return float(direction @ np.asarray(output, dtype=np.float64).ravel())
+
+    measure = score or projected
+    return np.array([measure(release(value.copy())) for _ in range(n)])
+
+
+def _scores_at_once(
+    release: Callable[[Any], Any],
+    value: FloatArray,
+    n: int,
+    direction: FloatArray,
+    score: Callable[[FloatArray], float] | None,
+) -> FloatArray:
+    """Return the same scores by one call of the release."""
+    outputs = np.asarray(release(np.broadcast_to(value, (n, *value.shape)).copy()))
+    if len(outputs) != n:
+        raise DomainError("a vectorized release must return one output for each value")
+    if score is None:
+        found: FloatArray = outputs.reshape(n, -1).astype(np.float64) @ direction
+        return found
+    return np.array([score(outputs[i]) for i in range(n)])
 
 
 def audit_observations(

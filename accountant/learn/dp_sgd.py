@@ -162,44 +162,38 @@ def train_dp_sgd(
     clipping = as_clipping(clipping_norm)
     record = as_record(ledger)
     plan = make_plan(
-        records=len(data),
-        clipping=clipping,
-        groups=len(model.groups),
-        sampler=sampler,
-        noise=noise,
-        noise_multiplier=noise_multiplier,
-        target_epsilon=target_epsilon,
-        delta=delta,
-        expected_batch_size=expected_batch_size,
-        sampling_probability=sampling_probability,
-        steps=steps,
-        epochs=epochs,
-        ledger=record,
-    )
+        records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
+        noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
+        expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
+        steps=steps, epochs=epochs, ledger=record,
+    )  # fmt: skip
+    chosen = SGD(0.1) if optimizer is None else _optimizer(optimizer)
+    kept = as_averaging(averaging)
+    radius = None if projection_radius is None else float(checks.real(RADIUS, projection_radius))
+    generator = _generator(rng)
     run = Run(
-        model,
-        data,
-        targets,
-        plan,
-        clipping,
-        SGD(0.1) if optimizer is None else _optimizer(optimizer),
-        as_averaging(averaging),
-        None if projection_radius is None else float(checks.real(RADIUS, projection_radius)),
-        record,
-        _generator(rng),
+        model, data, targets, plan, clipping, chosen, kept, radius, record, generator,
         nonprivate_diagnostics,
-    )
+    )  # fmt: skip
     place = as_checkpoint(checkpoint)
     if place is not None:
         run.resume(place)
     if on_plan is not None:
         on_plan(plan)
+    _take_steps(run, place, list(callbacks), progress)
+    return run.result()
+
+
+def _take_steps(
+    run: Run, place: Checkpoint | None, hooks: list[Callable[[Progress], object]], progress: bool
+) -> None:
+    """Take the steps that are left, and save where there is a place for it."""
+    steps = run.plan.steps
     if place is not None and run.step == 0:
         # Before the first noise: a run killed early must not draw other noise for the same steps.
         place.save(run.saved())
-    hooks = list(callbacks)
-    with _bar(progress, plan.steps, run.step) as advance:
-        while run.step < plan.steps and run.take_step():
+    with _bar(progress, steps, run.step) as advance:
+        while run.step < steps and run.take_step():
             advance(1)
             if place is not None and run.step % place.every == 0:
                 place.save(run.saved())
@@ -208,7 +202,6 @@ def train_dp_sgd(
                 break
     if place is not None:
         place.save(run.saved())
-    return run.result()
 
 
 def _optimizer(value: object) -> Optimizer:

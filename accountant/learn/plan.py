@@ -104,14 +104,7 @@ def make_plan(
         )
     if target_epsilon is not None:
         goal = float(checks.real(TARGET_EPSILON, target_epsilon))
-        count = _steps(steps, epochs, q, None, ledger)
-        if count == 0:
-            raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
-        if ledger.counts:
-            raise DomainError(
-                "target_epsilon calibrates a run of its own; with a ledger that has spent already,"
-                " give noise_multiplier"
-            )
+        count = _steps_to_calibrate(steps, epochs, q, ledger)
         release = Release.calibrated(kind, goal, privacy_delta, q, count)
     else:
         sigma = float(checks.real(NOISE_MULTIPLIER, noise_multiplier))
@@ -130,6 +123,19 @@ def make_plan(
     spent[release] = spent.get(release, 0) + count
     epsilon = type(ledger)(counts=spent).epsilon(privacy_delta)
     return Plan(name, q, batch, count, kind, release.noise_multiplier, privacy_delta, epsilon)
+
+
+def _steps_to_calibrate(steps: object, epochs: object, q: float, ledger: TrainingRecord) -> int:
+    """Return how many steps the noise is calibrated for."""
+    count = _steps(steps, epochs, q, None, ledger)
+    if count == 0:
+        raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
+    if ledger.counts:
+        raise DomainError(
+            "target_epsilon calibrates a run of its own; with a ledger that has spent already,"
+            " give noise_multiplier"
+        )
+    return count
 
 
 def _sampling(

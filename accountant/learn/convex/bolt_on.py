@@ -6,6 +6,7 @@ Wu, Li, Kumar, Chaudhuri, Jha and Naughton, SIGMOD 2017, Algorithms 1 and 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -181,37 +182,70 @@ def bolt_on_sgd(
         step_size = float(checks.real(STEP_SIZE, step_size))
     if radius is not None:
         radius = float(checks.real(BOUND._replace(name="radius"), radius))
-    distance = permutation_sgd_sensitivity(
-        slope=chosen.slope_bound * norm,
-        curvature=curvature,
-        records=len(rows),
-        passes=turns,
-        batch_size=batch,
-        regularization=gamma,
-        step_size=step_size,
-    )
-    distance += 2.0 * permutation_sgd_rounding(
-        chosen,
-        norm=norm,
-        columns=rows.shape[1],
-        batch_size=batch,
-        steps=turns * (len(rows) // batch),
-        regularization=gamma,
-        step_size=step_size,
-        radius=radius,
-    )
+    distance = _distance(chosen, norm, rows.shape, turns, batch, gamma, step_size, radius)
     source = NoiseSource(rng)
     order = source.permutation(len(rows))[: len(rows) // batch * batch]
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
-    shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
-    theta = np.zeros(shape)
-    beta = curvature + gamma
-    for t in range(turns * (len(order) // batch)):
-        start = t * batch % len(order)
-        chunk = order[start : start + batch]
-        gradient = rows[chunk].T @ chosen.slope(rows[chunk] @ theta, labels[chunk]) / batch
-        step = step_size if step_size is not None else min(1.0 / beta, 1.0 / (gamma * (t + 1)))
-        theta = theta - step * (gradient + gamma * theta)
-        theta = project(theta, math.inf if radius is None else radius)
+
+    def step(t: int) -> float:
+        if step_size is not None:
+            return step_size
+        return min(1.0 / (curvature + gamma), 1.0 / (gamma * (t + 1)))
+
+    theta = _descend(chosen, rows, labels, order.reshape(-1, batch), turns, step, gamma, radius)
     return add_noise(theta, distance, epsilon, delta, NeighbouringRelation.REPLACE_ONE, source)
+
+
+def _distance(
+    loss: Loss,
+    norm: float,
+    shape: tuple[int, ...],
+    passes: int,
+    batch: int,
+    gamma: float,
+    step_size: float | None,
+    radius: float | None,
+) -> float:
+    """Return how far replacing one record moves the computed last iterate: rounding included."""
+    records, columns = shape
+    exact = permutation_sgd_sensitivity(
+        slope=loss.slope_bound * norm,
+        curvature=loss.curvature_bound * norm**2,
+        records=records,
+        passes=passes,
+        batch_size=batch,
+        regularization=gamma,
+        step_size=step_size,
+    )
+    return exact + 2.0 * permutation_sgd_rounding(
+        loss,
+        norm=norm,
+        columns=columns,
+        batch_size=batch,
+        steps=passes * (records // batch),
+        regularization=gamma,
+        step_size=step_size,
+        radius=radius,
+    )
+
+
+def _descend(
+    loss: Loss,
+    rows: FloatArray,
+    labels: NDArray[Any],
+    batches: NDArray[np.intp],
+    passes: int,
+    step: Callable[[int], float],
+    gamma: float,
+    radius: float | None,
+) -> FloatArray:
+    """Return the last iterate of plain SGD from zero, one row of ``batches`` a step."""
+    m = len(batches)
+    theta = np.zeros((rows.shape[1],) if loss.outputs is None else (rows.shape[1], loss.outputs))
+    for t in range(passes * m):
+        chunk = batches[t % m]
+        gradient = rows[chunk].T @ loss.slope(rows[chunk] @ theta, labels[chunk]) / len(chunk)
+        theta = theta - step(t) * (gradient + gamma * theta)
+        theta = project(theta, math.inf if radius is None else radius)
+    return theta

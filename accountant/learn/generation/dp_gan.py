@@ -91,6 +91,21 @@ class _Discriminator(Network):
         return self.clipped_gradient_sum(records, zeros, self._norm) / len(records)
 
 
+def _improvement(
+    generator: Generator, judge: _Discriminator, rate: Adam, batch: int, every: int, steps: int
+) -> Callable[[Progress], None]:
+    """Return what the generator does after a step of the discriminator: post-processing."""
+
+    def improve(progress: Progress) -> None:
+        if progress.step % every == 0:
+            fakes = generator.draw(batch)
+            g = judge.input_gradient(fakes, np.ones(batch, int)) / batch
+            rate.step(generator.parameters, generator.gradient(g))
+        generator.keep(progress.step, steps)
+
+    return improve
+
+
 def train_dp_gan(
     table: object,
     domain: Domain,
@@ -170,30 +185,13 @@ def train_dp_gan(
     judge = _Discriminator(
         features.shape[1], inner, lambda: generator.draw(batch), clipping_norm, seed
     )
-
-    def improve(progress: Progress) -> None:
-        if progress.step % every == 0:
-            fakes = generator.draw(batch)
-            g = judge.input_gradient(fakes, np.ones(batch, int)) / batch
-            rate.step(generator.parameters, generator.gradient(g))
-        generator.keep(progress.step, steps)
-
     training = train_dp_sgd(
-        judge,
-        features,
-        np.ones(len(features), int),
-        clipping_norm=clipping_norm,
-        delta=delta,
-        expected_batch_size=expected_batch_size,
-        target_epsilon=target_epsilon,
-        noise_multiplier=noise_multiplier,
-        steps=steps,
-        sampling_probability=sampling_probability,
-        optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer,
-        ledger=ledger,
-        rng=secure,
-        callbacks=[improve],
-    )
+        judge, features, np.ones(len(features), int), clipping_norm=clipping_norm, delta=delta,
+        expected_batch_size=expected_batch_size, target_epsilon=target_epsilon,
+        noise_multiplier=noise_multiplier, steps=steps, sampling_probability=sampling_probability,
+        optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer, ledger=ledger, rng=secure,
+        callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
+    )  # fmt: skip
     mechanism = training.steps * training.plan.release.mechanism()
     return GanSynthesis(
         generator, training, mechanism, mechanism.epsilon(delta), delta, training.private
