@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
-_ZERO_OUT = NeighbouringRelation.ZERO_OUT
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 

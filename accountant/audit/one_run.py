@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
 
 from accountant import checks
 from accountant.audit.confidence import CONFIDENCE, binomial_mode, binomial_tail, whole
-from accountant.audit.two_sample import gaussian_epsilon
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "Guesses",
@@ -27,7 +23,6 @@ __all__ = [
 ]
 
 Curve: TypeAlias = Callable[[float], float]
-BoolArray: TypeAlias = "NDArray[np.bool_]"
 
 BISECTIONS = 45
 
@@ -232,8 +227,3 @@ def _require(guesses: Guesses) -> None:
         raise DomainError(
             f"guesses must satisfy 0 <= correct <= made <= canaries, made >= 1; got {guesses!r}"
         )
-
-
-def gaussian_one_run_epsilon(guesses: Guesses, delta: float, confidence: float) -> float:
-    """Return the ε at ``delta`` of the Gaussian mechanism that one run refutes, rounded down."""
-    return gaussian_epsilon(one_run_mu(guesses, confidence=confidence), delta)

@@ -1,20 +1,12 @@
 """Brute force for the samplers: quadrature and enumeration, sharing nothing with the package."""
 
-from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from mpmath import exp, mp, mpf, ncdf, quad, sqrt
+from mpmath import exp, mp, mpf, quad, sqrt
 from numpy.polynomial.legendre import leggauss
 
 mp.dps = 30
-
-
-@lru_cache(maxsize=64)
-def gaussian_profile(distance, epsilon):
-    """δ of N(distance, 1) against N(0, 1)."""
-    mu, eps = mpf(distance), mpf(epsilon)
-    return ncdf(mu / 2 - eps / mu) - exp(eps) * ncdf(-mu / 2 - eps / mu)
 
 
 def mixture_profile(weights, shifts, epsilon, add=False):
