@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from mpmath import mp, mpf
 
-mp.dps = 60
+mp.dps = 40
 
 
 def tail(x):

@@ -149,7 +149,7 @@ def test_laplace_against_its_transform(a, count, epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.1])
 def test_two_and_three_laplaces_exactly(epsilon):
     """One loss at a time: the profile of k + 1 is the mean of that of k, in high precision."""
-    a = mpf("0.7")
+    a = mpf(0.7)
 
     def one(e):
         if e >= a:

@@ -6,7 +6,7 @@ import numpy as np
 from mpmath import exp, mp, mpf, quad, sqrt
 from numpy.polynomial.legendre import leggauss
 
-mp.dps = 30
+mp.dps = 40
 
 
 def mixture_profile(weights, shifts, epsilon, add=False):
