@@ -1,4 +1,9 @@
-"""Exact, certified differential-privacy accounting in microseconds."""
+"""Exact, certified differential-privacy accounting in microseconds.
+
+The one-call functions are in ``quick``, what they ask for in ``calibration``; releases are added up
+in ``composition``, any unknown of a mix is found in ``targets``, and samplers stand side by side in
+``compare``. CONTRIBUTING.md says what every room holds.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,9 @@
-"""Empirical lower bounds on ε, to put beside the certified upper ones."""
+"""Empirical lower bounds on ε, to put beside the certified upper ones.
+
+A claim is audited by many calls of one release (``mechanism``, ``two_sample``), by one run with
+many canaries (``one_run``), by the masses of what is released (``density``), or a whole trainer at
+once (``trainer``, ``canaries``). ``shipped`` audits this package's own releases.
+"""
 
 from accountant.audit.density import audit_masses, cell_masses
 from accountant.audit.mechanism import audit_mechanism, audit_observations

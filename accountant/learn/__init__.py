@@ -1,4 +1,10 @@
-"""Trainers that consume the accountant: numpy and scipy only."""
+"""Trainers that consume the accountant: numpy and scipy only.
+
+DP-SGD is this room's own: ``dp_sgd`` is the call, ``plan`` its public settings, ``run`` the state
+between two steps, ``release`` the one place where a sum gets its noise, ``record`` what was spent.
+The other ways to learn are rooms within: ``convex``, ``pate``, ``selection``, ``blocks``, ``local``
+and ``generation``; ``models`` holds what DP-SGD trains.
+"""
 
 from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage
 from accountant.learn.checkpoint import Checkpoint, CheckpointError

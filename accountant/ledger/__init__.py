@@ -1,4 +1,14 @@
-"""The ledger remembers: an append-only record, budgets that refuse, and files that survive."""
+"""The ledger remembers: an append-only record, budgets that refuse, and files that survive.
+
+``accountant``, ``history``, ``questions``, ``numbers``, ``schedule``
+    What was released, what is asked about it, and who computes the answer; ε after every step.
+``budget``, ``filters``, ``fixed``, ``renyi``, ``exact``
+    What must not be exceeded, the meters that watch over it, and their sums without rounding.
+``odometer``, ``individual``
+    Bounds that hold after every step at once; spends of single records.
+``schema``, ``document``, ``storage``, ``pipeline``
+    Mechanisms as text, ledgers as documents, documents as files; pipelines as people write them.
+"""
 
 from accountant.ledger.accountant import Accountant
 from accountant.ledger.budget import Budget, Remaining

@@ -1,4 +1,10 @@
-"""WHAT was released: frozen values, one family a file, each owning its mathematics."""
+"""WHAT was released: frozen values, one family a file, each owning its mathematics.
+
+``base`` is the protocol: a mechanism hands out dominating pairs, and analyses ask those for what
+they need. ``answers`` has the questions every mechanism answers. Pairs that several families share
+are in ``atoms`` (finitely many losses), ``profile_pair`` and ``flat`` (known by bounds on the
+profile). A mechanism's Poisson-sampled pair is in :mod:`accountant.sampling`.
+"""
 
 from accountant.mechanisms.base import DominatingPair, GaussianPart, Masses, Mechanism
 from accountant.mechanisms.black_boxes import ApproximateDP, PureDP, RandomizedResponse

@@ -5,6 +5,14 @@ its theorem assumes, and hands out the mechanism that follows, so that loader, n
 cannot disagree.
 """
 
+# Samplers, each beside the mechanism of one of its steps: poisson_batches (poisson), fixed_size,
+# with_replacement, truncated_poisson, random_allocation, shuffled, cyclic, full_batch, and
+# correlated_noise; sampler, sized and drawing are what they share.
+# Pairs: sampled_pairs for Poisson sampling when a record is added or removed; replacement_pair,
+# poisson_replacement and sampled_replacement when a record is *exchanged for another* (drawing
+# with replacement is with_replacement, and its pair mixture_pair); allocation_pair and
+# allocation_law for random allocation; blend_pair where a public coin chooses; lognormal and _renyi
+# serve several.
 from accountant.sampling.amplification import amplify
 from accountant.sampling.correlated_noise import (
     MatrixMechanism,
