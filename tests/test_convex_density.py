@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import convex_oracle as oracle
 from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.losses import (
     BoundedPoisson,
@@ -15,6 +14,7 @@ from accountant.learn.convex.losses import (
     Softmax,
 )
 from accountant.learn.convex.mechanism import ObjectivePerturbation, dominating_pair
+from oracle import convex as oracle
 
 EPSILONS = (-2.0, -0.5, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 # Cell masses carry the round-off of the normal distribution function only.

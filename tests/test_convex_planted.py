@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-import convex_oracle as oracle
 from accountant.learn.convex.dominating import ConvexNormalPair
 from accountant.learn.convex.losses import Logistic, Softmax
 from accountant.learn.convex.mechanism import dominating_pair
+from oracle import convex as oracle
 from test_convex_density import EPSILONS, ROUNDOFF, planted, softmax_in_the_plane
 
 

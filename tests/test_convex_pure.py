@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-import convex_oracle as oracle
 from accountant.learn.convex.losses import Softmax
 from accountant.learn.convex.mechanism import pure_epsilon_for_noise
+from oracle import convex as oracle
 from test_convex_density import CASES, softmax_in_the_plane, two_dimensions
 
 

@@ -186,7 +186,7 @@ def chain(slopes, eta, sigma, radius, steps, lam, points=1201):
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 @pytest.mark.parametrize("steps", [1, 5, 60])
 def test_last_iterate_never_exceeds_its_account(lam, steps):
-    import convex_oracle as oracle
+    from oracle import convex as oracle
 
     eta, sigma, radius = 0.8, 0.5, 1.0
     data = [oracle.logistic(1.0, 0.7), oracle.logistic(-1.0, 0.4)]

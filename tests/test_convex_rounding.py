@@ -8,7 +8,6 @@ import pytest
 from mpmath import mp, mpf
 from scipy.special import ndtr
 
-import convex_oracle as oracle
 from accountant.learn.convex import bolt_on, gradient, regression
 from accountant.learn.convex.bolt_on import (
     bolt_on_sgd,
@@ -21,6 +20,7 @@ from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import clip_rows, project
 from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding, row_scores, sum_by_blocks
+from oracle import convex as oracle
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-import loss_oracle as oracle
 from accountant.mechanisms._normal import cells
 from example_mechanisms import EXAMPLES
-from loss_oracle import agrees, discrete_gaussian
+from oracle import losses as oracle
+from oracle.losses import agrees, discrete_gaussian
 from strategies import log_uniform
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-import loss_oracle as oracle
 from accountant.mechanisms._arithmetic import U, bend
-from loss_oracle import discrete_gaussian
+from oracle import losses as oracle
+from oracle.losses import discrete_gaussian
 from strategies import log_uniform
 
 ORDERS = [1.0001, 1.5, 2.0, 7.3, 40.0]

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-import loss_oracle as oracle
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.mechanisms.base import GaussianPart
-from loss_oracle import agrees, discrete_gaussian
+from oracle import losses as oracle
+from oracle.losses import agrees, discrete_gaussian
 from strategies import log_uniform
 
 ORDERS = [1.3, 2.0, 3.0, 6.5, 20.0]

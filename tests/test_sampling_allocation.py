@@ -10,7 +10,7 @@ from mpmath import log, mpf
 
 import accountant as ac
 from accountant import sampling
-from oracle.sampling_oracle import allocation_moment, allocation_profile
+from oracle.samplers import allocation_moment, allocation_profile
 
 EPSILONS = [0.0, 0.1, 0.7, 2.0, 5.0]
 

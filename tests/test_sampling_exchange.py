@@ -19,7 +19,7 @@ from accountant.sampling.poisson_replacement import (
     TruncatedReplacement,
 )
 from accountant.sampling.sampled_replacement import SampledReplacement
-from finite_laws import EPSILONS, geometric, hockey, mix, product
+from oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 ZERO_OUT = ac.NeighbouringRelation.ZERO_OUT

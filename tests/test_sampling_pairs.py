@@ -14,7 +14,7 @@ from accountant import NeighbouringRelation as Relation
 from accountant import sampling
 from accountant.sampling.fixed_size import wang_balle_kasiviswanathan
 from accountant.sampling.truncated_poisson import overflow_probability
-from oracle.sampling_oracle import mixture_profile
+from oracle.samplers import mixture_profile
 
 # Fixed size ------------------------------------------------------------------------------------
 

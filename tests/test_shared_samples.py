@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant.mechanisms.joint import JointRelease
-from finite_laws import EPSILONS, geometric, hockey, mix, product
+from oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
 
 @pytest.fixture(autouse=True)
