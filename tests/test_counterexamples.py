@@ -1,4 +1,4 @@
-"""Counter-examples found in review: each was once a bound on the wrong side, or a crash."""
+"""Counter-examples: each was once a bound on the wrong side, or a crash."""
 
 from __future__ import annotations
 
