@@ -1,6 +1,6 @@
 """The grid beside dp-accounting's privacy loss distribution, at equal width, in one run.
 
-    python benchmarks/compose.py
+    python benchmarks/grid.py
 
 The peer's width is that between its pessimistic and its optimistic estimate of ε; its interval is
 halved until that is at most the width asked for, or until one run takes 20 seconds. Times (s) are
