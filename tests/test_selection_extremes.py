@@ -135,7 +135,7 @@ def test_grouped_clones_bound_single_ones(monkeypatch):
     ids=repr,
 )
 def test_searches_too_costly_for_a_table_have_an_answer(search):
-    assert search.epsilon(1e-5) > 100.0
+    assert search.epsilon(1e-5) > 40.0
     assert search.delta(3.0) > 0.99
 
 

@@ -6,11 +6,12 @@ import contextlib
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 import accountant as ac
 from accountant.errors import AccountantError
-from accountant.mechanisms._arithmetic import U, bend
+from accountant.mechanisms._arithmetic import U, bend, bends
 
 LITTLE = [
     ac.Gaussian(1e300, 1e-300),
@@ -101,8 +102,8 @@ def test_bend_of_tiny_losses(order, loss):
         if z > 600:
             return
         truth = mp.expm1(z) - mp.mpf(order) * mp.expm1(x)
-        found = bend(order, loss)
-        assert abs(mp.mpf(found) - truth) <= (512 + 8 * abs(z)) * mp.mpf(U) * truth + 1e-300
+        for found in (bend(order, loss), float(bends(order, np.array([loss]))[0])):
+            assert abs(mp.mpf(found) - truth) <= (512 + 8 * abs(z)) * mp.mpf(U) * truth + 1e-300
 
 
 def test_exponential_losses_of_every_order():
@@ -111,3 +112,17 @@ def test_exponential_losses_of_every_order():
             found = ac.ExponentialMechanism(reach).rdp(order)
             assert 0.0 < found <= reach * (1 + 1e-12)
     assert math.isfinite(ac.ExponentialMechanism(1e-200).delta(0.0))
+
+
+@pytest.mark.parametrize("small", [ac.PureDP(5e-324), ac.RandomizedResponse(1e-300)], ids=repr)
+def test_lattices_whose_ratio_no_double_holds(small):
+    alone = ac.PureDP(0.2).delta(1e-3)
+    assert alone <= (ac.PureDP(0.2) + small).delta(1e-3) <= alone * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("base", [ac.RandomizedResponse(1e-290), ac.Laplace(1.0)], ids=repr)
+def test_more_repetitions_than_round_off_allows_on_a_grid(base):
+    many = 3 * base + 2**53 * ac.RandomizedResponse(1e-12)
+    # Most of it is a Gaussian of mean square 2^53 * 1e-24.
+    assert (3 * base).delta(1e-3) <= many.delta(1e-3) <= 1.0
+    assert (3 * base).epsilon(1e-3) <= many.epsilon(1e-3) <= 3.01

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.fft
 
 from accountant._core import discretise as core
+from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,8 @@ __all__ = ["Tilted", "Total", "compose", "fft_error", "fft_size", "total_sums"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 UNIT = 2.0**-53
+# log of the largest sum of composed weights, nearly 1 without round-off, that is worth a transform.
+MOST_GROWTH = 300.0
 
 
 class Tilted(NamedTuple):
@@ -58,7 +61,13 @@ def fft_error(size: int) -> float:
 
 
 def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> Total:
-    """Convolve the parts, each to its power, onto ``size`` cyclic knots from ``first``."""
+    """Convolve the parts, each to its power, onto ``size`` cyclic knots from ``first``.
+
+    Raises
+    ------
+    PrecisionError
+        The round-off of so many repetitions drowns every weight.
+    """
     start = sum(part.first * part.times for part in parts)
     if len(parts) == 1 and parts[0].times == 1:
         return Total(parts[0].weights, start, 0.0, 0.0, True)
@@ -66,11 +75,16 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     growth = lipschitz = 0.0
     for part in parts:
-        core.multiply_power(scipy.fft.rfft(part.weights, size), part.times, spectrum)
         # ℓ2 error of the transform, and therefore of each of its values
         error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
         growth += part.times * math.log(max(float(part.weights.sum()), 1.0) * (1.0 + 1e-12) + error)
         lipschitz += part.times * error
+        if growth > MOST_GROWTH:
+            raise PrecisionError(
+                f"{part.times} repetitions add up round-off beyond what a grid can bracket; state"
+                " a bound on all of them, such as PureDP or ZCDP"
+            )
+        core.multiply_power(scipy.fft.rfft(part.weights, size), part.times, spectrum)
     roundings = sum(part.times for part in parts) + len(parts)
     norm = math.sqrt(2.0) * float(np.linalg.norm(spectrum.view(np.float64)))
     product = 1.01 * math.expm1(3.1 * UNIT * roundings) * norm + math.exp(growth - 89.0) * size

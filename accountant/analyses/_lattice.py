@@ -31,6 +31,8 @@ def common_spacing(spacings: Sequence[float]) -> float | None:
     denominator = 1
     for spacing in spacings:
         ratio = spacing / finest
+        if ratio == math.inf:
+            return None
         fraction = Fraction(ratio).limit_denominator(MOST)
         if not abs(float(fraction) - ratio) <= 4e-16 * ratio:
             return None
@@ -54,7 +56,9 @@ def fitting_spacing(
     for spacing in spacings:
         ratio = parts * (spacing / longest)
         whole = np.floor(ratio * (1.0 + 4e-16))
-        worst = np.maximum(worst, np.where(whole > 0, (ratio - whole) / ratio, 1.0))
+        # Ratios below the doubles are zero.
+        lost = np.divide(ratio - whole, ratio, out=np.ones(tries), where=whole > 0)
+        worst = np.maximum(worst, lost)
     good = np.flatnonzero(worst <= tolerance)
     # Otherwise what is rounded, spread over all candidates by how much finer they are.
     chosen = good[0] if good.size else int(np.argmin(worst))

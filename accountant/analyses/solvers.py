@@ -223,7 +223,9 @@ class Grid(Solver):
         self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
         # About the mean of the total loss.
         self._expected = renyi_conversion.curve_of(parts)(1.0001) if self._renyi else 0.0
-        self._sharper = self._renyi and any(pair.sharper_rdp for pair, _ in parts)
+        # The profile of one release is what such a curve converts to, or below it.
+        repeated = sum(n for _, n in parts) > 1
+        self._sharper = repeated and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
 
     def _least(self) -> float:
         # Losses seen just below the end of every support add up (Theorem M2 on the edges).

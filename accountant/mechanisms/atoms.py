@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant.bounds import Bounds
-from accountant.mechanisms._arithmetic import TINY, U, bend, divergence, lift, up
+from accountant.mechanisms._arithmetic import TINY, U, bends, divergence, lift, up
 from accountant.mechanisms.base import DominatingPair, Masses
 
 if TYPE_CHECKING:
@@ -117,10 +117,8 @@ class AtomicPair(DominatingPair):
         rest -= order * table.infinite_p * (1.0 - error)
         shift = table.loss_error
         if order * float(np.abs(table.loss).max()) < 600.0:
-            excess = math.fsum(
-                q * bend(order, loss + math.copysign(shift, loss))
-                for loss, q in zip(table.loss.tolist(), _seen(table.q).tolist(), strict=True)
-            )
+            outwards = table.loss + np.copysign(shift, table.loss)
+            excess = math.fsum((_seen(table.q) * bends(order, outwards)).tolist())
             if shift > 0.0 or np.any(table.loss != 0.0):
                 excess = lift(excess)
             return divergence(max(excess * (1.0 + error) + rest, 0.0), order)

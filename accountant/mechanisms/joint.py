@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant.mechanisms._arithmetic import U
+from accountant.mechanisms._hull import lower_hull
 from accountant.mechanisms.atoms import Atoms
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.mechanisms.flat import flat
-from accountant.mechanisms.profile_pair import ProfilePair, lower_hull
+from accountant.mechanisms.profile_pair import ProfilePair
 from accountant.mechanisms.repetition import _settle_base
 
 if TYPE_CHECKING:

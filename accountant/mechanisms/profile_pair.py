@@ -8,22 +8,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from accountant.errors import UnsupportedError
 from accountant.mechanisms._arithmetic import U
+from accountant.mechanisms._hull import lower_hull
 from accountant.mechanisms.atoms import AtomicPair, Atoms
 
-__all__ = ["Bounded", "ProfilePair", "least_point", "lower_hull"]
+__all__ = ["Bounded", "ProfilePair", "least_point", "renyi_bound"]
 
 POINTS = 500  # of the profile, joined by chords
 LEAST = 1e-25  # of the profile; what is left is mass at infinity
 FARTHEST = 170.0  # and four times it does not overflow an exponential
 LARGEST = 690.0  # of the losses in the table: their exponentials are doubles
-
-Point: TypeAlias = tuple[Fraction, Fraction, float]  # e^ε, a bound on the profile there, and ε
 
 
 class Bounded(Protocol):
@@ -96,11 +95,11 @@ class ProfilePair(AtomicPair):
 
     def rdp(self, order: float) -> float:
         """Return the least of the Rényi bound of the search, the pure one, and the atoms'."""
-        return float(min(_renyi(self.search, order), self.search.pure(), super().rdp(order)))
+        return float(min(renyi_bound(self.search, order), self.search.pure(), super().rdp(order)))
 
     def finite_rdp(self, order: float) -> float:
         """Return the least of the bound on the mechanism and that of the atoms without +∞."""
-        mine = min(_renyi(self.search, order), self.search.pure())
+        mine = min(renyi_bound(self.search, order), self.search.pure())
         return float(min(mine, super().finite_rdp(order)))
 
 
@@ -128,23 +127,9 @@ def least_point(holds: Callable[[float], bool], digits: float = 2.0**-40) -> flo
     return high
 
 
-def _renyi(search: Bounded, order: float) -> float:
+def renyi_bound(search: Bounded, order: float) -> float:
+    """Bound the Rényi divergence; infinite where nothing is known."""
     try:
         return search.renyi(order)
     except UnsupportedError:
         return math.inf
-
-
-def lower_hull(points: list[Point]) -> list[Point]:
-    """Return the vertices of the lower convex hull, for points with increasing abscissae."""
-    kept: list[Point] = []
-    for point in points:
-        while len(kept) >= 2 and _above(kept[-2], kept[-1], point):
-            kept.pop()
-        kept.append(point)
-    return kept
-
-
-def _above(first: Any, middle: Any, last: Any) -> bool:
-    left = (middle[1] - first[1]) * (last[0] - first[0])
-    return bool(left >= (last[1] - first[1]) * (middle[0] - first[0]))

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from accountant.checks import Argument
-from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.errors import ArgumentTypeError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, up
+from accountant.mechanisms._arithmetic import U, lift, up
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.mechanisms.flat import flat
-from accountant.mechanisms.profile_pair import ProfilePair, least_point
+from accountant.mechanisms.profile_pair import (
+    Bounded,
+    ProfilePair,
+    least_point,
+    renyi_bound,
+)
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from accountant.relations import NeighbouringRelation
 
 __all__ = ["BestOfPoissonRuns", "BestOfRuns"]
@@ -40,7 +49,7 @@ MEAN = Argument(
 )
 POISSON_MEAN = MEAN._replace(requirement="a finite number > 0", holds=lambda x: (x > 0) & (x < 1e9))
 
-# Rényi orders at which Theorem P6 is converted for the profile.
+# Rényi orders at which Theorems P5 and P6 are converted for the profile.
 ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
 
 
@@ -127,9 +136,10 @@ class BestOfRuns(Mechanism):
         return _renyi_negative_binomial(self, order)
 
     def hockey(self, epsilon: float) -> float:
-        """Bound the profile at ``epsilon`` by Theorem P4."""
+        """Bound the profile at ``epsilon`` by Theorem P4, or P5."""
         shifted = epsilon - _excess(self)
-        return up(self.mean * self.base.delta(shifted), 4.0) if shifted >= 0.0 else 1.0
+        near = self.mean * self.base.delta(shifted) if shifted >= 0.0 else 1.0
+        return up(min(near, _converted(self, epsilon)), 4.0)
 
     def pure(self) -> float:
         """Return a bound on the loss: one run's, plus the excess."""
@@ -194,15 +204,7 @@ class BestOfPoissonRuns(Mechanism):
         """Bound the profile at ``epsilon`` by Theorem P6."""
         shifted = epsilon - up(self.mean * self.base.delta(0.0), 4.0)
         near = self.mean * self.base.delta(shifted) if shifted >= 0.0 else 1.0
-        try:
-            rows = _curve(self)
-        except UnsupportedError:
-            return up(near, 4.0)
-        exponents = [
-            b * (rho - epsilon) + b * math.log1p(-1.0 / (b + 1.0)) - math.log(b + 1.0)
-            for b, rho in rows
-        ]
-        return up(min(near, math.exp(min(0.0, *exponents)) * (1.0 + 1e-9)), 4.0)
+        return up(min(near, _converted(self, epsilon)), 4.0)
 
     def pure(self) -> float:
         """Return a bound on the loss: one run's, plus m times the total variation."""
@@ -265,8 +267,18 @@ def _renyi_negative_binomial(search: BestOfRuns, order: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _curve(search: BestOfPoissonRuns) -> tuple[tuple[float, float], ...]:
-    return tuple((order - 1.0, search.renyi(order)) for order in ORDERS)
+def _curve(search: Bounded) -> NDArray[np.float64]:
+    """Return rows of order - 1 and a bound on the divergence, where it says something."""
+    rows = [(order - 1.0, renyi_bound(search, order)) for order in ORDERS]
+    return np.array([row for row in rows if row[1] < 1e300]).reshape(-1, 2)
+
+
+def _converted(search: Bounded, epsilon: float) -> float:
+    """Bound the profile by the Rényi divergences at a list of orders (Theorem C10)."""
+    below, rho = _curve(search).T
+    exponents = below * (rho - epsilon + np.log1p(-1.0 / (below + 1.0))) - np.log1p(below)
+    # What underflows is still there.
+    return lift(math.exp(min([0.0, *exponents.tolist()])) * (1.0 + 1e-9))
 
 
 def _pure(mechanism: Mechanism) -> float:
