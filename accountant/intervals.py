@@ -28,6 +28,7 @@ Number: TypeAlias = "Interval | Decimal | float"
 DIGITS = 40
 # Where series take over from the logarithm and the exponential, which would cancel against 1.
 SMALL = Decimal("0.1")
+ZERO = Decimal(0)
 
 
 def _context(rounding: str) -> Context:
@@ -70,7 +71,12 @@ class Interval:
 
     def __mul__(self, other: Number) -> Interval:
         y = of(other)
-        pairs = [(a, b) for a in (self.lower, self.upper) for b in (y.lower, y.upper)]
+        # An end at infinity stands for all that is finite: nothing times it is nothing.
+        pairs = [
+            (a, b) if a and b else (ZERO, ZERO)
+            for a in (self.lower, self.upper)
+            for b in (y.lower, y.upper)
+        ]
         return Interval(
             min(DOWN.multiply(a, b) for a, b in pairs), max(UP.multiply(a, b) for a, b in pairs)
         )
@@ -81,7 +87,12 @@ class Interval:
         y = of(other)
         if y.lower <= 0 <= y.upper:
             raise ZeroDivisionError("division by an interval that contains zero")
-        pairs = [(a, b) for a in (self.lower, self.upper) for b in (y.lower, y.upper)]
+        # What grows over what grows is anything from 0 on, which the other quotients hold.
+        pairs = [
+            (ZERO if a.is_infinite() and b.is_infinite() else a, b)
+            for a in (self.lower, self.upper)
+            for b in (y.lower, y.upper)
+        ]
         return Interval(
             min(DOWN.divide(a, b) for a, b in pairs), max(UP.divide(a, b) for a, b in pairs)
         )

@@ -118,6 +118,54 @@ FOUND = {
             "212121212121"
         ),
     ),
+    "a shuffle of losses of 2e-308": (
+        "mechanisms",
+        "3423ccccd83380069289c90e015de0932273850193e3cdd3285697812937024ba61f743a",
+    ),
+    "a sample of 5e-324": (
+        "mechanisms",
+        (
+            "4f97f2a91cc896373e7fb09b76559a1b3dd8512b2e9cc6e9c6abc9805a6f1d418f2add44ceddb975f025"
+            "25a78208089c9fbc946880933ace49584de08b3e04a2d30a"
+        ),
+    ),
+    "discrete noise of 1e-300": (
+        "mechanisms",
+        "f1fa94b6e8164e055588cf0f4c37b840312ada87104562fd965a7c0814f1",
+    ),
+    "draws with replacement under noise of 5e-324": (
+        "mechanisms",
+        "2d0d5b3ed46dd452e034430b66f085ba5b319d7124e952962248ab50e2be03f3688d4fa5f40476",
+    ),
+    "the best of releases of draws with replacement": (
+        "mechanisms",
+        (
+            "6792fea69e323820ad6f354e2e5d91830a31069be4643cc6024e9e213fe75a32ad9c67c2d0dd1ede73f3"
+            "9ec15bb3b24a94e1c3b2383d"
+        ),
+    ),
+    "the best of releases under replacement": (
+        "mechanisms",
+        (
+            "29d3d1d3d3d3d3d3d327272727272727272727272727272727272727272727bdbdbdbdbdbdbd00d3d3d3"
+            "d3d3d3d3d3d3d3d3000080"
+        ),
+    ),
+    "the best of mixtures": (
+        "mechanisms",
+        (
+            "44160738cbbb6193e3f01d8b570690e670dc103a34a4eb65c83764e5960d058d5f75e9bf6864a862eb56"
+            "c7f78a2f518fe2c1ac89806c"
+        ),
+    ),
+    "a thousand draws from seven records": (
+        "mechanisms",
+        "84a05be4d0ee2596db05285ff53cbbd038028a3d6723c790b3274872e0002bfdb2d9d8656b86",
+    ),
+    "an exponential beyond forty digits": (
+        "conversion",
+        "00000000d80aff",
+    ),
 }
 
 

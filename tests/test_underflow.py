@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
+from accountant import sampling
 from accountant.errors import AccountantError
 from accountant.mechanisms._arithmetic import U, bend, bends
 
@@ -126,3 +127,23 @@ def test_more_repetitions_than_round_off_allows_on_a_grid(base):
     # Most of it is a Gaussian of mean square 2^53 * 1e-24.
     assert (3 * base).delta(1e-3) <= many.delta(1e-3) <= 1.0
     assert (3 * base).epsilon(1e-3) <= many.epsilon(1e-3) <= 3.01
+
+
+@pytest.mark.parametrize("noise", [1e-300, 1e-20, 1e-8, 1e-3, 1e8, 1e150, 1.7e308])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda noise: sampling.WithReplacementSampled(noise, 2, 3),
+        lambda noise: ac.PoissonSampled(ac.Laplace(noise), 0.1),
+        lambda noise: ac.MixtureOfGaussians(noise, (0.0, 1e-300), (0.5, 0.5)),
+        lambda noise: sampling.TruncatedPoissonSampled(noise, 0.1, 2, 5),
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_noise_at_the_ends_of_the_doubles(kind, noise):
+    one = kind(noise)
+    for mechanism in (one, 3 * one):
+        delta = mechanism.delta_bounds(0.5)
+        assert 0.0 <= delta.lower <= delta.upper <= 1.0
+        assert mechanism.epsilon(1e-5) >= 0.0
+        assert mechanism.rdp(2.5) >= 0.0

@@ -22,6 +22,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 UNIT = 2.0**-53
 # log of the largest sum of composed weights, nearly 1 without round-off, that is worth a transform.
 MOST_GROWTH = 300.0
+# Weights whose squares stay in the doubles.
+LARGEST = 1e150
 
 
 class Tilted(NamedTuple):
@@ -75,9 +77,12 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     growth = lipschitz = 0.0
     for part in parts:
+        heavy = float(part.weights.sum())
+        if not heavy < LARGEST:
+            raise PrecisionError("the losses are too small beside their tilt for a grid")
         # ℓ2 error of the transform, and therefore of each of its values
         error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
-        growth += part.times * math.log(max(float(part.weights.sum()), 1.0) * (1.0 + 1e-12) + error)
+        growth += part.times * math.log(max(heavy, 1.0) * (1.0 + 1e-12) + error)
         lipschitz += part.times * error
         if growth > MOST_GROWTH:
             raise PrecisionError(

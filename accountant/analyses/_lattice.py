@@ -86,11 +86,13 @@ def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float
     heavy = law.log_mass > -80.0
     if not heavy.any():  # all mass is at infinity
         return False
-    first = math.floor((law.low[heavy][0] - offset) / spacing)
-    last = math.ceil((law.high[heavy][-1] - offset) / spacing)
+    low, high = float(law.low[heavy][0]), float(law.high[heavy][-1])
+    if not max(abs(low - offset), abs(high - offset)) < 2.0**52 * spacing:
+        return False
+    first, last = math.floor((low - offset) / spacing), math.ceil((high - offset) / spacing)
     if last - first > 2**17:
         return False
-    knots = offset + np.arange(first, last + 1) * spacing
+    knots = offset + np.arange(first, last + 1, dtype=np.float64) * spacing
     margin = min(2.0**-40 * max(abs(first), abs(last)), 0.0625) * spacing
     masses = pair.masses(edges_around(knots, margin))
     return float(np.asarray(masses.p)[2:-1:2].sum()) <= 1e-13

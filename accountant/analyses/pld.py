@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from accountant.analyses._compose import Composition, Plan, TooLarge, largest_loss
+from accountant.analyses._kept import keep
 from accountant.analyses._lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses._saddle import Saddle, coarse_law, saddle_at_delta, saddle_at_epsilon
 from accountant.bounds import Bounds
@@ -166,6 +167,15 @@ class Composed:
 
         return self._refine(saddle, scale, width, "epsilon")
 
+    @property
+    def held(self) -> int:
+        """Bytes kept for the next question."""
+        return sum(16 * one.size for one in (*self._done, *self._wide))
+
+    def forget(self) -> None:
+        """Keep nothing for the next question."""
+        self._done, self._wide = [], []
+
     def _far(self, saddle: Saddle, epsilon: float) -> Bounds:
         """Bracket δ where its finite part is too small to be told apart: by that at a smaller ε."""
         scale = max(self._scale(saddle), 1.0 / saddle.tilt)
@@ -218,6 +228,7 @@ class Composed:
                     self._done = [one, *self._done[:1]]
                 else:
                     self._wide = [one]
+                keep(self)
                 return bounds
             blind += excess == math.inf
             if blind > 1:

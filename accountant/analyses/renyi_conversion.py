@@ -95,16 +95,21 @@ def curve_of(parts: Parts) -> RenyiCurve:
     return lambda order: total((pair.finite_rdp(order), n) for pair, n in parts)
 
 
-def epsilon_upper(parts: Parts, delta: float) -> float:
-    """Bound ε(delta) of one direction from above (docs/theorems_mechanisms.md, Theorem M12)."""
+def epsilon_upper(parts: Parts, delta: float, curve: RenyiCurve | None = None) -> float:
+    """Bound ε(delta) of one direction from above (docs/theorems_mechanisms.md, Theorem M12).
+
+    ``curve`` is :func:`curve_of` the parts, where the caller has it at hand.
+    """
     infinite = infinite_mass(parts)
     room = delta if infinite == 0.0 else math.nextafter(delta - infinite, -math.inf)
-    return best_epsilon(curve_of(parts), room, "canonne", limit=HIGHEST) if room > 0.0 else math.inf
+    if not room > 0.0:
+        return math.inf
+    return best_epsilon(curve or curve_of(parts), room, "canonne", limit=HIGHEST)
 
 
-def delta_upper(parts: Parts, epsilon: float) -> float:
-    """Bound δ(epsilon) of one direction from above (docs/theorems_mechanisms.md, Theorem M12)."""
-    finite = best_delta(curve_of(parts), epsilon, "canonne", limit=HIGHEST)
+def delta_upper(parts: Parts, epsilon: float, curve: RenyiCurve | None = None) -> float:
+    """Bound δ(epsilon) of one direction from above; ``curve`` as in :func:`epsilon_upper`."""
+    finite = best_delta(curve or curve_of(parts), epsilon, "canonne", limit=HIGHEST)
     infinite = infinite_mass(parts)
     return min(math.nextafter(finite + infinite, 1.0), 1.0) if infinite > 0.0 else finite
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
 from accountant.analyses import mixed, renyi_conversion
+from accountant.analyses._one_release import profile_of_one
 from accountant.bounds import Bounds
 from accountant.composition import infinite_mass, total
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
@@ -34,6 +36,8 @@ WIDE = 1e-4
 LEAST = 1e-280
 # By the grid, up to so many different parts at these tolerances: some 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
+# Widths of a δ, absolutely, that are not worth a grid.
+NEGLIGIBLE = 1e-13
 
 # Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
 FAR = 300.0
@@ -221,11 +225,14 @@ class Grid(Solver):
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
+        # The scan of orders is the same for every question.
+        self._curve = lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
         # About the mean of the total loss.
-        self._expected = renyi_conversion.curve_of(parts)(1.0001) if self._renyi else 0.0
-        # The profile of one release is what such a curve converts to, or below it.
-        repeated = sum(n for _, n in parts) > 1
-        self._sharper = repeated and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
+        self._expected = self._curve(1.0001) if self._renyi else 0.0
+        # The profile of one release is what its curve converts to, or below it.
+        once = sum(n for _, n in parts) == 1
+        self._sharper = not once and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
+        self._alone = parts[0][0] if once else None
 
     def _least(self) -> float:
         # Losses seen just below the end of every support add up (Theorem M2 on the edges).
@@ -242,8 +249,10 @@ class Grid(Solver):
         """Ask the roughest grid."""
         if not (self._expected <= FAR and self._misses[0] == 0 and delta != 0.0):
             return math.inf
-        rough = self._composed(self._tolerances[-1])
+        if self._alone is not None and delta is None:  # nothing is rougher
+            return math.inf
         try:
+            rough = self._composed(self._tolerances[-1])
             if delta is not None:
                 return float(rough.epsilon_bounds(delta).upper)
             return float(rough.delta_bounds(epsilon).upper) if epsilon is not None else math.inf
@@ -286,6 +295,10 @@ class Grid(Solver):
         return Bounds(lower if lower <= upper else 0.0, upper)
 
     def _delta(self, epsilon: float) -> Bounds:
+        if self._alone is not None:
+            exact = profile_of_one(self._alone, epsilon)
+            if exact is not None and self._settles(exact, self._alone.loss_error):
+                return exact
         found = self._ask(lambda composed: composed.delta_bounds(epsilon))
         if found is None:
             return Bounds(0.0, self._renyi_delta(epsilon))
@@ -294,15 +307,24 @@ class Grid(Solver):
             upper = min(upper, self._renyi_delta(epsilon))
         return Bounds(lower if lower <= upper else 0.0, upper)
 
+    def _settles(self, found: Bounds, error: float) -> bool:
+        """Tell whether a bracket of one release is as narrow as a grid's would be, or nearly."""
+        lower, upper = float(found.lower), float(found.upper)
+        # No grid does better than the losses' error lets it; next to nothing need not be told.
+        wide = min(max(TOLERANCES[0], 64.0 * error), TOLERANCES[-1])
+        if upper - lower <= NEGLIGIBLE:
+            wide = max(wide, TOLERANCES[1])
+        return upper <= max(lower * (1.0 + wide), LEAST)
+
     def _renyi_epsilon(self, delta: float) -> float:
         if not self._renyi:
             raise PrecisionError(self._out_of_reach)
-        return renyi_conversion.epsilon_upper(self.parts, delta)
+        return renyi_conversion.epsilon_upper(self.parts, delta, self._curve)
 
     def _renyi_delta(self, epsilon: float) -> float:
         if not self._renyi:
             raise PrecisionError(self._out_of_reach)
-        return renyi_conversion.delta_upper(self.parts, epsilon)
+        return renyi_conversion.delta_upper(self.parts, epsilon, self._curve)
 
     @property
     def _out_of_reach(self) -> str:

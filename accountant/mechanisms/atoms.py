@@ -122,6 +122,10 @@ class AtomicPair(DominatingPair):
             if shift > 0.0 or np.any(table.loss != 0.0):
                 excess = lift(excess)
             return divergence(max(excess * (1.0 + error) + rest, 0.0), order)
+        if (order - 1.0) * float(np.abs(table.loss).max()) > 1e300:
+            # The largest loss, and what the masses may exceed one by.
+            most = max(float(table.loss.max()) + shift, 0.0)
+            return up(most + error / min(order - 1.0, 1.0), 32.0)
         # E_P[e^{(α-1)L}]: unlike q, a loss does not underflow.
         exponents = np.log(_seen(table.p)) + (order - 1.0) * (table.loss + shift)
         top = float(exponents.max())

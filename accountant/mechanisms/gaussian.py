@@ -239,7 +239,8 @@ class GaussianPair(DominatingPair):
             below = int(np.searchsorted(edges, math.log1p(-q), side="right"))
             edges = loss_of_sample_inverse(q, edges[below:])
         # Round-off must not turn neighbouring edges round.
-        x = np.maximum.accumulate(edges * sigma + 0.5 / sigma)
+        with np.errstate(over="ignore"):  # far beyond any mass
+            x = np.maximum.accumulate(edges * sigma + 0.5 / sigma)
         unsampled, error = cells(x, 0.0)
         sampled, sampled_error = cells(x, 1.0 / sigma)
         error = max(error, sampled_error) + 4.0 * U

@@ -11,7 +11,7 @@ import numpy as np
 
 from accountant.errors import DomainError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, half_square, ratio_down, ratio_up, up
+from accountant.mechanisms._arithmetic import U, half_square, lift, ratio_down, ratio_up, up
 from accountant.mechanisms._normal import REACH, cells
 from accountant.mechanisms.base import DominatingPair, Masses, Mechanism
 from accountant.mechanisms.gaussian import GaussianPair
@@ -188,9 +188,11 @@ class MixturePair(DominatingPair):
         """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone."""
         if edges.size == 0:
             return edges
-        mu, weight = float(self._units[-1]), self.weights[-1]
+        mu, weight = lift(float(self._units[-1])), self.weights[-1]
         # The largest mean alone gives at most the loss, so its inverse lies to the right.
-        x = (edges - math.log(weight)) / mu + 0.5 * mu
+        # Far on the right of the largest mean there is nothing to separate either.
+        with np.errstate(over="ignore"):
+            x = np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)
         for _ in range(STEPS):
             loss, slope = self._loss(x)
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

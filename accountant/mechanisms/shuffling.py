@@ -129,7 +129,8 @@ def _binomial(x: FloatArray, n: int, p: float, rest: float) -> FloatArray:
     By the ratios of neighbours, ``rest`` being 1 - p with all its digits: logarithms of factorials
     would lose eight digits at a million users.
     """
-    if rest <= 0.0 or n == 0:
+    # At most n·rest lies off the end: less than what the window leaves out.
+    if rest <= 1e-100 or n == 0:
         return np.asarray((x == n).astype(np.float64))
     steps = np.log((n - x[:-1]) / (x[:-1] + 1.0) * (p / rest))
     middle = int(np.searchsorted(-steps, 0.0))  # the ratios fall: the mode

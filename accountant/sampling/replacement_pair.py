@@ -123,7 +123,8 @@ class ReplacementPair(DominatingPair):
         q_mass = np.zeros(edges.size + 1)
         error = 0.0
         for weight, distance in zip(self.weights, self.distances, strict=True):
-            x = plain / distance + 0.5 * distance
+            with np.errstate(over="ignore"):  # far beyond any mass
+                x = plain / distance + 0.5 * distance
             out, out_error = cells(x, 0.0)
             hit, hit_error = cells(x, distance)
             q_mass += weight * out[1:]

@@ -229,6 +229,9 @@ class SampledPair(SampledCurve):
 @lru_cache(maxsize=4096)
 def _from_masses(pair: SampledPair, order: float) -> float:
     """Bound D_α by chords of x ↦ x^α - 1 - α(x - 1), x = e^L, over narrow cells (Theorem M17)."""
+    # Exponentials, or differences of edges, that leave the doubles.
+    if not 1e-280 < max(abs(end) for end in pair.support) < 700.0:
+        return math.inf
     edges = np.linspace(*pair.support, CELLS)
     found, shift = pair.masses(edges), pair.loss_error
     # Nothing lies outside the support but round-off, which the end cells take in.

@@ -11,6 +11,7 @@ import numpy as np
 
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.black_boxes import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.mixture_pair import MixturePair
@@ -31,6 +32,8 @@ _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.REPLACE_O
 _LEFT_OUT = 1e-25
 # Below this the probability of no draw, from which the others follow, loses digits.
 _LEAST_WEIGHT = 1e-290
+# Shifts, in standard deviations of the noise, whose squares leave the doubles.
+_FARTHEST = 1e100
 
 
 class _Draws(NamedTuple):
@@ -112,6 +115,10 @@ class WithReplacementSampled(Mechanism):
         remainder, error = draws.remainder, draws.relative_error
         if self.relation is NeighbouringRelation.ADD_OR_REMOVE and weights[0] > 0.0:
             unit = arguments.distance(2, self.noise_multiplier)
+            if unit > _FARTHEST:
+                # Whether the record was drawn is as good as told, and nothing else of it matters.
+                told = 1.0 - weights[0] * (1.0 - error) + 2.0**-50
+                return (ResponsePair(0.0, infinite=min(told, 1.0)),)
             return tuple(MixturePair(weights, unit, remainder, add, error) for add in (False, True))
         hit = [(k, w) for k, w in enumerate(weights) if k > 0 and w > 0.0]
         q = min(1.0, math.fsum(w for _, w in hit) * (1.0 + 2.0**-48) * (1.0 + error))

@@ -1,0 +1,37 @@
+"""How much memory composed laws may hold between questions, over all problems together."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Protocol
+
+__all__ = ["Holder", "keep"]
+
+MOST = 256 * 2**20  # bytes
+
+_lock = threading.Lock()
+_holders: list[weakref.ref[Holder]] = []  # the last used comes last
+
+
+class Holder(Protocol):
+    """What keeps composed laws to answer the next question faster."""
+
+    @property
+    def held(self) -> int:
+        """The bytes it keeps."""
+
+    def forget(self) -> None:
+        """Keep nothing."""
+
+
+def keep(holder: Holder) -> None:
+    """Say that ``holder`` was used last; the longest unused forget what is too much."""
+    with _lock:
+        alive = [one for ref in _holders if (one := ref()) is not None and one is not holder]
+        total = holder.held + sum(one.held for one in alive)
+        while alive and total > MOST:
+            oldest = alive.pop(0)
+            total -= oldest.held
+            oldest.forget()
+        _holders[:] = [weakref.ref(one) for one in (*alive, holder)]
