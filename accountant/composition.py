@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from functools import lru_cache, reduce
+from typing import Any, TypeGuard
 
 from accountant.checks import MAX_COUNT
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms._arithmetic import sum_up, times_up, up
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import DominatingPair, Mechanism, offers
+from accountant.mechanisms.gaussian import GaussianPair, merged
+from accountant.mechanisms.joint import JointRelease
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["Composition", "Parallel", "ProductPair", "WorstPair", "parallel"]
@@ -70,10 +72,15 @@ class Composition(Mechanism):
         return self.parts[0][0].relation
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the product pairs; analyses look at the parts instead."""
+        """Return the product pairs, for what runs on one sample; analyses look at the parts."""
         found = [(mechanism.pairs(), count) for mechanism, count in self.parts]
-        remove = ProductPair(tuple((pairs[0], n) for pairs, n in found))
-        add = ProductPair(tuple((pairs[-1], n) for pairs, n in found))
+        if len(found) == found[0][1] == 1:
+            return found[0][0]
+        plain = [(pairs[0], n) for pairs, n in found if _is_plain(pairs)]
+        if len(plain) == len(found):
+            return (merged(plain),)
+        remove = ProductPair(tuple((pairs[0], n) for pairs, n in found), self)
+        add = ProductPair(tuple((pairs[-1], n) for pairs, n in found), self)
         return (remove,) if remove == add else (remove, add)
 
     def group(self, size: int) -> Composition:
@@ -176,9 +183,24 @@ def parallel(*branches: Mechanism) -> Parallel:
 
 @dataclass(frozen=True)
 class ProductPair(DominatingPair):
-    """The product of pairs, as far as it is needed as one: its Rényi curve."""
+    """The product of pairs, as far as it is needed as one: its Rényi curve, and a hull.
+
+    Parameters
+    ----------
+    parts : tuple of (DominatingPair, int)
+        The pairs of one direction.
+    releases : Mechanism, optional
+        What they are the pairs of.
+    """
 
     parts: tuple[tuple[DominatingPair, int], ...]
+    releases: Mechanism | None = None
+
+    @property
+    def hull(self) -> DominatingPair | None:
+        """The pair of the joint profile, when every part has a loss distribution (Theorem E1)."""
+        known = all(offers(pair, "masses") or pair.hull is not None for pair, _ in self.parts)
+        return _hull(self.releases) if known and self.releases is not None else None
 
     @property
     def support(self) -> tuple[float, float]:
@@ -245,6 +267,17 @@ class WorstPair(DominatingPair):
     def finite_rdp(self, order: float) -> float:
         """Return the largest divergence of finite losses."""
         return max(pair.finite_rdp(order) for pair in self.choices)
+
+
+@lru_cache(maxsize=64)
+def _hull(releases: Mechanism) -> DominatingPair:
+    return JointRelease(releases).pairs()[0]
+
+
+def _is_plain(pairs: tuple[DominatingPair, ...]) -> TypeGuard[tuple[GaussianPair]]:
+    """Tell whether the pairs are one, of Gaussian noise without a sample."""
+    (first, *others) = pairs
+    return isinstance(first, GaussianPair) and first.sampling_probability == 1.0 and not others
 
 
 def total(terms: Iterable[tuple[float, int]]) -> float:

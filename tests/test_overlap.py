@@ -8,7 +8,8 @@ import pytest
 
 import accountant as ac
 from accountant.analyses import choose, pld, renyi_conversion
-from accountant.analyses.solvers import Grid, solver
+from accountant.analyses.dispatch import solver
+from accountant.analyses.solvers import Grid
 from accountant.errors import PrecisionError, UnsupportedError
 
 COUNTS = (1, 1, 2, 3, 10, 100, 1000)

@@ -4,12 +4,16 @@ The oracle enumerates outcomes, or integrates densities, and shares no code with
 """
 
 import math
+import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
+from accountant.analyses import choose
+from accountant.analyses.solvers import Renyi
 from accountant.mechanisms.joint import JointRelease
 from oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
@@ -56,6 +60,11 @@ def test_releases_on_one_poisson_sample(parts, q):
         assert truth <= found.delta(epsilon)
         if found.delta_bounds(epsilon).lower > 0.0:  # a grid answered: within the chords
             assert found.delta(epsilon) <= truth * 1.03 + 1e-4
+    # The composition itself is the same release, and no bound on it is given away.
+    whole = ac.PoissonSampled(base, q)
+    for epsilon in EPSILONS:
+        truth = max(hockey(sampled, out, epsilon), hockey(out, sampled, epsilon))
+        assert truth <= whole.delta(epsilon) <= found.delta(epsilon) * (1 + 1e-9)
     # With a coin each the releases would cost less: they must not be treated so.
     apart = ac.Composition([(ac.PoissonSampled(m, q), n) for m, n in base.parts])
     assert found.delta(1.0) > apart.delta(1.0) or found.delta(1.0) == 0.0
@@ -79,11 +88,63 @@ def test_a_joint_release_costs_what_its_parts_cost():
 
 
 def test_a_question_without_an_answer_does_not_spoil_later_ones():
-    # Next to the largest loss no grid brackets ε; δ further in has its digits all the same.
+    # Next to the largest loss no grid brackets ε finely; δ further in has its digits all the same.
     run = 3 * ac.DiscreteLaplace(2.0, 3)
-    assert run.epsilon_bounds(1e-3).lower == 0.0
+    for delta in (1e-3, 1e-4, 1e-5):
+        assert run.epsilon_bounds(delta).lower > 4.49
     bounds = run.delta_bounds(0.3)
     assert bounds.upper * (1 - 1e-6) <= bounds.lower
+
+
+COMPOSED = [
+    (2 * ac.Laplace(2.0) + ac.DiscreteLaplace(3.0), 0.1, 1),
+    (3 * ac.Laplace(3.0), 0.1, 60),
+    (ac.PoissonSampled(ac.Gaussian(1.0), 0.2) + ac.Laplace(4.0), 0.3, 10),
+    (ac.Gaussian(2.0) + ac.ApproximateDP(0.3, 1e-7), 0.05, 3),
+    (400 * ac.Laplace(1.0), 0.1, 2),  # losses beyond every table
+    (ac.Gaussian(5.0) + ac.ZCDP(0.02), 0.1, 20),  # one part without a loss distribution
+]
+
+
+@pytest.mark.parametrize(("base", "q", "n"), COMPOSED, ids=repr)
+def test_a_composition_on_a_sample_is_never_looser_than_its_curve(base, q, n):
+    found = n * ac.PoissonSampled(base, q)
+    curves = [Renyi(parts) for parts in choose.directions(found.parts)]
+    joint = n * ac.PoissonSampled(JointRelease(base), q)
+    for delta in (0.0, 1e-40, 1e-6, 0.01):
+        limit = max(curve.epsilon_bounds(delta).upper for curve in curves)
+        assert found.epsilon(delta) <= limit
+        assert found.epsilon(delta) <= joint.epsilon(delta) * 1.01 or "ZCDP" in repr(base)
+    for epsilon in (0.0, 0.5, 3.0, math.inf):
+        limit = max(curve.delta_bounds(epsilon).upper for curve in curves)
+        assert found.delta(epsilon) <= limit
+    # What a budget charges is what it was.
+    assert [pair.rdp(4.0) for pair in found.parts[0][0].pairs()] == [
+        curve.parts[0][0].rdp(4.0) for curve in curves
+    ]
+
+
+def test_gaussians_on_one_sample_merge_to_the_last_digit():
+    rng = random.Random(5)
+    for _ in range(200):
+        parts = [
+            (ac.Gaussian(10 ** rng.uniform(-3, 3), rng.choice([1.0, 3.0])), rng.randint(1, 10**6))
+            for _ in range(rng.randint(1, 3))
+        ]
+        parts.append((ac.Gaussian(math.inf), 2))
+        (pair,) = ac.Composition(parts).pairs()
+        exact = sum(
+            (Fraction(m.sensitivity) / Fraction(m.noise_multiplier)) ** 2 * n for m, n in parts[:-1]
+        )
+        assert Fraction(pair.noise_multiplier) ** 2 * exact <= 1
+        assert Fraction(pair.most_noise) ** 2 * exact >= 1
+    one = ac.PoissonSampled(4 * ac.Gaussian(3.0), 0.25)
+    assert one.pairs() == ac.PoissonSampled(ac.Gaussian(1.5), 0.25).pairs()
+    assert ac.PoissonSampled(1 * ac.Laplace(2.0), 0.1).pairs() == (
+        ac.PoissonSampled(ac.Laplace(2.0), 0.1).pairs()
+    )
+    assert ac.PoissonSampled(0 * ac.Gaussian(2.0), 0.1).epsilon(1e-9) == 0.0
+    assert ac.PoissonSampled(0 * ac.Laplace(2.0), 0.1).epsilon(1e-9) == 0.0
 
 
 def test_gaussians_merged_are_what_the_joint_pair_approaches():

@@ -4,6 +4,8 @@
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
 all parts Gaussian, subsampled or not       the native contour (``contour``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
+several releases on one sample              the same, on the hull of their joint profile, and the
+                                            curve where it is lower
 some part known by its Rényi curve alone    Rényi divergences at the best order (``renyi``)
 ==========================================  ==================================================
 
@@ -21,7 +23,8 @@ from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from accountant import checks
-from accountant.analyses.solvers import Contour, Solver, solver
+from accountant.analyses.dispatch import solver
+from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
 from accountant.composition import Composition, Parallel, root_of_squares, total
 from accountant.errors import UnsupportedError

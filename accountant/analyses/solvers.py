@@ -22,7 +22,7 @@ from accountant.mechanisms.base import DominatingPair, GaussianPart, offers
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed
 
-__all__ = ["Contour", "Grid", "MergedGaussian", "Nothing", "Renyi", "Solver", "solver"]
+__all__ = ["Contour", "Grid", "MergedGaussian", "Nothing", "Renyi", "Solver"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
@@ -159,7 +159,7 @@ class Contour(Solver):
         self._upper: GaussianParts = [(_gaussian(pair), n) for pair, n in parts]
         # Less noise costs more, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
-            (part if _is_exact(pair) else _quieter(part), n)
+            (part._replace(noise_multiplier=getattr(pair, "most_noise", part.noise_multiplier)), n)
             for (pair, _), (part, n) in zip(parts, self._upper, strict=True)
         ]
 
@@ -349,29 +349,6 @@ class Renyi(Solver):
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
 
 
-def solver(parts: Parts) -> Solver:
-    """Choose the analysis for the parts of one direction."""
-    if not parts:
-        return Nothing(parts)
-    gaussian = [pair.gaussian_part for pair, _ in parts]
-    if all(part is not None for part in gaussian):
-        if all(part.sampling_probability == 1.0 for part in gaussian if part is not None):
-            return MergedGaussian(parts)
-        if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
-            return Contour(parts)
-    lacking = [pair for pair, _ in parts if not offers(pair, "masses")]
-    if not lacking:
-        return Grid(parts)
-    mute = [pair for pair, _ in parts if not offers(pair, "rdp")]
-    if mute:
-        raise UnsupportedError(
-            f"{type(lacking[0]).__name__} is known by its Rényi curve alone and"
-            f" {type(mute[0]).__name__} by its loss distribution alone: no analysis takes both."
-            " Account them apart, and add up ε and δ"
-        )
-    return Renyi(parts)
-
-
 def _beside_contour(parts: Parts) -> Solver:
     """Return what narrows a contour's bracket: fewer digits the more parts there are."""
     for most, tolerances in BESIDE_CONTOUR.items():
@@ -389,7 +366,3 @@ def _gaussian(pair: DominatingPair) -> GaussianPart:
 
 def _is_exact(pair: DominatingPair) -> bool:
     return bool(getattr(pair, "exact", True))
-
-
-def _quieter(part: GaussianPart) -> GaussianPart:
-    return part._replace(noise_multiplier=math.nextafter(part.noise_multiplier, math.inf))

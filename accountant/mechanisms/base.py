@@ -127,6 +127,14 @@ class DominatingPair:
         """
         return False
 
+    @property
+    def hull(self) -> DominatingPair | None:
+        """A pair with a loss distribution that dominates this one, where it has none itself.
+
+        None when none is known. A curve may still be sharper than the hull's: both are asked.
+        """
+        return None
+
     def rdp(self, order: float) -> float:
         """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats."""
         raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")

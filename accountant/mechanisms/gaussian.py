@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -26,9 +27,11 @@ from accountant.mechanisms.base import DominatingPair, GaussianPart, Masses, Mec
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accountant.mechanisms.base import FloatArray
 
-__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise"]
+__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "merged"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
@@ -158,7 +161,7 @@ class GaussianPair(DominatingPair):
     Parameters
     ----------
     noise_multiplier : float
-        σ > 0, at most the true one when not ``exact``, which then is below the next double.
+        σ > 0, at most the true one when not ``exact``, which then is within the next three doubles.
     sampling_probability : float
         q in (0, 1].
     add : bool
@@ -176,6 +179,11 @@ class GaussianPair(DominatingPair):
     def gaussian_part(self) -> GaussianPart:
         """The parameters."""
         return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add)
+
+    @property
+    def most_noise(self) -> float:
+        """At least the true noise multiplier: lower ends are computed with it."""
+        return self.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -245,7 +253,7 @@ class GaussianPair(DominatingPair):
         sampled, sampled_error = cells(x, 1.0 / sigma)
         error = max(error, sampled_error) + 4.0 * U
         if not self.exact:
-            error += 8.0 * U * (REACH / sigma + 1.0 / sigma / sigma)
+            error += 16.0 * U * (REACH / sigma + 1.0 / sigma / sigma)
         mixed = sampled if q == 1.0 else (1.0 - q) * unsampled + q * sampled
         padding = np.zeros(below)
         return Masses(np.concatenate([padding, mixed]), np.concatenate([padding, unsampled]), error)
@@ -267,9 +275,24 @@ class GaussianPair(DominatingPair):
         q, sigma = self.sampling_probability, self.noise_multiplier
         lower, upper = core.delta_bounds(q, sigma, 1, epsilon, direction)
         if not self.exact:
-            sigma = math.nextafter(sigma, math.inf)
-            lower = min(lower, core.delta_bounds(q, sigma, 1, epsilon, direction)[0])
+            lower = min(lower, core.delta_bounds(q, self.most_noise, 1, epsilon, direction)[0])
         return Bounds(lower, upper)
+
+
+def merged(parts: Sequence[tuple[GaussianPair, int]]) -> GaussianPair:
+    """Return the one pair that n of each unsampled one compose to: 1/σ² = Σ n/σᵢ² (Theorem E1)."""
+    noisy = [(Fraction(one.noise_multiplier), n) for one, n in parts if n and one.mu > 0.0]
+    if not noisy:
+        return GaussianPair(math.inf)
+    variance = 1 / sum((n / sigma**2 for sigma, n in noisy), Fraction())
+    # An integer root in units so small that only the last step, to a double, rounds: down.
+    shift = 64 + max(variance.denominator.bit_length() - variance.numerator.bit_length(), 0)
+    root = math.isqrt((variance.numerator << 2 * shift) // variance.denominator)
+    sigma, unit = float(Fraction(root, 1 << shift)), Fraction(1, 1 << shift)
+    if Fraction(sigma) > root * unit:
+        sigma = math.nextafter(sigma, 0.0)
+    exact = Fraction(sigma) ** 2 == variance and all(one.exact for one, _ in parts)
+    return GaussianPair(sigma, exact=exact)
 
 
 def _point(edges: FloatArray) -> Masses:

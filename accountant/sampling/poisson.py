@@ -29,7 +29,8 @@ class PoissonSampled(Mechanism):
     Parameters
     ----------
     mechanism : Mechanism
-        What is run on the sample. Its relation is add-or-remove or zero-out.
+        What is run on the sample. Its relation is add-or-remove or zero-out. The parts of a
+        composition share the sample; with a sample of its own, each is sampled by itself.
     sampling_probability : float
         q in [0, 1].
 
@@ -44,7 +45,8 @@ class PoissonSampled(Mechanism):
     *Guarantee.* With (P, Q) dominating the mechanism, (1-q)Q + qP against Q dominates the removal
     of a record, and P against (1-q)P + qQ its addition, for the pair (P, Q) of that direction (Zhu,
     Dong, Wang 2022, Theorem 11; docs/theorems_mechanisms.md, Theorem M6). Of a mechanism known by
-    its Rényi curve alone the curve at integer orders is amplified (Zhu, Wang 2019; M16).
+    its Rényi curve alone the curve at integer orders is amplified (Zhu, Wang 2019; M16); of a
+    composition that, and a pair made of its joint profile (docs/theorems_adapters.md, Theorem E1).
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,8 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling._renyi import add_from_curve, remove_from_curve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.mechanisms.base import FloatArray
 
 __all__ = ["SampledAtoms", "SampledCurve", "SampledPair", "sampled"]
@@ -82,6 +84,12 @@ class SampledCurve(DominatingPair):
         return 0.0 if self.add else up(self.q * self.inner.infinite_mass, 2.0)
 
     @property
+    def hull(self) -> DominatingPair | None:
+        """The sample of the inner hull, which serves both directions (Theorem E1)."""
+        inner = self.inner.hull
+        return inner and sampled(inner, self.q, inner if self.add else None)
+
+    @property
     def rho(self) -> float:
         """That of the inner pair: mixing does not raise a divergence (Theorem M6)."""
         return self.inner.rho
@@ -121,13 +129,27 @@ def _curve(
 ) -> float:
     # Outcomes of infinite loss are lost to P against Q, but not to P against (1-q)P + qQ.
     if not add or inner.mirrored:
-        return min(remove_from_curve(inner.finite_rdp, q, order), inner.rdp(order))
+        return min(remove_from_curve(_finite(inner), q, order), inner.rdp(order))
+    # To second order in q the divergence is that of Q from P.
+    return min(add_from_curve(_either(inner, reverse or inner), q, order), inner.rdp(order))
 
-    def both(at: float) -> float:
-        # To second order in q the divergence is that of Q from P.
-        return inner.rdp(at) if reverse is None else max(inner.rdp(at), reverse.rdp(at))
 
-    return min(add_from_curve(both, q, order), inner.rdp(order))
+# Every order asks for all integers below it, so that divergences are remembered.
+
+
+@lru_cache(maxsize=64)
+def _finite(inner: DominatingPair) -> Callable[[float], float]:
+    return cache(inner.finite_rdp)
+
+
+@lru_cache(maxsize=64)
+def _either(inner: DominatingPair, reverse: DominatingPair) -> Callable[[float], float]:
+    @cache
+    def larger(order: float) -> float:
+        one = inner.rdp(order)
+        return one if reverse == inner else max(one, reverse.rdp(order))
+
+    return larger
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""The solver of one direction of one composition, by what its parts offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accountant.analyses.solvers import (
+    Contour,
+    Grid,
+    MergedGaussian,
+    Nothing,
+    Parts,
+    Renyi,
+    Solver,
+)
+from accountant.bounds import Bounds
+from accountant.errors import AccountantError, UnsupportedError
+from accountant.mechanisms.base import offers
+
+__all__ = ["Hulls", "solver"]
+
+
+class Hulls(Solver):
+    """What runs on one sample: the hulls of what is released on a grid, and Rényi divergences."""
+
+    name = "grid"
+    reason = "what shares a sample has the hull of its joint profile, composed on one grid"
+
+    def __init__(self, parts: Parts, hulls: Parts) -> None:
+        super().__init__(parts)
+        self._grid, self._curves = Grid(hulls), Renyi(parts)
+
+    def epsilon_bounds(self, delta: float) -> Bounds:
+        """Bracket ε(delta) by the hulls, and from above by the curves."""
+        return self._narrower(lambda one: one.epsilon_bounds(delta))
+
+    def delta_bounds(self, epsilon: float) -> Bounds:
+        """Bracket δ(epsilon) by the hulls, and from above by the curves."""
+        return self._narrower(lambda one: one.delta_bounds(epsilon))
+
+    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
+        """Ask the roughest grid of the hulls."""
+        return self._grid.glance(delta=delta, epsilon=epsilon)
+
+    def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:
+        known = ask(self._curves)
+        try:
+            found = ask(self._grid)
+        except AccountantError:
+            return known
+        upper = min(float(found.upper), float(known.upper))
+        # The hull has its own truth, which may be above what the curves know.
+        return Bounds(float(found.lower) if found.lower <= upper else 0.0, upper)
+
+    _epsilon, _delta = epsilon_bounds, delta_bounds
+
+
+def solver(parts: Parts) -> Solver:
+    """Choose the analysis for the parts of one direction."""
+    if not parts:
+        return Nothing(parts)
+    gaussian = [pair.gaussian_part for pair, _ in parts]
+    if all(part is not None for part in gaussian):
+        if all(part.sampling_probability == 1.0 for part in gaussian if part is not None):
+            return MergedGaussian(parts)
+        if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
+            return Contour(parts)
+    lacking = [pair for pair, _ in parts if not offers(pair, "masses")]
+    if not lacking:
+        return Grid(parts)
+    mute = [pair for pair, _ in parts if not offers(pair, "rdp")]
+    if (found := _of_hulls(parts, bool(mute))) is not None:
+        return found
+    if mute:
+        raise UnsupportedError(
+            f"{type(lacking[0]).__name__} is known by its Rényi curve alone and"
+            f" {type(mute[0]).__name__} by its loss distribution alone: no analysis takes both."
+            " Account them apart, and add up ε and δ"
+        )
+    return Renyi(parts)
+
+
+def _of_hulls(parts: Parts, mute: bool) -> Solver | None:
+    """Return the analysis of hulls in place of parts without a loss distribution, if all do."""
+    try:
+        hulls = [(pair if offers(pair, "masses") else pair.hull, n) for pair, n in parts]
+        known = tuple((hull, n) for hull, n in hulls if hull is not None)
+        if len(known) < len(hulls):
+            return None
+        return Grid(known) if mute else Hulls(parts, known)
+    except AccountantError:
+        # A profile out of reach: divergences are left, as without a hull.
+        return None
