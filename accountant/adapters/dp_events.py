@@ -15,30 +15,14 @@ from accountant.adapters._dp_events import NonPrivate, convert
 from accountant.adapters._dp_events_releases import Parts, Refused, no_noise
 from accountant.composition import Composition
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
-from accountant.ledger import Accountant, register
+from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian
-from accountant.mechanisms.joint import JointRelease
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import FixedSizeSampled, TruncatedPoissonSampled, WithReplacementSampled
-from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
-from accountant.sampling.sampled_replacement import SampledReplacement
 
 if TYPE_CHECKING:
     from accountant.bounds import Bounds
 
 __all__ = ["ExactAccountant", "composition"]
-
-# So that ``releases`` can be written to a file.
-for _kind in (
-    FixedSizeSampled,
-    JointRelease,
-    PoissonReplacement,
-    SampledReplacement,
-    TruncatedPoissonSampled,
-    TruncatedReplacement,
-    WithReplacementSampled,
-):
-    register(_kind)
 
 _Theirs = dp_accounting.NeighboringRelation
 _RELATIONS = {

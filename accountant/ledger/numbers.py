@@ -49,10 +49,17 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
     """Return the mechanisms made of mechanisms, and those of samplers, by name."""
     from accountant import sampling
     from accountant.composition import Composition, Parallel
+    from accountant.mechanisms.joint import JointRelease
+    from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
+    from accountant.sampling.sampled_replacement import SampledReplacement
 
     kinds = (
         Composition,
+        JointRelease,
         Parallel,
+        PoissonReplacement,
+        SampledReplacement,
+        TruncatedReplacement,
         sampling.Allocated,
         sampling.FixedSizeSampled,
         sampling.PoissonSampled,
