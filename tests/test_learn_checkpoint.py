@@ -1,7 +1,11 @@
 """A run killed at any point and resumed is the run that was not killed."""
 
+import math
 import os
+import re
 import stat
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +20,14 @@ from accountant.learn import (
     MultilayerPerceptron,
     train_dp_sgd,
 )
+from accountant.learn.record import Release, TrainingRecord
 from accountant.ledger import Accountant
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
 Y = (X[:, 0] > 0).astype(int)
 KEY = bytes(range(32))
+Q = math.nextafter(40 / 300, 1.0)
 
 
 class KilledError(Exception):
@@ -129,23 +135,192 @@ def test_another_key_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "named"),
     [
-        {"steps": 21},
-        {"noise_multiplier": 1.1},
-        {"clipping_norm": 1.0},
-        {"optimizer": DPAdam(0.06)},
-        {"averaging": "last"},
-        {"data": X + 1},
-        {"model": MultilayerPerceptron((4, 7, 2))},
-        {"rng": None},
+        ({"steps": 21}, "plan.steps"),
+        ({"noise_multiplier": 1.1}, "plan.noise_multiplier"),
+        ({"noise": "discrete_gaussian"}, "plan.noise"),
+        ({"delta": 1e-6}, "plan.delta"),
+        ({"expected_batch_size": 41}, "plan.sampling_probability"),
+        ({"sampler": "full", "expected_batch_size": 300}, "plan.sampler"),
+        ({"sampling_probability": 0.12}, "plan.sampling_probability"),
+        ({"clipping_norm": 1.0}, "clipping"),
+        ({"clipping_norm": AdaptiveQuantile(1.1)}, "clipping"),
+        ({"clipping_norm": AdaptiveQuantile(1.0, count_noise=9.0)}, "clipping"),
+        ({"optimizer": DPAdam(0.06)}, "optimizer.schedule"),
+        ({"optimizer": SGD(0.05)}, "optimizer.name"),
+        ({"averaging": "last"}, "averaging.name"),
+        ({"projection_radius": 3.0}, "radius"),
+        ({"data": X + 1}, "data"),
+        ({"data": X[:, ::-1]}, "data"),
+        ({"model": MultilayerPerceptron((4, 7, 2))}, "model"),
+        ({"model": MultilayerPerceptron((4, 6, 2), activation="sigmoid")}, "function"),
+        ({"rng": None}, "seeded"),
+        ({"ledger": TrainingRecord(counts={Release("gaussian", Q, 1.0): 5})}, "plan.epsilon"),
     ],
+    ids=str,
 )
-def test_another_run_is_refused(tmp_path, given):
+def test_another_run_is_refused_and_the_setting_is_named(tmp_path, given, named):
     path = tmp_path / "c"
-    run(path)
-    with pytest.raises(CheckpointError, match="other data or settings"):
+    run(path, kill=None)
+    with pytest.raises(CheckpointError, match=f"other data or settings .*{named}"):
         run(path, **given)
+
+
+# Without a key anybody can write a header whose digest fits: it is a claim, not a fact.
+
+
+def rewrite(path, change):
+    saved = Checkpoint(path).load()
+    change(saved.header, saved.arrays)
+    Checkpoint(path).save(saved)
+
+
+def started(tmp_path):
+    path = tmp_path / "c"
+    with pytest.raises(KilledError):
+        run(path, kill=10, every=1)
+    assert Checkpoint(path).load().header["step"] == 10
+    return path
+
+
+def leaves(value, name=()):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*name, key))
+    else:
+        yield name, value
+
+
+def settings():
+    """Return the names of all settings a checkpoint holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c"
+        run(path)
+        return [name for name, _ in leaves(Checkpoint(path).load().header["identity"])]
+
+
+@pytest.mark.parametrize("name", settings(), ids=".".join)
+def test_every_setting_of_a_header_must_be_the_runs(tmp_path, name):
+    for value in (None, True, 1e-3, "other", [1]):
+
+        def change(header, arrays, value=value):
+            inner = header["identity"]
+            for key in name[:-1]:
+                inner = inner[key]
+            assert inner[name[-1]] is not value or name[-1] in ("radius", "seeded")
+            inner[name[-1]] = value
+
+        if name == ("radius",) and value is None:
+            continue
+        if name == ("seeded",) and value is True:
+            continue
+        path = started(tmp_path)
+        rewrite(path, change)
+        with pytest.raises(CheckpointError, match=re.escape(".".join(name))):
+            run(path)
+        path.unlink()
+
+
+def put(field, value):
+    def change(header, arrays):
+        header[field] = value
+
+    return change
+
+
+def put_clipping(field, value):
+    def change(header, arrays):
+        header["clipping"][field] = value
+
+    return change
+
+
+def put_array(name, value):
+    def change(header, arrays):
+        arrays[name] = value
+
+    return change
+
+
+ENTRY = {"noise": "gaussian", "sampling_probability": Q, "noise_multiplier": 1.0}
+LIES = [
+    (put("data", "0" * 64), "data"),
+    (put("step", 9), "step"),
+    (put("step", -1), "step"),
+    (put("step", 21), "step"),
+    (put("step", 10.0), "step"),
+    (put("step", True), "step"),
+    (put("label", None), "label"),
+    (put("optimizer_count", 9), "optimizer_count"),
+    (put("clipping", []), "clipping"),
+    (put_clipping("clipping_norm", "1"), "clipping.clipping_norm"),
+    (put_clipping("clipping_norm", -1.0), "clipping_norm"),
+    (put_clipping("clipping_norm", float("nan")), "clipping_norm"),
+    (put_clipping("clipping_norm", float("inf")), "clipping_norm"),
+    (put_clipping("count_noise", 1e-3), "clipping.count_noise"),
+    (put_clipping("quantile", 0.4), "clipping.quantile"),
+    (put_clipping("more", 0.4), "clipping.more"),
+    (put("generator", "00"), "generator"),
+    (put("generator", "x" * 64), "generator"),
+    (put("ledger", []), "ledger"),
+    (put("ledger", None), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 9}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10.0}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": -10}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10, "noise_multiplier": 100.0}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10, "sampling_probability": 1e-9}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10, "noise": "discrete_gaussian"}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10, "more": 1}]), "ledger"),
+    (put("ledger", [ENTRY | {"steps": 10}, ENTRY | {"steps": 10}]), "ledger"),
+    (put("ledger", [7]), "ledger"),
+    (put("history", [[], [], []]), "history"),
+    (put("history", [[{"step": 11}], []]), "history"),
+    (put("history", [[{"step": "a"}], []]), "history"),
+    (put("history", {}), "history"),
+    (put_array("parameters", np.float64(0.0)), "parameters"),
+    (put_array("parameters", np.zeros(3)), "parameters"),
+    (put_array("more.state", np.zeros(3)), "more.state"),
+    (put_array("optimizer.state", np.array(["a"])), "optimizer.state"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), LIES, ids=range(len(LIES)))
+def test_a_header_that_does_not_fit_itself_is_refused_by_name(tmp_path, change, named):
+    path = started(tmp_path)
+    rewrite(path, change)
+    with pytest.raises(CheckpointError, match=named):
+        run(path)
+
+
+def test_every_field_of_a_header_is_needed(tmp_path):
+    path = started(tmp_path)
+    kept = path.read_bytes()
+    for field in Checkpoint(path).load().header:
+        rewrite(path, lambda header, arrays, field=field: header.pop(field))
+        with pytest.raises(CheckpointError, match=field):
+            run(path)
+        path.write_bytes(kept)
+    rewrite(path, lambda header, arrays: arrays.pop("parameters"))
+    with pytest.raises(CheckpointError, match="parameters"):
+        run(path)
+
+
+def test_a_header_may_add_steps_to_the_account_but_take_none(tmp_path):
+    path = started(tmp_path)
+    honest = run(None)
+    rewrite(path, put("ledger", [ENTRY | {"steps": 12}]))
+    resumed = run(path)
+    assert resumed.epsilon > honest.epsilon
+    assert sum(resumed.ledger.counts.values()) == 22
+    # A label that no record has charges the accountant again, and not less.
+    path = tmp_path / "d"
+    book = Accountant()
+    with pytest.raises(KilledError):
+        run(path, kill=10, every=1, ledger=book)
+    rewrite(path, put("label", "another"))
+    run(path, ledger=book)
+    assert len(book) >= 20
 
 
 def test_only_the_owner_may_read(tmp_path):

@@ -87,3 +87,19 @@ def test_a_seeded_model_says_so(table, tmp_path):
     out = tmp_path / "m.npz"
     done = call(table, "-o", out, "--target", "label", "--steps", 3, "--seed", 1)
     assert "NOT PRIVATE" in done.output
+
+
+def test_a_resumed_run_is_charged_once_and_to_every_ledger_it_is_given(table, tmp_path):
+    from accountant.ledger import Accountant
+
+    place = ["--target", "label", "--steps", 4, "--checkpoint", tmp_path / "c"]
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    for ledger in (first, first, second):
+        done = call(table, "-o", tmp_path / "m.npz", *place, "--ledger", ledger)
+        assert done.exit_code == 0, done.output
+    assert len(Accountant.load(first)) == 4
+    # The parameters saved again are of the same releases; this ledger did not know of them.
+    assert len(Accountant.load(second)) == 4
+    (tmp_path / "c").unlink()
+    assert call(table, "-o", tmp_path / "m.npz", *place, "--ledger", first).exit_code == 0
+    assert len(Accountant.load(first)) == 8

@@ -107,13 +107,17 @@ def _run(
     model.check(X, y)
     batch, steps, epochs = given["batch_size"], given["steps"], given["epochs"]
     checkpoint = given["checkpoint"]
-    resumed = checkpoint is not None and checkpoint.exists()
 
-    def charge(release: Any, count: int) -> None:
+    def charge(plan: Any) -> None:
         # On the disk before the first gradient: after a crash it says too much, never too little.
-        if count and not resumed and given["seed"] is None:
-            with Accountant.transaction(record) as book:
-                book.compose(release.mechanism(), count, "accountant train")
+        if not plan.steps or given["seed"] is not None:
+            return
+        step, label = plan.release.mechanism(), f"accountant train: {plan.run}"
+        with Accountant.transaction(record) as book:
+            # A resumed run is in the ledger already, unless this is another one.
+            known = sum(e.count for e in book.history if (e.mechanism, e.label) == (step, label))
+            if known < plan.steps:
+                book.compose(step, plan.steps - known, label)
 
     result = train_dp_sgd(
         model,
@@ -130,7 +134,7 @@ def _run(
         rng=given["seed"],
         progress=not given["quiet"],
         checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
-        on_plan=lambda plan: charge(plan.release, plan.steps),
+        on_plan=charge,
     )
     return result, record
 

@@ -179,7 +179,7 @@ def train_dp_sgd(
     if place is not None:
         run.resume(place)
     if on_plan is not None:
-        on_plan(plan)
+        on_plan(run.plan)
     _take_steps(run, place, list(callbacks), progress)
     return run.result()
 

@@ -55,6 +55,8 @@ class Plan:
         Of the whole step, as the ledger records it.
     delta, epsilon : float
         The guarantee of the whole ledger after the last step.
+    run : str
+        A label for charges, which a resumed run keeps: no setting.
     """
 
     sampler: str
@@ -65,6 +67,7 @@ class Plan:
     noise_multiplier: float
     delta: float
     epsilon: float
+    run: str = ""
 
     @property
     def release(self) -> Release:
@@ -73,7 +76,7 @@ class Plan:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "run"}
 
 
 def make_plan(

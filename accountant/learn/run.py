@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant.errors import BudgetExceeded
-from accountant.learn.checkpoint import CheckpointError, Saved, fingerprint
+from accountant.learn import resumption
+from accountant.learn.checkpoint import Saved, fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.models.base import Totals
-from accountant.learn.record import Release
 from accountant.learn.release import (
     Privatiser,
     function_digest,
@@ -55,13 +56,13 @@ class Run:
         generator: SecureGenerator,
         diagnostics: bool,
     ) -> None:
-        self.model, self.X, self.y, self.plan = model, X, y, plan
+        self.label = f"DP-SGD {secrets.token_hex(8)}"  # tells this run's charges from another's
+        self.model, self.X, self.y, self.plan = model, X, y, replace(plan, run=self.label)
         self.clipping, self.optimizer, self.averaging = clipping, optimizer, averaging
         self.radius, self.ledger, self.generator = radius, ledger, generator
         self.diagnostics = diagnostics
         self.history = History()
         self.step = 0
-        self.label = f"DP-SGD {secrets.token_hex(8)}"  # tells this run's charges from another's
         self.start = self._identity()
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
@@ -194,32 +195,21 @@ class Run:
         saved = place.load()
         if saved is None:
             return
-        header = saved.header
-        if header["identity"] != self.start or header["data"] != fingerprint(self.X, self.y):
-            raise CheckpointError(
-                f"{place.path} belongs to a run with other data or settings; give the same ones, or"
-                " another path"
-            )
-        self.step = int(header["step"])
-        self.label = str(header["label"])
-        self.model.parameters[:] = saved.arrays["parameters"]
-        parts = {"optimizer": {}, "averaging": {}}  # type: dict[str, dict[str, Array]]
-        for name, value in saved.arrays.items():
-            owner, _, slot = name.partition(".")
-            if slot:
-                parts[owner][slot] = value
-        self.optimizer.restore(int(header["optimizer_count"]), parts["optimizer"])
-        self.averaging.state = parts["averaging"]
-        self.clipping = self.clipping.restored(header["clipping"])
-        self.generator = SecureGenerator.from_state(
-            bytes.fromhex(header["generator"]), seeded=self.generator.seeded
-        )
-        for entry in header["ledger"]:
-            entry = dict(entry)
-            count = int(entry.pop("steps"))
-            self.ledger.catch_up(Release(**entry), count)
-        self.ledger.catch_up_accountant(self.plan.release, self.step, self.label)
-        self.history.public, self.history.private = header["history"]
+        resumption.require_same(saved, place.path, self.start, fingerprint(self.X, self.y))
+        claim = resumption.read(saved, place.path, self.plan, self.clipping, self.model.parameters)
+        self.step, self.label, self.clipping = claim.step, claim.label, claim.clipping
+        self.plan = replace(self.plan, run=self.label)
+        self.model.parameters[:] = claim.parameters
+        self.optimizer.restore(claim.step, claim.states["optimizer"])
+        self.averaging.state = claim.states["averaging"]
+        self.generator = SecureGenerator.from_state(claim.key, seeded=self.generator.seeded)
+        release = self.plan.release
+        if claim.charged:
+            # What was spent before the run is in the record at hand, or in the one saved.
+            before = self.ledger.counts.get(release, 0)
+            self.ledger.catch_up(release, max(claim.charged, before + claim.step))
+        self.ledger.catch_up_accountant(release, claim.step, claim.label)
+        self.history.public, self.history.private = claim.history
 
     def result(self) -> TrainingResult:
         """Return what was trained."""

@@ -1,0 +1,202 @@
+"""What a run takes over from a checkpoint: nothing that does not fit the run or itself.
+
+Without a key a header can be written by anybody who can write the file, so it is read as a claim:
+settings must be those of the run at hand, and the account is never below what the rest implies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from accountant.errors import AccountantError
+from accountant.learn.checkpoint import CheckpointError
+from accountant.learn.clipping import AdaptiveQuantile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from accountant.learn.checkpoint import Saved
+    from accountant.learn.clipping import Clipping
+    from accountant.learn.plan import Plan
+
+__all__ = ["Claim", "read", "require_same"]
+
+_FIELDS = {
+    "identity": dict,
+    "data": str,
+    "step": int,
+    "label": str,
+    "optimizer_count": int,
+    "clipping": dict,
+    "generator": str,
+    "ledger": list,
+    "history": list,
+}
+_OWNERS = ("optimizer", "averaging")
+_RELEASE = ("noise", "sampling_probability", "noise_multiplier")
+
+
+class Claim(NamedTuple):
+    """The checked content of a checkpoint.
+
+    Attributes
+    ----------
+    step : int
+        Steps made.
+    charged : int
+        Steps in the record when it was saved, >= ``step``.
+    label : str
+        Of the run's charges.
+    clipping : Clipping
+        The rule with its present norm.
+    key : bytes
+        The generator's.
+    parameters : ndarray
+        Of the model.
+    states : dict
+        Arrays of the optimiser and of the averaging, by owner and name.
+    history : list of two lists of dict
+        Public and private rows.
+    """
+
+    step: int
+    charged: int
+    label: str
+    clipping: Clipping
+    key: bytes
+    parameters: NDArray[Any]
+    states: dict[str, dict[str, NDArray[Any]]]
+    history: list[list[dict[str, Any]]]
+
+
+def require_same(
+    saved: Saved, path: str | Path, identity: dict[str, Any], fingerprint: str
+) -> None:
+    """Raise a CheckpointError that names every setting in which the saved run differs."""
+    if not isinstance(saved.header, dict):
+        raise CheckpointError(f"{path} is damaged: its header must be an object")
+    for name, kind in _FIELDS.items():
+        if type(saved.header.get(name)) is not kind:
+            raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
+    found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
+    others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
+    if saved.header["data"] != fingerprint:
+        others.append("data")
+    if others:
+        raise CheckpointError(
+            f"{path} belongs to a run with other data or settings ({', '.join(others)}); give the"
+            " same ones, or another path"
+        )
+
+
+def read(
+    saved: Saved, path: str | Path, plan: Plan, clipping: Clipping, parameters: NDArray[Any]
+) -> Claim:
+    """Return the state in a checkpoint of this run; CheckpointError names what cannot be."""
+    header = saved.header
+    step = header["step"]
+    try:
+        if not 0 <= step <= plan.steps:
+            raise CheckpointError(f"step must be in [0, {plan.steps}]; got {step}")
+        if header["optimizer_count"] != step:
+            raise CheckpointError(f"optimizer_count must be step, {step}")
+        return Claim(
+            step,
+            _charged(header["ledger"], plan, step),
+            header["label"],
+            _clipping(header["clipping"], clipping),
+            _key(header["generator"]),
+            _parameters(saved.arrays.get("parameters"), parameters),
+            _states(saved.arrays),
+            _history(header["history"], step),
+        )
+    except AccountantError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of nested settings with dotted names."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
+    if name not in found or name not in wanted:
+        return False
+    one, other = found[name], wanted[name]
+    # 1 == 1.0 == True, and they are three settings.
+    return type(one) is type(other) and bool(one == other)
+
+
+def _charged(entries: list[Any], plan: Plan, step: int) -> int:
+    """Return the steps that were in the record: at least those made, and of this kind alone."""
+    own = {key: value for key, value in plan.describe().items() if key in _RELEASE}
+    charged = 0
+    for entry in entries:
+        count = entry.get("steps") if isinstance(entry, dict) else None
+        if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
+            raise CheckpointError("ledger must hold the steps of this run, once")
+        charged = count
+    if charged < step:
+        raise CheckpointError(f"ledger must hold the {step} steps made; it has {charged}")
+    return charged
+
+
+def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
+    """Return the rule with the saved norm, if that adapts; all else is a setting of the run."""
+    mine = rule.describe()
+    for name in {**mine, **state}:
+        value = state.get(name)
+        value = tuple(value) if isinstance(value, list) else value
+        if name == "clipping_norm" and isinstance(rule, AdaptiveQuantile):
+            if not (isinstance(value, (int, float)) and value > 0.0):
+                raise CheckpointError(f"clipping.{name} must be a number > 0")
+        elif name not in mine or name not in state or value != mine[name]:
+            raise CheckpointError(f"clipping.{name} must be that of the run")
+    return rule.restored(state)
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise CheckpointError("generator must be a key of 32 bytes, in hexadecimal")
+    return key
+
+
+def _parameters(value: NDArray[Any] | None, mine: NDArray[Any]) -> NDArray[Any]:
+    if value is None or value.shape != mine.shape or value.dtype != mine.dtype:
+        raise CheckpointError(f"parameters must be {mine.size} numbers of type {mine.dtype}")
+    return value
+
+
+def _states(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    found: dict[str, dict[str, NDArray[Any]]] = {owner: {} for owner in _OWNERS}
+    for name, value in arrays.items():
+        owner, _, slot = name.partition(".")
+        if name == "parameters":
+            continue
+        if owner not in found or not slot or not np.issubdtype(value.dtype, np.number):
+            raise CheckpointError(f"the array {name:.40} is unknown")
+        found[owner][slot] = value
+    return found
+
+
+def _history(value: list[Any], step: int) -> list[list[dict[str, Any]]]:
+    if len(value) != 2 or not all(isinstance(rows, list) for rows in value):
+        raise CheckpointError("history must be two lists")
+    for row in (*value[0], *value[1]):
+        at = row.get("step") if isinstance(row, dict) else None
+        if type(at) is not int or not 0 <= at <= step:
+            raise CheckpointError(f"history must be of the {step} steps made")
+    return value
