@@ -393,3 +393,50 @@ def test_workers_that_draw_the_same_coins_are_refused(workers):
 def test_shards_so_small_that_batches_are_empty_are_refused(workers):
     for found in workers[2]:
         assert "empty batch" in found["refused"]
+
+
+# Other releases on the same records, charged to the engine's ledger.
+
+
+def with_a_count():
+    engine_side = adapter.ExactAccountant()
+    for _ in range(3):
+        engine_side.step(noise_multiplier=NOISE, sample_rate=0.1)
+    engine_side.ledger.compose(ac.Laplace(2.0), label="a count")
+    engine_side.step(noise_multiplier=NOISE, sample_rate=0.1)
+    return engine_side
+
+
+def test_other_releases_in_the_ledger_are_counted_and_kept():
+    found = with_a_count()
+    assert len(found) == 5
+    whole = 4 * ac.PoissonSampled(ac.Gaussian(NOISE), 0.1) + ac.Laplace(2.0)
+    assert found.get_epsilon(DELTA) == whole.epsilon(DELTA)
+    with pytest.raises(ac.UnsupportedError, match=r"Laplace\(2.0\).*ledger.history"):
+        found.history  # noqa: B018
+    again = adapter.ExactAccountant()
+    again.load_state_dict(json.loads(json.dumps(found.state_dict())))
+    assert again.ledger.history == found.ledger.history
+    again.step(noise_multiplier=NOISE, sample_rate=0.1)
+    with pytest.raises(ac.DomainError, match="must continue the 6 steps"):
+        again.load_state_dict(found.state_dict())
+    lie = found.state_dict() | {"history": [(NOISE, 0.1, 4)]}
+    with pytest.raises(ac.DomainError, match="equal to its ledger"):
+        adapter.ExactAccountant().load_state_dict(lie)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        ac.PoissonSampled(ac.Gaussian(NOISE, 3.0), 0.1),
+        ac.PoissonSampled(ac.Laplace(NOISE), 0.1),
+        ac.Gaussian(NOISE),
+    ],
+    ids=repr,
+)
+def test_what_looks_like_a_step_and_is_none_has_no_row(release):
+    found = adapter.ExactAccountant()
+    found.ledger.compose(release)
+    with pytest.raises(ac.UnsupportedError, match="cannot say"):
+        found.history  # noqa: B018
+    assert found.state_dict()["history"] is None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from accountant.sampling.poisson import PoissonSampled
 
 if TYPE_CHECKING:
     from accountant.bounds import Bounds
+    from accountant.ledger import Entry
     from accountant.mechanisms import Mechanism
 
 __all__ = ["NAME", "ExactAccountant", "get_noise_multiplier"]
@@ -112,7 +113,8 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     def history(self) -> list[tuple[float, float, int]]:
         """The steps as opacus writes them: (noise multiplier, sampling rate, steps), merged.
 
-        Assigning replaces the whole record, as opacus' own code does in its searches.
+        Assigning replaces the whole record, as opacus' own code does in its searches. Raises
+        UnsupportedError when :attr:`ledger` was given other releases, which have no such row.
         """
         return [(*_parameters(item.mechanism), item.count) for item in self.ledger.history]
 
@@ -154,9 +156,12 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         return record
 
     def state_dict(self, destination: Any = None) -> Any:
-        """Return the state: opacus' keys, and the ledger as JSON text."""
+        """Return the state: opacus' keys, and the ledger as JSON text.
+
+        ``history`` is None when the ledger holds releases that opacus cannot write.
+        """
         state = OrderedDict() if destination is None else destination
-        state["history"] = self.history
+        state["history"] = self.history if self._is_opacus_own else None
         state["mechanism"] = self.mechanism()
         state["ledger"] = self.ledger.to_json()
         return state
@@ -181,12 +186,19 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         fresh = ExactAccountant()
         if "ledger" in state_dict:
             fresh.ledger = Accountant.from_json(state_dict["ledger"])
-            if fresh.history != [tuple(row) for row in state_dict["history"]]:
+            rows = state_dict["history"]
+            told = None if rows is None else [tuple(row) for row in rows]
+            if told != (fresh.history if fresh._is_opacus_own else None):
                 raise DomainError("state_dict must have a history equal to its ledger's")
         else:
             fresh.history = state_dict["history"]
-        _refuse_forgetting(self.history, fresh.history)
+        _refuse_forgetting(self.ledger.history, fresh.ledger.history)
         self.ledger = fresh.ledger
+
+    @property
+    def _is_opacus_own(self) -> bool:
+        """Whether every record is a step that opacus can write."""
+        return all(_row(mechanism) is not None for mechanism, _ in self.ledger.counts)
 
     def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
         noise = float(noise_multiplier)
@@ -227,25 +239,39 @@ def get_noise_multiplier(
     return calibrate_sigma(target_epsilon, target_delta, sample_rate, steps)
 
 
+def _row(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return the noise multiplier and the rate of a step as :meth:`step` records it."""
+    if not isinstance(mechanism, PoissonSampled):
+        return None
+    release, rate = mechanism.mechanism, mechanism.sampling_probability
+    if isinstance(release, Gaussian) and release == Gaussian(release.noise_multiplier):
+        return release.noise_multiplier, rate
+    return (0.0, rate) if release == ApproximateDP(0.0, 1.0) else None
+
+
 def _parameters(mechanism: Mechanism) -> tuple[float, float]:
     """Return the noise multiplier and the rate of a step."""
-    assert isinstance(mechanism, PoissonSampled)
-    release = mechanism.mechanism
-    noise = release.noise_multiplier if isinstance(release, Gaussian) else 0.0
-    return noise, mechanism.sampling_probability
+    row = _row(mechanism)
+    if row is None:
+        raise UnsupportedError(
+            f"the ledger holds {mechanism!r:.80}, which opacus' history of (noise multiplier,"
+            " sampling rate, steps) cannot say. get_epsilon counts it; the records are in"
+            " ledger.history, and state_dict keeps them"
+        )
+    return row
 
 
-def _refuse_forgetting(
-    recorded: list[tuple[float, float, int]], loaded: list[tuple[float, float, int]]
-) -> None:
-    for place, (noise, rate, steps) in enumerate(recorded):
-        found = loaded[place] if place < len(loaded) else (noise, rate, 0)
+def _refuse_forgetting(recorded: Sequence[Entry], loaded: Sequence[Entry]) -> None:
+    for place, item in enumerate(recorded):
+        found = loaded[place] if place < len(loaded) else None
+        more = 0 if found is None else found.count - item.count
         last = place == len(recorded) - 1
-        if found[:2] != (noise, rate) or found[2] < steps or (found[2] > steps and not last):
+        if found is None or found.mechanism != item.mechanism or more < 0 or (more and not last):
             raise DomainError(
-                f"state_dict must continue the {sum(row[2] for row in recorded)} steps recorded"
-                " here; it does not hold them. What was released stays released: load a checkpoint"
-                " into a new PrivacyEngine, and merge the ledgers of runs on the same records"
+                f"state_dict must continue the {sum(each.count for each in recorded)} steps"
+                " recorded here; it does not hold them. What was released stays released: load a"
+                " checkpoint into a new PrivacyEngine, and merge the ledgers of runs on the same"
+                " records"
             )
 
 
