@@ -7,6 +7,9 @@ from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.analyses import choose
 from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
+from accountant.rounding import text_up
+from accountant.sampling.poisson_replacement import PoissonReplacement
+from accountant.sampling.sampled_replacement import SampledReplacement
 
 MECHANISMS = [
     ac.Gaussian(3.0),
@@ -31,12 +34,29 @@ MECHANISMS = [
     ac.TruncatedCDP(0.05, 20.0),
     ac.RenyiCurve.from_table((2.0, 4.0, 8.0, 16.0), (0.1, 0.2, 0.4, 0.8)),
 ]
+# Noise on a sum: its bound under replace-one covers a record left out as well (Theorem E2).
+SUMS = (
+    ac.Gaussian,
+    ac.Laplace,
+    ac.DiscreteGaussian,
+    ac.DiscreteGaussianVector,
+    ac.DiscreteLaplace,
+)
 COUNT, DELTA, ORDER, Q = 10, 1e-4, 4.0, 0.1
+
+
+def sampled(mechanism):
+    """Return the mechanism on a Poisson sample, by the theorem of its relation."""
+    if mechanism.relation is not Relation.REPLACE_ONE or not isinstance(mechanism, SUMS):
+        return PoissonSampled(mechanism, Q)
+    if isinstance(mechanism, ac.Gaussian):
+        return PoissonReplacement(mechanism.noise_multiplier, Q)
+    return SampledReplacement(mechanism, Q)
 
 
 def cell(question):
     try:
-        return f"{question():.5g}"
+        return text_up(question(), 5)
     except ac.UnsupportedError as refusal:
         return reason(str(refusal))
 
@@ -61,7 +81,7 @@ def rows():
                 name = relation.name.lower().replace("_", "-")
                 try:
                     one = mechanism.under(relation)
-                    whole = COUNT * (one if sampler == "all records" else PoissonSampled(one, Q))
+                    whole = COUNT * (one if sampler == "all records" else sampled(one))
                 except ac.UnsupportedError as refusal:
                     why = reason(str(refusal))
                     yield mechanism, sampler, name, why, why, why, why, why
@@ -79,14 +99,18 @@ def rows():
                 )
 
 
-def main():
+def page():
+    """Return the page's lines."""
     lines = [
         "# Mechanisms",
         "",
         "Every mechanism under every sampler, neighbouring relation and analysis; written by",
         f"`docs/make_mechanisms.py`. Each row is {COUNT} releases: ε at δ = {DELTA:g}, the",
         f"Rényi divergence of order {ORDER:g}, ρ of zCDP and μ of GDP, all upper bounds in nats.",
-        "*No theorem*: no statement is known that covers the case, so it is refused.",
+        "Poisson samples under replace-one are `PoissonReplacement` of Gaussian noise (Theorem E7)",
+        "and `SampledReplacement` of other noise on sums (E2, docs/theorems_adapters.md).",
+        "*No theorem*: no statement is known that covers the case, so it is refused: a bound",
+        "stated under replace-one alone, say, tells nothing of a record that is not in the sample.",
         "*Not implied*: the bound was derived under another relation. *None known*: no such bound",
         "holds, or none is known. Statements: docs/theorems_mechanisms.md.",
         "",
@@ -95,8 +119,9 @@ def main():
     ]
     for mechanism, *rest in rows():
         lines.append(f"| `{mechanism!r}` | " + " | ".join(rest) + " |")
-    Path(__file__).with_name("mechanisms.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return lines
 
 
 if __name__ == "__main__":
-    main()
+    text = "\n".join(page()) + "\n"
+    Path(__file__).with_name("mechanisms.md").write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import accountant as ac
+from accountant import mechanisms as m
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = ("how_it_works.md", "textbook.md", "tutorial.md")
@@ -107,6 +108,28 @@ def script(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def cells(line):
+    """Return a row's cells, numbers as numbers."""
+    found = [cell.strip() for cell in line.strip("|").split(" | ")]
+    return [float(cell) if re.fullmatch(r"[\d.]+(e-?\d+)?|inf", cell) else cell for cell in found]
+
+
+def test_the_table_of_mechanisms_is_what_the_package_says():
+    made = script("make_mechanisms")
+    kinds = {getattr(m, name) for name in m.__all__ if not name.endswith("Pair")}
+    kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, m.Mechanism)}
+    # A loss distribution is given by functions; the abstract class is none.
+    assert kinds - {m.LossDistribution, m.Mechanism} == {type(each) for each in made.MECHANISMS}
+    written = (DOCS / "mechanisms.md").read_text().splitlines()
+    page = made.page()
+    assert len(page) == len(written)
+    for found, stated in zip(page, written, strict=True):
+        assert cells(found) == [
+            pytest.approx(cell, rel=2e-3) if isinstance(cell, float) else cell
+            for cell in cells(stated)
+        ]
 
 
 def test_the_pictures_of_the_contour_show_what_the_page_says():
