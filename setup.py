@@ -4,7 +4,6 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
 
 CORE = Path("accountant/_core")
 SRC = CORE / "src"
@@ -33,7 +32,7 @@ DEPENDS = sorted(str(path) for path in [*SRC.rglob("*.h"), *CORE.glob("*.pxd")])
 # behind the source's back and nothing may be reassociated (so never -ffast-math).
 # The last three only say that nobody reads errno or floating-point traps, nor lets a signed integer
 # overflow (Python's own -fwrapv does): values are the same, loops become vectors.
-UNIX_FLAGS = [
+FLAGS = [
     "-std=c11",
     "-O3",
     "-ffp-contract=off",
@@ -42,20 +41,6 @@ UNIX_FLAGS = [
     "-fno-trapping-math",
     "-fno-wrapv",
 ]
-MSVC_FLAGS = ["/std:c11", "/O2", "/fp:precise"]
-
-
-class BuildExt(build_ext):
-    """Chooses the flags once the compiler is known."""
-
-    def build_extensions(self) -> None:
-        """Set the flags of every extension, then build them."""
-        msvc = self.compiler.compiler_type == "msvc"
-        for extension in self.extensions:
-            extension.extra_compile_args = MSVC_FLAGS if msvc else UNIX_FLAGS
-            extension.libraries = [] if msvc else ["m"]
-        super().build_extensions()
-
 
 extensions = [
     Extension(
@@ -63,6 +48,8 @@ extensions = [
         [str(CORE / f"{name}.pyx"), *sources],
         include_dirs=[str(SRC), str(TRAINING)],
         depends=DEPENDS,
+        extra_compile_args=FLAGS,
+        libraries=["m"],
     )
     for name, sources in MODULES.items()
 ]
@@ -80,5 +67,4 @@ setup(
             "autotestdict": False,  # no __test__ attribute: the stubs would have to name it
         },
     ),
-    cmdclass={"build_ext": BuildExt},
 )
