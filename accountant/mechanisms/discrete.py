@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -23,8 +24,29 @@ HIDES = 1e-150  # parameters below it hide nothing: a loss is 1/2σ² at least
 REACH = 38.7  # standard deviations; exp(-38.7²/2) < 1e-325
 
 
+class IntegerNoise(Mechanism):
+    """Noise on one integer that a record moves by ``sensitivity``; subclasses say which."""
+
+    if TYPE_CHECKING:
+        sensitivity: int
+
+    @property
+    def distance(self) -> int:
+        """How far one record moves the integer, by the relation."""
+        return self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
+
+    def group(self, size: int) -> Self:
+        """Return the mechanism for a group: its contributions add up."""
+        moved = self.sensitivity * arguments.integer("size", size, 1)
+        return replace(self, sensitivity=moved)  # type: ignore[type-var]
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Return the same noise on the same contributions under another relation."""
+        return replace(self, relation=arguments.relation(relation))  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(IntegerNoise):
     """Discrete Gaussian noise on one integer: P(x) ∝ exp(-x²/2σ²), x an integer.
 
     Parameters
@@ -57,17 +79,7 @@ class DiscreteGaussian(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        distance = self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
-        return (DiscreteGaussianPair(self.sigma, distance),)
-
-    def group(self, size: int) -> DiscreteGaussian:
-        """Return the mechanism for a group: its contributions add up."""
-        factor = arguments.integer("size", size, 1)
-        return DiscreteGaussian(self.sigma, self.sensitivity * factor, relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> DiscreteGaussian:
-        """Return the same noise on the same contributions under another relation."""
-        return DiscreteGaussian(self.sigma, self.sensitivity, relation=arguments.relation(relation))
+        return (DiscreteGaussianPair(self.sigma, self.distance),)
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteLaplace(Mechanism):
+class DiscreteLaplace(IntegerNoise):
     """Discrete Laplace (two-sided geometric) noise on one integer: ``P(x) ∝ exp(-|x|/b)``.
 
     Parameters
@@ -168,17 +180,7 @@ class DiscreteLaplace(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        distance = self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
-        return (DiscreteLaplacePair(self.scale, distance),)
-
-    def group(self, size: int) -> DiscreteLaplace:
-        """Return the mechanism for a group: its contributions add up."""
-        factor = arguments.integer("size", size, 1)
-        return DiscreteLaplace(self.scale, self.sensitivity * factor, relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> DiscreteLaplace:
-        """Return the same noise on the same contributions under another relation."""
-        return DiscreteLaplace(self.scale, self.sensitivity, relation=arguments.relation(relation))
+        return (DiscreteLaplacePair(self.scale, self.distance),)
 
 
 @dataclass(frozen=True)

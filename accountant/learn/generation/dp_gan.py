@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from accountant.errors import DomainError
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.generation.domain import as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
-from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
@@ -40,7 +40,7 @@ RATE = checks.Argument(
 
 
 @dataclass(frozen=True, eq=False)
-class GanSynthesis(Synthesis):
+class GanSynthesis(GeneratorSynthesis):
     """A trained generator, and what training it cost.
 
     Attributes
@@ -57,17 +57,11 @@ class GanSynthesis(Synthesis):
         False for a seeded run.
     """
 
-    generator: Generator
     training: TrainingResult
     mechanism: Mechanism
     epsilon: float
     delta: float
     private: bool
-
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, random = public_generator(n, seed)
-        return self.generator.sample(count, random)
 
 
 class _Discriminator(Network):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
-from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.generation.teachers import Teachers
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
@@ -42,7 +42,7 @@ EXPLORE = 0.3  # the chance of a column of every second record shown to be redra
 
 
 @dataclass(frozen=True, eq=False)
-class PateGanSynthesis(Synthesis):
+class PateGanSynthesis(GeneratorSynthesis):
     """A trained generator, and what the labels cost.
 
     Attributes
@@ -63,7 +63,6 @@ class PateGanSynthesis(Synthesis):
         False for a seeded run.
     """
 
-    generator: Generator
     labels: int
     real_share: float
     sigma: float
@@ -71,11 +70,6 @@ class PateGanSynthesis(Synthesis):
     epsilon: float
     delta: float
     private: bool
-
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, random = public_generator(n, seed)
-        return self.generator.sample(count, random)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from accountant.mechanisms import _arguments as arguments
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.learn.generation.networks import Generator
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["Synthesis", "public_generator"]
+__all__ = ["GeneratorSynthesis", "Synthesis", "public_generator"]
 
 
 class Synthesis(ABC):
@@ -46,6 +48,18 @@ class Synthesis(ABC):
         seed : int, optional
             For the same table again; it has no part in the guarantee.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratorSynthesis(Synthesis):
+    """A trained network that turns noise into records: a function of released values."""
+
+    generator: Generator
+
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes."""
+        count, random = public_generator(n, seed)
+        return self.generator.sample(count, random)
 
 
 def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
