@@ -2,12 +2,15 @@
 
 One mutant changes one operator, comparison, constant, min or max, or drops a negation, in one
 function of a module whose errors would cost soundness. The module's own tests then run with -x in
-a process of their own; a mutant they do not notice is printed as ``survived``. Mutants are drawn
-at random when there are more than the limit. docs/hardening.md has the scores.
+a process of their own, what noticed earlier mutants first, then the quickest; tests that take
+longer than SLOWEST are left out. A mutant they do not notice is printed as ``survived``. Mutants
+are drawn at random when there are more than the limit; --match takes those whose description
+holds a text. docs/hardening.md has the scores.
 """
 
 import argparse
 import ast
+import collections
 import copy
 import os
 import random
@@ -15,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +27,6 @@ import pytest
 # What takes long to import, and is not what is mutated.
 for name in ("numpy", "scipy.special", "scipy.stats", "hypothesis", "flint", "mpmath"):
     import_module(name)
-sys.dont_write_bytecode = True
 
 ROOT = Path(__file__).parents[2]
 # The tests that are about a module, quickest first.
@@ -40,7 +43,9 @@ TESTS = {
     "ledger/filters": ["test_ledger_filters.py", "test_ledger.py"],
     "ledger/exact": ["test_ledger_filters.py"],
 }
-EXTRA = "test_harden_soundness.py"
+EXTRA = ["test_harden_soundness.py"]
+# Seconds: what takes longer measures time or memory, and would be run for every survivor.
+SLOWEST = 2.5
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -150,19 +155,63 @@ def mutants(source: str) -> list[tuple[str, str]]:
     return made
 
 
-def killed(copied: Path, tests: list[str]) -> bool:
-    """Whether the tests notice what the copy holds."""
-    paths = [str(copied / "tests" / name) for name in tests if (copied / "tests" / name).exists()]
-    child = os.fork()  # of a process that has imported all but the package
-    if child == 0:
-        signal.alarm(600)  # one that no longer ends is killed, and so noticed
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        os.chdir(copied)
-        sys.path.insert(0, str(copied))
-        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *paths]) != 0)
-    return os.waitpid(child, 0)[1] != 0
+class Watched:
+    """The tests of one module, and what is known of them: seconds, and mutants noticed."""
+
+    def __init__(self, copied: Path, names: list[str]) -> None:
+        self.copied = copied
+        # Without the workers of pyproject.toml, and with nothing to say.
+        self.options = ["-x", "-q", "-o", "addopts=", "-m", "not slow", "-p", "no:xdist"]
+        self.options += ["-p", "no:cacheprovider"]
+        self.options += [str(copied / "tests" / n) for n in names]
+        self.seconds: dict[str, float] = {}
+        self.noticed: collections.Counter[str] = collections.Counter()
+        self.longest = 600.0
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        known = [i for i in items if self.seconds.get(i.nodeid, 0.0) < SLOWEST]
+        known.sort(key=lambda i: (-self.noticed[i.nodeid], self.seconds.get(i.nodeid, 0.0)))
+        items[:] = known
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.failed:
+            line = f"{report.failed:d} {report.duration} {report.nodeid}\n"
+            os.write(self.pipe, line.encode())
+
+    def fail(self) -> bool:
+        """Run the tests on what the copy holds, and remember which noticed."""
+        read, self.pipe = os.pipe()
+        child = os.fork()  # of a process that has imported all but the package
+        if child == 0:
+            signal.alarm(int(self.longest))  # one that no longer ends is killed, and so noticed
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            os.chdir(self.copied)
+            sys.path.insert(0, str(self.copied))
+            os._exit(pytest.main(self.options, plugins=[self]) != 0)
+        os.close(self.pipe)
+        with open(read) as lines:
+            for line in lines:
+                failed, seconds, name = line.rstrip().split(" ", 2)
+                if failed == "1":
+                    self.noticed[name] += 1
+                self.seconds.setdefault(name, float(seconds))
+        return os.waitpid(child, 0)[1] != 0
+
+
+def prepared(copied: Path, path: Path, names: list[str]) -> Watched:
+    """Run the tests once without a mutant: how long each takes, and bytecode for all that stays."""
+    path.write_text(ast.unparse(ast.parse(path.read_text())))
+    tests = Watched(copied, names)
+    sys.dont_write_bytecode = False
+    start = time.monotonic()
+    assert not tests.fail(), f"the tests of {path} fail without a mutant"
+    tests.longest = 30.0 + 4.0 * (time.monotonic() - start)
+    sys.dont_write_bytecode = True
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+        compiled.unlink()
+    return tests
 
 
 def main() -> int:
@@ -170,6 +219,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--limit", type=int, default=10**6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--match", default="")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         copied = Path(directory)
@@ -178,20 +228,22 @@ def main() -> int:
         shutil.copy(ROOT / "pyproject.toml", copied)
         for name in given.modules or TESTS:
             path = copied / "accountant" / f"{name}.py"
-            source, tests = path.read_text(), [EXTRA, *TESTS[name]]
-            path.write_text(ast.unparse(ast.parse(source)))
-            assert not killed(copied, tests), f"the tests of {name} fail without a mutant"
+            source = path.read_text()
+            tests = prepared(copied, path, [*EXTRA, *TESTS[name]])
             every = mutants(source)
             chosen = random.Random(given.seed).sample(every, min(given.limit, len(every)))
-            score = 0
+            chosen = [mutant for mutant in chosen if given.match in mutant[0]]
+            score, start = 0, time.monotonic()
             for what, text in chosen:
                 path.write_text(text)
-                noticed = killed(copied, tests)
+                noticed = tests.fail()
                 score += noticed
                 if not noticed:
                     print(f"  survived: {name}: {what}", flush=True)
             path.write_text(source)
-            print(f"{name}: {score} of {len(chosen)} noticed, {len(every)} in all", flush=True)
+            each = (time.monotonic() - start) / max(len(chosen), 1)
+            found = f"{score} of {len(chosen)} noticed, {len(every)} in all"
+            print(f"{name}: {found}, {each:.1f} s each", flush=True)
     return 0
 
 
