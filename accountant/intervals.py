@@ -170,8 +170,6 @@ def _next_below(value: Decimal) -> Decimal:
 def _expm1(x: Decimal) -> Interval:
     if x.copy_abs() >= SMALL:
         return exp(x) - 1.0
-    if x == 0:
-        return of(0.0)
     # 1 + x/2! + x²/3! + …; what is left out is below 1.2 times the first term left out.
     term, total, n = of(1.0), of(1.0), 1
     while max(term.lower.copy_abs(), term.upper.copy_abs()) > Decimal("1e-42"):
@@ -185,8 +183,6 @@ def _expm1(x: Decimal) -> Interval:
 def _log1p(x: Decimal) -> Interval:
     if x.copy_abs() >= SMALL:
         return log(of(x) + 1.0)
-    if x == 0:
-        return of(0.0)
     # log(1+x) = 2 (y + y³/3 + y⁵/5 + …), y = x/(2+x); the terms fall by a factor below 1/300.
     y = of(x) / (of(x) + 2.0)
     square = y * y

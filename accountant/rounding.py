@@ -1,6 +1,6 @@
 """Shortening a number for display without leaving the safe side."""
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 
 __all__ = ["text_down", "text_up"]
 
@@ -18,7 +18,7 @@ def text_down(value: float, digits: int = 6) -> str:
 def _text(value: float, digits: int, rounding: str) -> str:
     # create_decimal takes the double's exact value, so this rounds once. The exponents' range must
     # hold every double, subnormals and all, or the rounding would be to the range's edge.
-    context = Context(prec=digits, rounding=rounding, Emin=-2000, Emax=2000)
+    context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
     number = context.create_decimal(value)
     if not number.is_finite():
         return str(float(value))

@@ -92,10 +92,10 @@ def delta_ends(mu: float, epsilon: float) -> tuple[float, float]:
     small, large = _noise(mu)
     if small == 0.0 or epsilon == math.inf:
         return 0.0, 1.0
-    lower = 0.0
-    if large < math.inf:
-        lower = core.delta_bounds(1.0, large, 1.0, epsilon, core.EITHER)[0]
-    return lower, core.delta_bounds(1.0, small, 1.0, epsilon, core.EITHER)[1]
+    lower = core.delta_bounds(1.0, large, 1.0, epsilon, core.EITHER)[0]
+    upper = core.delta_bounds(1.0, small, 1.0, epsilon, core.EITHER)[1]
+    # δ falls with ε, and the core does not tell what is tiny from 1e-150.
+    return lower, min(upper, _total_variation(mu)[1])
 
 
 def epsilon_ends(mu: float, delta: float) -> tuple[float, float]:
@@ -107,9 +107,7 @@ def epsilon_ends(mu: float, delta: float) -> tuple[float, float]:
     small, large = _noise(mu)
     if small == 0.0:
         return 0.0, math.inf
-    lower = 0.0
-    if large < math.inf:
-        lower = core.epsilon_bounds(1.0, large, 1.0, delta, core.EITHER)[0]
+    lower = core.epsilon_bounds(1.0, large, 1.0, delta, core.EITHER)[0]
     return lower, core.epsilon_bounds(1.0, small, 1.0, delta, core.EITHER)[1]
 
 
@@ -123,11 +121,9 @@ def _total_variation(mu: float) -> tuple[float, float]:
 
 def _noise(mu: float) -> tuple[float, float]:
     """Bracket 1/μ: more noise is never less private."""
-    # One rounding; 1/μ is at most the largest double or overflows, and then that double is below.
-    inverse = 1.0 / mu if mu > 1e-300 else math.inf
-    return math.nextafter(inverse, 0.0) if inverse < math.inf else 1e300, (
-        math.nextafter(inverse, math.inf)
-    )
+    # One rounding. Where 1/μ overflows, the largest double is below it.
+    inverse = 1.0 / mu
+    return math.nextafter(inverse, 0.0), math.nextafter(inverse, math.inf)
 
 
 def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
@@ -158,9 +154,10 @@ def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
     number = whole(checks.STEPS, steps)
     if probability == 0.0 or number == 0:
         return 0.0
-    exponent = 1.0 / noise / noise
-    gain = math.expm1(exponent) if exponent < 700.0 else math.inf
-    return probability * math.sqrt(number * gain)
+    try:
+        return probability * math.sqrt(number * math.expm1(1.0 / noise / noise))
+    except OverflowError:
+        return math.inf
 
 
 def clt_epsilon_approximation(q: object, sigma: object, steps: object, delta: object) -> float:

@@ -7,6 +7,7 @@ docs/theorems_conversions.md.
 from __future__ import annotations
 
 import math
+import sys
 
 from accountant import checks
 from accountant import intervals as iv
@@ -110,15 +111,14 @@ def largest_gdp(epsilon: object, delta: object) -> float:
     True
     """
     point, target = scalar(EPSILON_PART, epsilon), scalar(checks.TARGET_DELTA, delta)
-    tail = -2.0 * math.log(target)
-    guess = max(2.0 * point / (math.sqrt(tail + 2.0 * point) + math.sqrt(tail)), target)
+    guess = max(point / math.sqrt(-2.0 * math.log(target)), target)
     rank = boundary(
         lambda mu: gdp.delta_ends(mu, point)[1],
         target,
         DOUBLES,
         guess,
-        DOUBLES.rank(1e-290),
-        DOUBLES.rank(1e290),
+        DOUBLES.rank(sys.float_info.min),
+        DOUBLES.rank(sys.float_info.max),
     )
     if rank is None:
         raise PrecisionError(f"no mu was certified for epsilon = {point!r}, delta = {target!r}")

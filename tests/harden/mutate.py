@@ -30,16 +30,17 @@ for name in ("numpy", "scipy.special", "scipy.stats", "hypothesis", "flint", "mp
 
 ROOT = Path(__file__).parents[2]
 # The tests that are about a module, quickest first.
+CONVERSIONS = ["test_harden_conversions.py", "test_conversions.py"]
 TESTS = {
     "rounding": ["test_rounding.py"],
-    "intervals": ["test_intervals.py"],
-    "conversions/functional": ["test_conversions.py"],
-    "conversions/gaussian": ["test_conversions.py"],
-    "conversions/pure": ["test_conversions.py"],
-    "conversions/renyi": ["test_conversions.py"],
+    "intervals": ["test_harden_conversions.py", "test_intervals.py"],
+    "conversions/functional": CONVERSIONS,
+    "conversions/gaussian": CONVERSIONS,
+    "conversions/pure": CONVERSIONS,
+    "conversions/renyi": CONVERSIONS,
     "analyses/classical": ["test_classical.py"],
-    "analyses/gdp": ["test_classical.py", "test_conversions.py"],
-    "analyses/renyi_conversion": ["test_conversions.py"],
+    "analyses/gdp": CONVERSIONS,
+    "analyses/renyi_conversion": CONVERSIONS,
     "ledger/filters": ["test_ledger_filters.py", "test_ledger.py"],
     "ledger/exact": ["test_ledger_filters.py"],
 }
