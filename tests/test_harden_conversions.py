@@ -29,6 +29,7 @@ def test_products_are_rounded_up_once(value, order):
     square, alpha = Fraction(value) ** 2, Fraction(order)
     assert is_just_above(co.gdp_to_rdp(value, order), square * alpha / 2)
     assert is_just_above(co.gdp_to_zcdp(value), square / 2)
+    assert is_just_above(co.pure_to_zcdp(value, form="bun-steinke"), square / 2)
     assert is_just_above(co.zcdp_to_rdp(value, order), Fraction(value) * alpha)
     assert co.gdp_to_rdp(math.inf, order) == co.zcdp_to_rdp(math.inf, order) == math.inf
     assert co.gdp_to_zcdp(math.inf) == math.inf
@@ -119,6 +120,11 @@ def test_the_budget_of_the_error_function_is_left_free():
             assert truth * (1 - 26 * UNIT) <= pure._erf_lower(mu) <= truth * (1 - 15 * UNIT)
             truth = mpmath.erfc(mp(mu) / mpmath.sqrt(8))
             assert truth * (1 + 15 * UNIT) <= pure._erfc_upper(mu) <= truth * (1 + 90 * UNIT)
+
+
+def test_error_functions_below_the_doubles_are_bounded_above():
+    for mu in (110.0, 1000.0, 1e300):
+        assert 1e-301 <= pure._erfc_upper(mu) <= 1e-299
 
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-308, 1e-300, 1e200, 1.7e308])

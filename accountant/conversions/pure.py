@@ -7,11 +7,13 @@ docs/theorems_conversions.md.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
+import sys
+from collections.abc import Callable
 
 from accountant import checks
 from accountant import intervals as iv
 from accountant.analyses._arguments import EPSILON_PART, ORDER, scalar
+from accountant.search import DOUBLES
 
 __all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
 
@@ -84,50 +86,30 @@ def pure_to_gdp(epsilon: object) -> float:
     if e < 1e-290:
         # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
         return math.nextafter(1.26 * e, math.inf)
-    high = math.sqrt(8.0) * _erf_inverse(e)
-    low = 0.0
-    while not _is_gdp(high, e):
-        low, high = high, high * (1.0 + 2.0**-10)
-    low = max(low, high * (1.0 - 2.0**-9))
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if _is_gdp(middle, e) else (middle, high)
-    return high
+    # Between neighbouring doubles, the larger of which is certain.
+    certain = _certainty(e)
+    low, high = 0, DOUBLES.rank(sys.float_info.max)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if certain(DOUBLES.value(middle)) else (middle, high)
+    return DOUBLES.value(high)
 
 
-def _is_gdp(mu: float, epsilon: float) -> bool:
-    """Tell whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
+def _certainty(epsilon: float) -> Callable[[float], bool]:
+    """Return the function of μ that tells whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
     if epsilon > 600.0:
         # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
-        x = iv.of(mu) / iv.sqrt(8.0)
-        return bool(
-            (x * x + iv.log(x) + LOG_2_ROOT_PI).lower
-            >= (iv.log1p(iv.exp(-epsilon)) + epsilon).upper
-        )
-    tail = 2.0 / (iv.exp(epsilon) + 1.0)
-    middle = -iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)
+        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
+
+        def by_logarithms(mu: float) -> bool:
+            x = iv.of(mu) / root
+            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
+
+        return by_logarithms
+    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
+    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
     # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
-    return _erf_lower(mu) >= middle.up() or _erfc_upper(mu) <= tail.down()
-
-
-def _erf_inverse(epsilon: float) -> float:
-    """Return roughly erf⁻¹(tanh(ε/2))."""
-    if epsilon < 30.0:
-        half = math.tanh(0.5 * epsilon) / 2.0
-        if half < 1e-9:
-            return half * math.sqrt(math.pi)
-        return (
-            NormalDist().inv_cdf(0.5 + half) / math.sqrt(2.0)
-            if half < 0.49
-            else (-NormalDist().inv_cdf(1.0 / (1.0 + math.exp(epsilon))) / math.sqrt(2.0))
-        )
-    x = math.sqrt(epsilon)
-    for _ in range(8):
-        # erfc(x) ≈ e^(-x²)/(x√π) = 2e^-ε
-        x = math.sqrt(max(epsilon - math.log(2.0 * x * math.sqrt(math.pi)), 1.0))
-    return x * (1.0 - 1e-4)
+    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
 
 
 def _erf_lower(mu: float) -> float:

@@ -167,24 +167,26 @@ class Watched:
         self.options += [str(copied / "tests" / n) for n in names]
         self.seconds: dict[str, float] = {}
         self.noticed: collections.Counter[str] = collections.Counter()
-        self.longest = 600.0
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         known = [i for i in items if self.seconds.get(i.nodeid, 0.0) < SLOWEST]
         known.sort(key=lambda i: (-self.noticed[i.nodeid], self.seconds.get(i.nodeid, 0.0)))
         items[:] = known
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if self.seconds:  # one that no longer ends is killed, and so noticed
+            signal.setitimer(signal.ITIMER_PROF, 2.0 + 8.0 * self.seconds.get(nodeid, SLOWEST))
+        os.write(self.pipe, f"started {nodeid}\n".encode())
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.failed:
-            line = f"{report.failed:d} {report.duration} {report.nodeid}\n"
-            os.write(self.pipe, line.encode())
+            os.write(self.pipe, f"{report.duration} {report.nodeid}\n".encode())
 
     def fail(self) -> bool:
         """Run the tests on what the copy holds, and remember which noticed."""
         read, self.pipe = os.pipe()
         child = os.fork()  # of a process that has imported all but the package
         if child == 0:
-            signal.alarm(int(self.longest))  # one that no longer ends is killed, and so noticed
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
@@ -193,12 +195,14 @@ class Watched:
             os._exit(pytest.main(self.options, plugins=[self]) != 0)
         os.close(self.pipe)
         with open(read) as lines:
-            for line in lines:
-                failed, seconds, name = line.rstrip().split(" ", 2)
-                if failed == "1":
-                    self.noticed[name] += 1
+            seen = [line.rstrip().split(" ", 1) for line in lines]
+        noticed = os.waitpid(child, 0)[1] != 0
+        for seconds, name in seen:
+            if seconds != "started":
                 self.seconds.setdefault(name, float(seconds))
-        return os.waitpid(child, 0)[1] != 0
+        if noticed and seen:
+            self.noticed[seen[-1][1]] += 1
+        return noticed
 
 
 def prepared(copied: Path, path: Path, names: list[str]) -> Watched:
@@ -206,9 +210,7 @@ def prepared(copied: Path, path: Path, names: list[str]) -> Watched:
     path.write_text(ast.unparse(ast.parse(path.read_text())))
     tests = Watched(copied, names)
     sys.dont_write_bytecode = False
-    start = time.monotonic()
     assert not tests.fail(), f"the tests of {path} fail without a mutant"
-    tests.longest = 30.0 + 4.0 * (time.monotonic() - start)
     sys.dont_write_bytecode = True
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
         compiled.unlink()
