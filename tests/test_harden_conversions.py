@@ -204,3 +204,12 @@ def test_pure_privacy_below_the_doubles_with_full_accuracy():
         found = Fraction(co.pure_to_gdp(epsilon))
         assert Fraction(5, 4) * Fraction(epsilon) <= found
         assert found <= Fraction(1261, 1000) * Fraction(epsilon) + Fraction(5e-324)
+
+
+def test_the_argument_of_the_error_function_is_rounded_down():
+    draw = random.Random(11)
+    for _ in range(300):
+        mu = 10 ** draw.uniform(-280, 250)
+        with mpmath.workdps(50):
+            truth = mp(mu) / mpmath.sqrt(8)
+            assert truth * (1 - 8 * UNIT) <= pure._argument(mu) <= truth

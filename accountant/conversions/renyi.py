@@ -259,10 +259,7 @@ def _checked_orders(orders: Iterable[float] | None) -> tuple[float, ...] | None:
 
 def _bun_steinke(rho: float, omega: float, delta: float) -> float:
     r, tail = iv.of(rho), -iv.log(delta)
-    try:
-        simple = (r + iv.sqrt(r * tail) * 2.0).up()
-    except ArithmeticError:
-        return math.inf
+    simple = (r + iv.sqrt(r * tail) * 2.0).up()
     if omega == math.inf or (tail.upper <= ((iv.of(omega) - 1.0) * (omega - 1.0) * r).lower):
         return simple
     # At the largest order; where the first formula would do, this one is still valid.
