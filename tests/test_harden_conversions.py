@@ -182,7 +182,8 @@ def test_the_largest_gaussian_in_the_corners(epsilon, delta):
 
 
 @pytest.mark.parametrize(
-    "epsilon", [1e-290, 1e-200, 1e-15, 1e-8, 1e-3, 0.4, 1.0, 7.0, 29.0, 31.0, 300.0, 599.0, 650.0]
+    "epsilon",
+    [1e-290, 1e-200, 1e-15, 1e-8, 1e-3, 0.4, 1.0, 7.0, 12.0, 18.0, 29.0, 300.0, 599.0, 650.0],
 )
 def test_pure_privacy_as_gaussian_is_the_least(epsilon):
     found = co.pure_to_gdp(epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from accountant import checks
-from accountant.audit.confidence import CONFIDENCE, binomial_mode, binomial_tail, whole
+from accountant.audit.confidence import CONFIDENCE, MOST_TRIALS, binomial_mode, binomial_tail, whole
 from accountant.errors import DomainError
 
 __all__ = [
@@ -223,7 +223,8 @@ def _largest(refuted: Callable[[float], bool], top: float) -> float:
 
 def _require(guesses: Guesses) -> None:
     m, r, v = guesses
-    if not (0 <= v <= r <= m and r >= 1):
+    if not (0 <= v <= r <= m <= MOST_TRIALS and r >= 1):
         raise DomainError(
-            f"guesses must satisfy 0 <= correct <= made <= canaries, made >= 1; got {guesses!r}"
+            "guesses must satisfy 0 <= correct <= made <= canaries <= 2**40, made >= 1;"
+            f" got {guesses!r}"
         )

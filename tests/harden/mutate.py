@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 # The tests that are about a module, quickest first.
 CONVERSIONS = ["test_harden_conversions.py", "test_conversions.py"]
 RENYI = ["test_harden_renyi.py", "test_conversions.py"]
+GRID = ["test_pld.py"]
 TESTS = {
     "rounding": ["test_rounding.py"],
     "intervals": ["test_harden_conversions.py", "test_intervals.py"],
@@ -44,6 +45,20 @@ TESTS = {
     "analyses/renyi_conversion": RENYI,
     "ledger/filters": ["test_ledger_filters.py", "test_ledger.py"],
     "ledger/exact": ["test_ledger_filters.py"],
+    "ledger/budget": ["test_ledger_filters.py", "test_ledger.py"],
+    "ledger/renyi": ["test_ledger_filters.py", "test_ledger.py"],
+    "ledger/odometer": ["test_ledger_filters.py", "test_ledger.py"],
+    "ledger/fixed": ["test_ledger_filters.py", "test_ledger.py"],
+    "ledger/individual": ["test_ledger_individual.py"],
+    "composition": ["test_composition.py"],
+    "mechanisms/_arithmetic": ["test_mechanisms.py", "test_underflow.py"],
+    "audit/confidence": ["test_harden_audit.py", "test_audit_bounds.py"],
+    "audit/two_sample": ["test_harden_audit.py", "test_audit_bounds.py"],
+    "audit/one_run": ["test_harden_audit.py", "test_audit_one_run.py"],
+    "analyses/_grid": GRID,
+    "analyses/_fft": GRID,
+    "analyses/_lattice": GRID,
+    "analyses/_compose": GRID,
 }
 EXTRA = ["test_harden_soundness.py"]
 # Seconds: what takes longer measures time or memory, and would be run for every survivor.
