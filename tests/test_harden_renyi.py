@@ -73,7 +73,7 @@ def test_the_best_contact_is_found(rho, order, delta):
     assert best * (1 - 1e-9) <= found <= best * (1 + 1e-8) + 1e-12
 
 
-@pytest.mark.parametrize(("rho", "delta"), [(0.5, 1e-5), (0.01, 1e-3), (2.0, 0.1)])
+@pytest.mark.parametrize(("rho", "delta"), [(0.5, 1e-5), (0.01, 1e-3), (2.0, 0.1), (8.0, 0.05)])
 def test_the_sharpest_order_is_nearby(rho, delta):
     orders = 1 + np.geomspace(0.02, 2000, 40)
     with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def test_the_sharpest_order_is_nearby(rho, delta):
 
 
 def test_a_curve_is_asked_only_where_it_may_be():
-    for limit in (1.001, 1.5, 40.0, 1e6, math.inf):
+    for limit in (1.0 + 2.9e-7, 1.001, 1.5, 40.0, 1e6, math.inf):
         seen = []
 
         def curve(order, seen=seen):
@@ -172,6 +172,7 @@ def test_mass_at_infinity_and_finite_losses_share_delta():
     assert rc.delta_upper([(gaussian(1.0), 1)], 1.0) == rc.best_delta(
         rc.curve_of([(gaussian(1.0), 1)]), 1.0, "canonne", limit=rc.HIGHEST
     )
+    assert rc.epsilon_upper([(gaussian(1.0), 1)], 0.0) == math.inf
     exact = rc.epsilon_upper([(ApproximateDP(0.5, 0.25).pairs()[0], 1)], 0.25)
     assert exact == math.inf
 

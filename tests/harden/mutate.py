@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 # The tests that are about a module, quickest first.
 CONVERSIONS = ["test_harden_conversions.py", "test_conversions.py"]
 RENYI = ["test_harden_renyi.py", "test_conversions.py"]
-GRID = ["test_pld.py"]
+GRID = ["test_harden_grid.py", "test_pld.py"]
 TESTS = {
     "rounding": ["test_rounding.py"],
     "intervals": ["test_harden_conversions.py", "test_intervals.py"],
