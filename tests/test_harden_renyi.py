@@ -97,6 +97,9 @@ def test_a_curve_is_asked_only_where_it_may_be():
             assert rc.best_delta(curve, 3.0, form, limit=limit) < 1.0
         assert min(seen) > 1.0
         assert max(seen) < limit
+        if limit == math.inf:
+            assert min(seen) - 1 <= math.exp(rc.LEAST) * (1 + 1e-6)
+            assert max(seen) - 1 >= math.exp(rc.MOST) * (1 - 1e-6)
         # A scan, a search, and Asoodeh's seven orders.
         assert len(seen) <= 5 * 75 + 10
     seen.clear()
@@ -107,6 +110,18 @@ def test_a_curve_is_asked_only_where_it_may_be():
     co.rdp_to_epsilon(curve, 0.0)
     co.rdp_to_delta(curve, math.inf)
     assert 1.0 < min(seen) <= max(seen) <= 2.0
+
+
+def test_asoodehs_orders_are_around_the_best():
+    curve = lambda a: a / 8 if a < 4.5 else math.inf  # noqa: E731
+    found = rc._nearby(curve, 3.0, math.inf)
+    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4, 4.0], rel=1e-15)
+    assert all(found[a] == curve(a) for a in found)
+    found = rc._nearby(lambda a: a / 8, 3.0, 4.0)
+    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4], rel=1e-15)
+    found = rc._nearby(lambda a: a / 8, 3.0, 5.5)
+    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4, 4.0, 5.0], rel=1e-15)
+    assert 1.0 + 2.0**-52 in rc._nearby(lambda a: a / 8, 1.0 + 2.0**-52, math.inf)
 
 
 def test_orders_given_are_all_tried():

@@ -64,7 +64,7 @@ def best_epsilon(
         return max(0.0, float(_mironov(iv, iv.of(rho), iv.of(order), iv.of(delta)).up()))
     results = [float(_canonne(iv, iv.of(rho), iv.of(order), iv.of(delta)).up())]
     if form == "asoodeh":
-        candidates = {order: rho} if orders is not None else _nearby(curve, order, delta, limit)
+        candidates = {order: rho} if orders is not None else _nearby(curve, order, limit)
         results.extend(_sharpened(a, r, delta) for a, r in candidates.items())
     return max(min(results), 0.0)
 
@@ -151,7 +151,7 @@ def _asoodeh(lib: Any, rho: Any, order: Any, delta: Any, touch: Any) -> Any:
     return lib.log(below * (far / order + delta / gap * power * (far - touch)))
 
 
-def _nearby(curve: RenyiCurve, order: float, delta: float, limit: float) -> dict[float, float]:
+def _nearby(curve: RenyiCurve, order: float, limit: float) -> dict[float, float]:
     """Return orders around the best one for Canonne's formula, with their divergences."""
     found = {}
     for factor in (1.0, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0):

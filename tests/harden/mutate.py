@@ -3,7 +3,7 @@
 One mutant changes one operator, comparison, constant, min or max, or drops a negation, in one
 function of a module whose errors would cost soundness. The module's own tests then run with -x in
 a process of their own, what noticed earlier mutants first, then the quickest; tests that take
-longer than SLOWEST are left out. A mutant they do not notice is printed as ``survived``. Mutants
+longer than --slowest are left out. A mutant they do not notice is printed as ``survived``. Mutants
 are drawn at random when there are more than the limit; --match takes those whose description
 holds a text. docs/hardening.md has the scores.
 """
@@ -61,8 +61,6 @@ TESTS = {
     "analyses/_compose": GRID,
 }
 EXTRA = ["test_harden_soundness.py"]
-# Seconds: what takes longer measures time or memory, and would be run for every survivor.
-SLOWEST = 2.5
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -175,8 +173,8 @@ def mutants(source: str) -> list[tuple[str, str]]:
 class Watched:
     """The tests of one module, and what is known of them: seconds, and mutants noticed."""
 
-    def __init__(self, copied: Path, names: list[str]) -> None:
-        self.copied = copied
+    def __init__(self, copied: Path, names: list[str], slowest: float) -> None:
+        self.copied, self.slowest = copied, slowest
         # Without the workers of pyproject.toml, and with nothing to say.
         self.options = ["-x", "-q", "-o", "addopts=", "-m", "not slow", "-p", "no:xdist"]
         self.options += ["-p", "no:cacheprovider"]
@@ -185,13 +183,13 @@ class Watched:
         self.noticed: collections.Counter[str] = collections.Counter()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        known = [i for i in items if self.seconds.get(i.nodeid, 0.0) < SLOWEST]
+        known = [i for i in items if self.seconds.get(i.nodeid, 0.0) < self.slowest]
         known.sort(key=lambda i: (-self.noticed[i.nodeid], self.seconds.get(i.nodeid, 0.0)))
         items[:] = known
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         if self.seconds:  # one that no longer ends is killed, and so noticed
-            signal.setitimer(signal.ITIMER_PROF, 2.0 + 8.0 * self.seconds.get(nodeid, SLOWEST))
+            signal.setitimer(signal.ITIMER_PROF, 2.0 + 8.0 * self.seconds.get(nodeid, self.slowest))
         os.write(self.pipe, f"started {nodeid}\n".encode())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -221,10 +219,10 @@ class Watched:
         return noticed
 
 
-def prepared(copied: Path, path: Path, names: list[str]) -> Watched:
+def prepared(copied: Path, path: Path, names: list[str], slowest: float) -> Watched:
     """Run the tests once without a mutant: how long each takes, and bytecode for all that stays."""
     path.write_text(ast.unparse(ast.parse(path.read_text())))
-    tests = Watched(copied, names)
+    tests = Watched(copied, names, slowest)
     sys.dont_write_bytecode = False
     assert not tests.fail(), f"the tests of {path} fail without a mutant"
     sys.dont_write_bytecode = True
@@ -239,6 +237,8 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=10**6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--match", default="")
+    # Seconds: what takes longer measures time or memory, and would be run for every survivor.
+    parser.add_argument("--slowest", type=float, default=2.5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         copied = Path(directory)
@@ -248,7 +248,7 @@ def main() -> int:
         for name in given.modules or TESTS:
             path = copied / "accountant" / f"{name}.py"
             source = path.read_text()
-            tests = prepared(copied, path, [*EXTRA, *TESTS[name]])
+            tests = prepared(copied, path, [*EXTRA, *TESTS[name]], given.slowest)
             every = mutants(source)
             chosen = random.Random(given.seed).sample(every, min(given.limit, len(every)))
             chosen = [mutant for mutant in chosen if given.match in mutant[0]]
