@@ -2,15 +2,18 @@
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import mpmath
 import pytest
 
 from accountant import intervals as iv
 from accountant.analyses import classical, gdp, renyi_conversion
+from accountant.errors import UnsupportedError
 from accountant.ledger import Budget, exact, filters
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
 from accountant.rounding import text_down, text_up
+from toy_mechanisms import LinePair, Skewed
 
 
 @pytest.mark.parametrize(
@@ -172,3 +175,81 @@ def test_mass_at_infinity_is_taken_from_delta_before_a_renyi_conversion():
     assert renyi_conversion.epsilon_upper([(pair, 1)], 9e-7) == math.inf
     assert renyi_conversion.epsilon_upper([(pair, 3)], 2.9e-6) == math.inf
     assert renyi_conversion.epsilon_upper([(pair, 3)], 1e-5) < math.inf
+
+
+class Finite(LinePair):
+    """A pair whose finite losses alone are as given."""
+
+    mass = 0.0
+
+    @property
+    def infinite_mass(self):
+        return self.mass
+
+    def finite_rdp(self, order):
+        return self.slope
+
+
+class Leaky(Finite):
+    mass = 2.0**-30
+
+
+def test_divergences_of_finite_losses_are_charged_from_zero_on():
+    mechanism = PureDP(1.0)
+    for value in (0.0, 0.25, 0.5, 3.0, math.inf):
+        assert filters._divergence(mechanism, Finite(value), 2.0) == value
+        assert filters._divergence(mechanism, Leaky(value), 2.0) == value
+    # Less than a probability: no loss at all, where there is mass at infinity.
+    assert filters._divergence(mechanism, Leaky(-0.25), 2.0) == 0.0
+    for pair in (Finite(-0.25), Finite(math.nan), Leaky(math.nan)):
+        with pytest.raises(UnsupportedError):
+            filters._divergence(mechanism, pair, 2.0)
+
+
+def test_what_is_not_gaussian_is_charged_by_its_mu():
+    watch = filters.meter(Budget(1.0, 1e-5, filter="gaussian"))
+    for mechanism in (PureDP(0.5), PureDP(1e-3)):
+        square = Fraction(mechanism.pairs()[0].mu) ** 2
+        assert watch.cost(mechanism) == (math.ceil(square * 2**1074),)
+    assert watch.cost(PureDP(0.0)) == (0,)
+    with pytest.raises(UnsupportedError):
+        watch.cost(ApproximateDP(0.5, 1e-6))
+
+
+@pytest.mark.parametrize("orders", [10.0, (4.0, 10.0)])
+def test_the_worse_direction_is_what_remains(orders):
+    left = []
+    for skewed in (Skewed(0.0, 0.01), Skewed(0.01, 0.0), Skewed(0.01, 0.01), Skewed(0.005, 0.01)):
+        watch = filters.meter(Budget(2.0, 1e-5, orders=orders))
+        watch.add([(skewed, 5)])
+        left.append(watch.remaining())
+        assert watch.affordable(skewed) == watch.affordable(Skewed(0.01, 0.01))
+    assert len(set(left)) == 1
+    assert 0.0 < left[0].fraction < 1.0
+    assert left[0].spent == pytest.approx(5 * 0.01 * 10.0, rel=1e-12)
+
+
+def test_leaks_are_what_remains_when_they_are_scarcer():
+    for kind in ("renyi", "approximate"):
+        watch = filters.meter(Budget(2.0, 1e-5, filter=kind, share=0.5))
+        watch.add([(ApproximateDP(1e-4, 4e-6), 1)])
+        remaining = watch.remaining()
+        assert remaining.capacity == pytest.approx(5e-6, rel=1e-12)
+        assert remaining.spent == pytest.approx(4e-6, rel=1e-12)
+        assert remaining.fraction == pytest.approx(0.2, rel=1e-9)
+        assert watch.affordable(ApproximateDP(1e-4, 1e-6)) in (0, 1)
+        assert watch.affordable(ApproximateDP(1e-4, 1.1e-6)) == 0
+
+
+def test_the_pure_sum_or_the_squares_decide():
+    budget = Budget(1.0, 1e-5, filter="approximate", share=0.0)
+    watch = filters.meter(budget)
+    # Few large ones: by their sum; many small ones: by their squares.
+    assert watch.affordable(PureDP(0.25)) == 4
+    assert watch.affordable(PureDP(1.0)) == 1
+    assert watch.affordable(PureDP(1.1)) == 0
+    many = watch.affordable(PureDP(1e-3))
+    assert many == math.floor(filters._variance_lower(1.0, 1e-5) / 1e-6 * (1 - 1e-12))
+    watch.add([(PureDP(1e-3), many)])
+    assert watch.remaining().unit == "squared ε"
+    assert watch.remaining().fraction < 1e-3
