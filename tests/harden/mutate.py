@@ -55,6 +55,8 @@ TESTS = {
     "audit/confidence": ["test_harden_audit.py", "test_audit_bounds.py"],
     "audit/two_sample": ["test_harden_audit.py", "test_audit_bounds.py"],
     "audit/one_run": ["test_harden_audit.py", "test_audit_one_run.py"],
+    "search": ["test_harden_search.py", "test_search.py"],
+    "calibration": ["test_harden_search.py", "test_calibration.py"],
     "analyses/_grid": GRID,
     "analyses/_fft": GRID,
     "analyses/_lattice": GRID,
