@@ -300,8 +300,8 @@ def infinite_mass(parts: Iterable[tuple[DominatingPair, int]]) -> float:
     """Return the probability that any of the losses is infinite, rounded up."""
     silent = 0.0
     for pair, count in parts:
-        mass = pair.infinite_mass
-        if mass >= 1.0 and count:
+        mass = pair.infinite_mass if count else 0.0
+        if mass >= 1.0:
             return 1.0
         silent += count * math.log1p(-mass)
     return min(up(-math.expm1(silent * (1.0 + 2.0**-48)), 16.0), 1.0)

@@ -101,9 +101,12 @@ def test_binomial_modes_of_many_trials(n, p):
     # lgamma's rounding, absolute in the logarithm, grows with n log n.
     j = int(mpmath.floor((n + 1) * mp(p)))
     log = mpmath.loggamma(n + 1) - mpmath.loggamma(j + 1) - mpmath.loggamma(n - j + 1)
-    exact = mpmath.exp(log + j * mpmath.log(mp(p)) + (n - j) * mpmath.log(1 - mp(p)))
-    room = mp(2) ** -48 * n * mpmath.log(n)
-    assert exact <= binomial_mode(n, p) <= min(exact * mpmath.exp(room + mp("1.1e-9")), 1)
+    powers = j * mpmath.log(mp(p)), (n - j) * mpmath.log(1 - mp(p))
+    size = mpmath.loggamma(n + 1) + mpmath.loggamma(j + 1) + abs(mpmath.loggamma(n - j + 1))
+    size = (size - sum(powers)) * mp(2) ** -53
+    found = mp(binomial_mode(n, p))
+    assert found == 1 or 12 * size + mp("0.9e-9") <= mpmath.log(found) - log - sum(powers)
+    assert mpmath.log(found) - log - sum(powers) <= 20 * size + mp("1.1e-9")
 
 
 @pytest.mark.parametrize("n", [10**6, 10**9, 2**40])
@@ -147,6 +150,9 @@ def test_halves_choose_and_count():
     for a, b in ((x[:1], y), (x, y[:1])):
         with pytest.raises(DomainError):
             error_rates(a, b)
+    for bad in ([], [1.0, math.nan], [math.nan]):
+        with pytest.raises(DomainError):
+            error_rates(bad, y)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 5000])
