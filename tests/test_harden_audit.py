@@ -210,6 +210,8 @@ def test_the_threshold_chosen_is_the_best():
     assert values[[*x, *y].index(chosen)] == max(values) > 0
     # With nothing to see: in the middle.
     assert two_sample.best_threshold(np.zeros(3), np.zeros(3), 0.01, mu_from_rates) == 0.0
+    six = np.arange(6.0)
+    assert two_sample.best_threshold(six, six, 0.01, mu_from_rates) == 3.0
 
 
 @pytest.mark.parametrize("rates", [(0.01, 0.3), (0.3, 0.01), (1e-9, 1e-9), (0.2, 0.2)])
@@ -340,3 +342,35 @@ def test_the_error_is_shared():
 
     assert one_run.best_of([3, 13, 5], bound, 0.85) == (6, 13)
     assert asked == pytest.approx([0.95] * 3, rel=1e-12)
+
+
+def test_the_chance_of_a_right_guess_is_rounded_up_to_one():
+    for epsilon in (0.0, 0.3, 5.0, 30.0, 37.0, 700.0, 1e6):
+        truth = 1 / (1 + mpmath.exp(-mp(epsilon)))
+        assert truth <= one_run._sigmoid_up(epsilon) <= min(truth * (1 + mp("2e-14")), 1)
+
+
+def least_total(guesses, curve, error):
+    """Theorem A8: the least total probability, the masses from the observed count down."""
+    m, r, v = guesses
+    masses = {v: mp(error)}
+    for w in range(v, 0, -1):
+        right = sum(j * p for j, p in masses.items())
+        wrong = sum((r - j) * p for j, p in masses.items())
+        needed = m * mp(curve(float(max(1 - right / m, 0)))) - wrong
+        masses[w - 1] = max(needed, 0) / (r - w + 1)
+    return sum(masses.values())
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3, 1.5])
+@pytest.mark.parametrize(("m", "r", "v"), [(5, 5, 5), (20, 20, 16), (30, 12, 12), (40, 9, 7)])
+def test_curves_are_refuted_where_the_theorem_says_so(m, r, v, mu):
+    guesses, curve = Guesses(m, r, v), one_run._gaussian_curve(mu)
+    low, high = 0.0, 1.0
+    for _ in range(45):
+        middle = 0.5 * (low + high)
+        refuted = one_run.refutes_curve(guesses, curve, middle)
+        low, high = (low, middle) if refuted else (middle, high)
+    assert (high == 1.0) == ((m, mu) == (40, 1.5))  # seven of nine are no surprise there
+    assert high == 1.0 or least_total(guesses, curve, high) > 1
+    assert least_total(guesses, curve, high * (1 - 1e-6)) <= 1 + mp("2e-9")

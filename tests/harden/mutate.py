@@ -52,6 +52,8 @@ TESTS = {
     "ledger/individual": ["test_ledger_individual.py"],
     "composition": ["test_harden_arithmetic.py", "test_composition.py"],
     "mechanisms/_arithmetic": ["test_harden_arithmetic.py", "test_underflow.py"],
+    "mechanisms/gaussian": ["test_harden_pairs.py", "test_mechanisms.py"],
+    "mechanisms/laplace": ["test_harden_pairs.py", "test_mechanisms.py"],
     "audit/confidence": ["test_harden_audit.py", "test_audit_bounds.py"],
     "audit/two_sample": ["test_harden_audit.py", "test_audit_bounds.py"],
     "audit/one_run": ["test_harden_audit.py", "test_audit_one_run.py"],
