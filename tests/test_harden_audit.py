@@ -112,9 +112,9 @@ def test_binomial_modes_of_many_trials(n, p):
 @pytest.mark.parametrize("n", [10**6, 10**9, 2**40])
 @pytest.mark.parametrize("p", [0.5, 0.731])
 def test_binomial_tails_of_many_trials(n, p):
-    for deviations in (0, 3, 7):
+    for deviations in (0, 5):
         v = int(n * p + deviations * math.sqrt(n * p * (1 - p)))
-        with ctx.workprec(300):
+        with ctx.workprec(160):
             exact = arb(p).beta_lower(arb(v), arb(n - v + 1), regularized=True)
             assert exact <= arb(binomial_tail(v, n, p)) <= exact * (1 + arb("2e-9"))
             upper = clopper_pearson_upper(v, n, 0.025)

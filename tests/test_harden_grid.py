@@ -98,6 +98,18 @@ def test_the_error_of_a_composition_is_the_theorems(parts, size):
         assert mpmath.sqrt(difference) <= total.error
 
 
+def test_the_error_of_a_long_composition_grows_with_the_sums():
+    # A sum of weights is a few units off: a millionth of a millionth is left for it, each time.
+    count, size = 10**7, 4
+    total = _fft.compose(tilted(([1.0], 0, count)), 0, size, 0.0)
+    relative = 8 * U * 3
+    error = relative * 2 * (1 + mp("1e-9"))
+    growth = ((1 + mp("1e-12")) + error) ** count
+    product = mp("1.01") * mpmath.expm1(mp("3.1") * U * (count + 1)) * mpmath.sqrt(6)
+    expected = (growth * count * error + product) / 2 + mp("1.01") * relative
+    assert near(total.error, mp("1.01") * expected, 1e-9)
+
+
 def test_one_law_once_is_left_alone():
     weights = np.array([0.25, 0.75])
     total = _fft.compose([_fft.Tilted(weights, -4, 1)], -9, 64, 0.5)

@@ -18,7 +18,7 @@ __all__ = ["GridLaw", "Knots", "discretise", "edges_around"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 UNIT = 2.0**-53
-# Atoms are looked for within this relative distance of their lattice point.
+# Atoms are looked for within this relative distance of their lattice point, far above round-off.
 NEAR = 2.0**-40
 
 
@@ -73,7 +73,7 @@ def discretise(pair: DominatingPair, knots: Knots, has_atoms: bool) -> GridLaw:
     middle = t[:-1] + 0.5 * knots.spacing
     loss_error = 16.0 * UNIT * knots.reach()
     if has_atoms:
-        margin = min(max(NEAR * knots.reach(), 2.0 * loss_error), knots.spacing / 16.0)
+        margin = min(NEAR * knots.reach(), knots.spacing / 16.0)
         loss_error += margin
         around = edges_around(t, margin)
         edges = np.empty(3 * cells + 2)
