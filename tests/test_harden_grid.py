@@ -304,3 +304,34 @@ def test_a_lattice_with_something_beside_it_is_not_pure():
     assert not _lattice._is_pure(pair, law._replace(log_mass=law.log_mass - 1e3), 1.0, 2.0)
     assert _lattice._is_pure(pair, law, 1.0, 2.0 / (2**16 - 1))
     assert not _lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 + 2))
+
+
+def lattice_of(points, masses):
+    masses = np.array(masses) / math.fsum(masses)
+    q = masses * np.exp(-np.array(points))
+    return Atoms(masses, q / q.sum(), (-1.0, 2.0), points)
+
+
+@pytest.mark.parametrize(
+    ("points", "masses", "pure"),
+    [
+        ([-1.0, 1.0, 3.0, 7.0], [0.4, 0.3, 0.2, 0.1], True),
+        ([-1.0, 1.0, 3.0, 7.0], [0.4, 0.6, 1e-30, 1e-60], True),
+        ([-1.0, 1.0, 3.0, 6.5, 7.0], [0.4, 0.3, 0.1, 0.1, 0.1], False),
+        ([-1.0, 1.0, 3.0, 6.5], [0.4, 0.3, 0.1, 0.2], False),
+        ([-1.5, -1.0, 1.0, 3.0], [0.1, 0.4, 0.3, 0.2], False),
+        ([-1.0, 1.0, 3.02], [0.4, 0.4, 0.2], False),
+        ([-1.0, 1.0, 3.0 + 1e-6], [0.4, 0.4, 0.2], False),
+        ([-1.0, 1.0, 3.0 + 1e-13], [0.4, 0.4, 0.2], True),
+    ],
+)
+def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure):
+    pair = lattice_of(points, masses)
+    assert _lattice._is_pure(pair, coarse_law(pair, 1), 1.0, 2.0) is pure
+
+
+def test_spacings_that_need_no_division():
+    assert _lattice.fitting_spacing((0.05,), 0.1, 1e-3, 1e-2) == 0.05
+    assert _lattice.fitting_spacing((0.1,), 0.1, 1e-3, 1e-2) == 0.1
+    assert _lattice.fitting_spacing((0.1, 0.05), 0.05, 1e-3, 1e-2) == 0.05
+    assert _lattice.fitting_spacing((0.1, 0.09), 0.1, 0.099, 1e-9) == 0.1
