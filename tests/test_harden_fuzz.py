@@ -166,6 +166,13 @@ FOUND = {
         "conversion",
         "00000000d80aff",
     ),
+    "a search of next to one run": (
+        "mechanisms",
+        (
+            "37b7f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3"
+            "f3f3fcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcecececececececececec"
+        ),
+    ),
 }
 
 

@@ -216,8 +216,8 @@ def mean_runs(gamma: float, eta: float) -> float:
     log = -math.log(gamma)
     if log == 0.0:
         return 1.0
-    # η(1-γ)/(γ(1-γ^η)), and its limit at η = 0.
-    share = log if eta == 0.0 else -math.expm1(-eta * log) / eta
+    # η(1-γ)/(γ(1-γ^η)), and its limit at η = 0, or next to it.
+    share = log if abs(eta * log) < 1e-20 else -math.expm1(-eta * log) / eta
     return max(up((1.0 - gamma) / (gamma * share), 32.0 + 8.0 * abs(eta) * log), 1.0)
 
 

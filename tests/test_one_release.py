@@ -1,0 +1,107 @@
+"""The profile of one release from masses beyond two edges (Theorem G9), and what is kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import accountant as ac
+from accountant import intervals as iv
+from accountant.analyses import _kept, pld
+from accountant.analyses._one_release import profile_of_one
+from accountant.mechanisms.base import DominatingPair, Masses
+
+
+class Moved(DominatingPair):
+    """A Gaussian pair by its masses, the edges off by as much as the protocol allows."""
+
+    def __init__(self, sigma, loss_error, share):
+        self.sigma, self.error, self.share = mpf(sigma), loss_error, share
+
+    @property
+    def loss_error(self):
+        return self.error
+
+    def masses(self, edges):
+        edges = [mpf(float(edge)) + self.share * mpf(self.error) for edge in edges]
+        s = self.sigma
+        # L = x/σ² - 1/2σ² at x, of which P has the mean 1 and Q the mean 0.
+        below = [e * s + 1 / (2 * s) for e in edges]
+        laws = []
+        for mean in (1 / s, mpf(0)):
+            ends = [mp.ncdf(x - mean) for x in below]
+            inner = [b - a for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            laws.append(np.array([float(m) for m in (ends[0], *inner, mp.ncdf(mean - below[-1]))]))
+        return Masses(*laws, 1e-14)
+
+
+def truth(sigma, epsilon):
+    s, e = mpf(sigma), mpf(epsilon)
+    x = e * s + 1 / (2 * s)
+    return mp.ncdf(1 / s - x) - mp.exp(e) * mp.ncdf(-x)
+
+
+@pytest.mark.parametrize("share", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("loss_error", [0.0, 1e-12, 1e-3])
+@pytest.mark.parametrize("sigma", [0.2, 1.0, 30.0])
+def test_edges_off_by_all_they_may_be(sigma, loss_error, share):
+    pair = Moved(sigma, loss_error, share)
+    with mp.workdps(40):
+        for epsilon in (0.0, 1e-3, 0.3, 2.0, 9.0):
+            found = profile_of_one(pair, epsilon)
+            assert found.lower <= truth(sigma, epsilon) <= found.upper
+            if loss_error == 0.0:
+                assert found.width <= 1e-11
+
+
+def test_the_mass_at_infinity_counts():
+    pair = ac.DominatingPMFs((0.25, 0.75), (0.0, 1.0), infinite_loss=True).pairs()[0]
+    found = profile_of_one(pair, 5.0)
+    assert 0.25 * (1.0 - 1e-12) <= found.lower <= 0.25 <= found.upper <= 0.25 * (1.0 + 1e-12)
+
+
+def test_where_the_masses_do_not_tell_the_grid_answers():
+    assert profile_of_one(Moved(1.0, 0.0, 0.0), 601.0) is None
+    assert profile_of_one(Moved(1.0, 2.0, 0.0), 1.0) is None
+
+
+class Kept:
+    def __init__(self, held):
+        self.held = held
+
+    def forget(self):
+        self.held = 0
+
+
+def test_the_longest_unused_is_forgotten_first(monkeypatch):
+    monkeypatch.setattr(_kept, "_holders", [])
+    monkeypatch.setattr(_kept, "MOST", 100)
+    first, second, third = Kept(40), Kept(40), Kept(40)
+    for one in (first, second, first, third):
+        _kept.keep(one)
+    assert (first.held, second.held, third.held) == (40, 0, 40)
+    large = Kept(200)  # what is in use stays, whatever its size
+    _kept.keep(large)
+    assert (first.held, third.held, large.held) == (0, 0, 200)
+
+
+def test_a_problem_that_forgot_answers_the_same():
+    composed = pld.Composed([(ac.Laplace(2.0).pairs()[0], 5)])
+    before = composed.delta_bounds(1.0)
+    assert composed.held > 0
+    composed.forget()
+    assert composed.held == 0
+    assert composed.delta_bounds(1.0) == before
+
+
+def test_ends_at_infinity():
+    beyond = iv.exp(1.7e308)
+    assert beyond.upper.is_infinite()
+    nothing = beyond * 0.0
+    assert nothing.lower == nothing.upper == 0
+    ratio = beyond / beyond
+    assert ratio.lower <= 1 <= ratio.upper
+    assert math.isinf((beyond * 2.0).up())
