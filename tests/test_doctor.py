@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,9 +24,7 @@ def run(*arguments):
 
 
 def test_this_installation_is_sound():
-    began = time.process_time()
     done = run("--json")
-    assert time.process_time() - began < 5.0
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["sound"] is True

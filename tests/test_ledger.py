@@ -4,7 +4,6 @@ import copy
 import math
 import os
 import pickle
-import time
 import tracemalloc
 
 import pytest
@@ -303,9 +302,8 @@ def test_the_renyi_filter_takes_dp_sgd():
         ledger.compose(step)
 
 
-def test_a_million_steps_under_a_budget_are_quick():
+def test_equal_steps_under_a_budget_are_one_record():
     ledger = Accountant(Budget(8.0, 1e-5))
-    start = time.process_time()
     for _ in range(20_000):
         ledger.step(noise_multiplier=50.0, sampling_probability=0.001)
-    assert (time.process_time() - start) / 20_000 < 100e-6
+    assert [item.count for item in ledger.history] == [20_000]

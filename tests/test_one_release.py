@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ class Moved(DominatingPair):
         laws = []
         for mean in (1 / s, mpf(0)):
             ends = [mp.ncdf(x - mean) for x in below]
-            inner = [b - a for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            inner = [b - a for a, b in pairwise(ends)]
             laws.append(np.array([float(m) for m in (ends[0], *inner, mp.ncdf(mean - below[-1]))]))
         return Masses(*laws, 1e-14)
 
