@@ -32,8 +32,6 @@ start = time.perf_counter()
 import accountant
 print(time.perf_counter() - start)
 """
-    "import numpy, time; t = time.perf_counter(); import accountant; print(time.perf_counter() - t)"
-)
 
 
 def show(what: str, seconds: Callable[[], float]) -> None:
