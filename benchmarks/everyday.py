@@ -1,7 +1,7 @@
 """Time what users wait for: imports, the command line, records, reports.
 
-``python benchmarks/everyday.py``. Medians of five, wall clock, in processes of their own where it is
-about a fresh one.
+``python benchmarks/everyday.py``. Medians of five, wall clock, in processes of their own where
+it is about a fresh one.
 """
 
 from __future__ import annotations
