@@ -179,3 +179,17 @@ def test_the_ledger_reads_both_ends_of_single_steps():
         ledger.step(noise_multiplier=1.2 + 1e-3 * (k % 97), sampling_probability=0.02)
     lower, upper = schedule._exactly(ledger.history, 1e-5)
     np.testing.assert_array_equal(upper[-100:] - lower[-100:] <= 1e-8 * upper[-100:], True)
+
+
+def test_the_first_readings_of_a_ledger_are_close():
+    """Steps that become quieter slowly: no reading is below the truth, nor far above it."""
+    ledger, q, delta = ac.Accountant(), 0.01, 1e-5
+    sigmas = [1.0 + 1e-3 * k for k in range(600)]
+    for sigma in sigmas:
+        ledger.step(noise_multiplier=sigma, sampling_probability=q)
+    curve = ledger.epsilon_over_steps(delta)
+    for length in (1, 7, 40, 150, 280):
+        # As many of the quietest so far cost less, of the loudest more.
+        least = ac.epsilon_bounds(q, sigmas[length - 1], length, delta).lower
+        most = ac.epsilon_bounds(q, sigmas[0], length, delta).upper
+        assert least <= curve[length - 1] <= 1.08 * most

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.analyses import mixed, rdp
+from accountant.analyses import contour, mixed, rdp
 from accountant.errors import DomainError, PrecisionError
 from accountant.ledger import numbers, renyi
 from accountant.mechanisms.base import Mechanism
@@ -51,10 +51,13 @@ _GAP = 1e-3
 
 # Of a curve at an order, some twenty microseconds each.
 _EVALUATIONS = 7_200
+_FEW = 2_400
 _WORKERS = 2
 
 
-def pointwise(history: Sequence[Entry], delta: float) -> FloatArray:
+def pointwise(
+    history: Sequence[Entry], delta: float, evaluations: int = _EVALUATIONS
+) -> FloatArray:
     """Bound ε(delta) of every prefix.
 
     A coarse pass finds which orders matter to some prefix; the answer is from a fine grid of those.
@@ -72,7 +75,7 @@ def pointwise(history: Sequence[Entry], delta: float) -> FloatArray:
     low = ORDERS[max(int(winners[0]) - 1, 0)] - 1.0
     high = ORDERS[min(int(winners[-1]) + 1, len(ORDERS) - 1)] - 1.0
     distinct = min(len({item.mechanism for item in history}), _MAX_DISTINCT)
-    orders = 1.0 + np.geomspace(low, high, min(max(_EVALUATIONS // distinct, 36), 96))
+    orders = 1.0 + np.geomspace(low, high, min(max(evaluations // distinct, 12), 96))
     return over_steps(history, orders.tolist(), convert)
 
 
@@ -117,12 +120,12 @@ def _check_length(history: Sequence[Entry]) -> None:
         )
 
 
-def spread(steps: int) -> list[int]:
-    """Return counts up to ``steps``, each at most a fourteenth above the one before."""
+def spread(steps: int, growth: float = 1.07) -> list[int]:
+    """Return counts up to ``steps``, each at most ``growth`` times the one before, or one more."""
     counts, n = [], 1
     while n < steps:
         counts.append(n)
-        n = max(n + 1, math.ceil(1.07 * n))
+        n = max(n + 1, math.floor(growth * n))
     return [*counts, steps]
 
 
@@ -158,12 +161,33 @@ def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
     with np.errstate(invalid="ignore"):
         rough = np.flatnonzero(~((curve < np.inf) & (lower >= (1.0 - _GAP) * curve)))
     if rough.size:
-        # Short schedules, where the transform of the loss decays slowly, by Rényi divergences too.
+        # Short schedules, where the transform of the loss decays slowly, in two more ways.
         entries = int(np.searchsorted(np.cumsum([item.count for item in history]), rough[-1] + 1))
-        spent = pointwise(history[: entries + 1], delta)
-        np.minimum(curve[: spent.size], spent, out=curve[: spent.size])
+        first = history[: entries + 1]
+        for other in (pointwise(first, delta, _FEW), _as_equal_steps(first, delta)):
+            np.minimum(curve[: other.size], other, out=curve[: other.size])
         _monotone(curve)
     return curve
+
+
+def _as_equal_steps(history: Sequence[Entry], delta: float) -> FloatArray:
+    """Bound ε of every prefix of subsampled Gaussians by as many of its worst step (Theorem L8).
+
+    That is, of the largest q and the least σ so far; for numbers of steps not far apart.
+    """
+    settings = [_gaussian(item.mechanism) or (1.0, 0.0) for item in history]
+    counts = [item.count for item in history]
+    q = np.repeat(np.maximum.accumulate([q for q, _ in settings]), counts)
+    sigma = np.repeat(np.minimum.accumulate([sigma for _, sigma in settings]), counts)
+    lengths = np.array(spread(q.size, 1.12))
+    found = np.full(lengths.size, math.inf)
+    known = sigma[lengths - 1] > 0.0
+    at = lengths[known]
+    _, found[known] = contour.each_epsilon_bounds(
+        at.shape, q[at - 1], sigma[at - 1], at.astype(float), np.array(delta), _WORKERS
+    )
+    # Each prefix costs no more than the next one asked about.
+    return np.repeat(found, np.diff(lengths, prepend=0))
 
 
 def _exactly(history: Sequence[Entry], delta: float) -> tuple[FloatArray, FloatArray] | None:
