@@ -178,6 +178,7 @@ def test_cells_and_halves_are_cut_where_they_should():
     assert knots.losses().tolist() == t
     assert knots.reach() == 0.25 + 2.0
     assert Knots(-0.25, 0.5, -5, 4).reach() == 0.25 + 2.5
+    assert knots.margin() == 2.0**-40 * 2.25
     assert edges_around(np.array(t), 0.125).tolist() == [x + s for x in t for s in (-0.125, 0.125)]
     pair = Watched()
     law = discretise(pair, knots, False)
@@ -303,6 +304,7 @@ def test_a_lattice_with_something_beside_it_is_not_pure():
     law = coarse_law(pair, 1)
     assert not _lattice._is_pure(pair, law._replace(log_mass=law.log_mass - 1e3), 1.0, 2.0)
     assert _lattice._is_pure(pair, law, 1.0, 2.0 / (2**16 - 1))
+    assert _lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 - 2))  # 2^17 knots and one
     assert not _lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 + 2))
 
 
@@ -320,6 +322,8 @@ def lattice_of(points, masses):
         ([-1.0, 1.0, 3.0, 6.5, 7.0], [0.4, 0.3, 0.1, 0.1, 0.1], False),
         ([-1.0, 1.0, 3.0, 6.5], [0.4, 0.3, 0.1, 0.2], False),
         ([-1.5, -1.0, 1.0, 3.0], [0.1, 0.4, 0.3, 0.2], False),
+        ([-1.0, 1.0, 270001.0], [0.4, 0.6, 1e-26], False),  # too many knots to look at
+        ([-1.0, 1.0, 270001.0], [0.4, 0.6, 1e-40], True),
         ([-1.0, 1.0, 3.02], [0.4, 0.4, 0.2], False),
         ([-1.0, 1.0, 3.0 + 1e-6], [0.4, 0.4, 0.2], False),
         ([-1.0, 1.0, 3.0 + 1e-13], [0.4, 0.4, 0.2], True),
@@ -327,7 +331,8 @@ def lattice_of(points, masses):
 )
 def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure):
     pair = lattice_of(points, masses)
-    assert _lattice._is_pure(pair, coarse_law(pair, 1), 1.0, 2.0) is pure
+    for offset in (1.0, -1.0):
+        assert _lattice._is_pure(pair, coarse_law(pair, 1), offset, 2.0) is pure
 
 
 def test_spacings_that_need_no_division():

@@ -40,6 +40,10 @@ class Knots(NamedTuple):
         ends = (self.offset, self.first * self.spacing, self.last * self.spacing)
         return abs(self.offset) + max(map(abs, ends))
 
+    def margin(self) -> float:
+        """Return how far from its knot an atom is looked for."""
+        return min(NEAR * self.reach(), self.spacing / 16.0)
+
 
 class GridLaw(NamedTuple):
     """Masses under P at the knots.
@@ -73,7 +77,7 @@ def discretise(pair: DominatingPair, knots: Knots, has_atoms: bool) -> GridLaw:
     middle = t[:-1] + 0.5 * knots.spacing
     loss_error = 16.0 * UNIT * knots.reach()
     if has_atoms:
-        margin = min(NEAR * knots.reach(), knots.spacing / 16.0)
+        margin = knots.margin()
         loss_error += margin
         around = edges_around(t, margin)
         edges = np.empty(3 * cells + 2)

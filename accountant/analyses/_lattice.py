@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant.analyses._compose import Part
-from accountant.analyses._grid import edges_around
+from accountant.analyses._grid import Knots, edges_around
 
 if TYPE_CHECKING:
     from accountant.analyses._saddle import CoarseLaw
@@ -92,7 +92,6 @@ def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float
     first, last = math.floor((low - offset) / spacing), math.ceil((high - offset) / spacing)
     if last - first > 2**17:
         return False
-    knots = offset + np.arange(first, last + 1, dtype=np.float64) * spacing
-    margin = min(2.0**-40 * max(abs(first), abs(last)), 0.0625) * spacing
-    masses = pair.masses(edges_around(knots, margin))
+    knots = Knots(offset, spacing, first, last)
+    masses = pair.masses(edges_around(knots.losses(), knots.margin()))
     return float(np.asarray(masses.p)[2:-1:2].sum()) <= 1e-13

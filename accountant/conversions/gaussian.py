@@ -64,7 +64,7 @@ def gdp_to_rdp(mu: object, order: object) -> float:
     1.5
     """
     value, alpha = scalar(MU, mu), scalar(ORDER, order)
-    return (iv.of(value) * value * alpha * 0.5).up() if value < math.inf else math.inf
+    return (iv.of(value) * value * alpha * 0.5).up()
 
 
 def gdp_to_zcdp(mu: object) -> float:
@@ -80,7 +80,7 @@ def gdp_to_zcdp(mu: object) -> float:
     2.0
     """
     value = scalar(MU, mu)
-    return (iv.of(value) * value * 0.5).up() if value < math.inf else math.inf
+    return (iv.of(value) * value * 0.5).up()
 
 
 def largest_gdp(epsilon: object, delta: object) -> float:

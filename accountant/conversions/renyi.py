@@ -134,7 +134,7 @@ def zcdp_to_rdp(rho: object, order: object) -> float:
     1.5
     """
     value, alpha = scalar(RHO, rho), scalar(ORDER, order)
-    return (iv.of(value) * alpha).up() if value < math.inf else math.inf
+    return (iv.of(value) * alpha).up()
 
 
 def zcdp_to_epsilon(rho: object, delta: object, *, form: str = "asoodeh") -> float:

@@ -4,8 +4,8 @@ One mutant changes one operator, comparison, constant, min or max, or drops a ne
 function of a module whose errors would cost soundness. The module's own tests then run with -x in
 a process of their own, what noticed earlier mutants first, then the quickest; tests that take
 longer than --slowest are left out. A mutant they do not notice is printed as ``survived``. Mutants
-are drawn at random when there are more than the limit; --match takes those whose description
-holds a text. docs/hardening.md has the scores.
+are drawn at random when there are more than the limit; --match takes of those drawn the ones whose
+description holds a text, or one of several. docs/hardening.md has the scores.
 """
 
 import argparse
@@ -31,7 +31,7 @@ for name in ("numpy", "scipy.special", "scipy.stats", "hypothesis", "flint", "mp
 ROOT = Path(__file__).parents[2]
 # The tests that are about a module, quickest first.
 CONVERSIONS = ["test_harden_conversions.py", "test_conversions.py"]
-RENYI = ["test_harden_renyi.py", "test_conversions.py"]
+RENYI = ["test_harden_renyi.py", *CONVERSIONS]
 GRID = ["test_harden_grid.py", "test_pld.py"]
 TESTS = {
     "rounding": ["test_rounding.py"],
@@ -240,7 +240,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--limit", type=int, default=10**6)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--match", default="")
+    parser.add_argument("--match", action="append")
     # Seconds: what takes longer measures time or memory, and would be run for every survivor.
     parser.add_argument("--slowest", type=float, default=2.5)
     given = parser.parse_args()
@@ -255,7 +255,8 @@ def main() -> int:
             tests = prepared(copied, path, [*EXTRA, *TESTS[name]], given.slowest)
             every = mutants(source)
             chosen = random.Random(given.seed).sample(every, min(given.limit, len(every)))
-            chosen = [mutant for mutant in chosen if given.match in mutant[0]]
+            if given.match:
+                chosen = [mutant for mutant in chosen if any(m in mutant[0] for m in given.match)]
             score, start = 0, time.monotonic()
             for what, text in chosen:
                 path.write_text(text)
