@@ -65,6 +65,8 @@ def test_functions_lose_no_digits(name):
 
 
 def test_zero_is_kept():
+    for epsilon in (0.0, -0.0):
+        assert repr(co.pure_to_zcdp(epsilon)) == "0.0"
     for function, value in ((iv.exp, 1), (iv.expm1, 0), (iv.log1p, 0), (iv.sqrt, 0)):
         found = function(0.0)
         assert (found.lower, found.upper) == (value, value)
@@ -124,7 +126,7 @@ def test_the_budget_of_the_error_function_is_left_free():
 
 def test_error_functions_below_the_doubles_are_bounded_above():
     for mu in (110.0, 1000.0, 1e300):
-        assert 1e-301 <= pure._erfc_upper(mu) <= 1e-299
+        assert pure._erfc_upper(mu) == 1e-300
 
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-308, 1e-300, 1e200, 1.7e308])

@@ -61,11 +61,10 @@ def pure_to_zcdp(epsilon: object, *, form: str = "tight") -> float:
     True
     """
     checks.choice("form", form, ("tight", "bun-steinke"))
-    value = scalar(EPSILON_PART, epsilon)
-    e = iv.of(value)
+    e = iv.of(scalar(EPSILON_PART, epsilon))
     if form == "bun-steinke":
         return (e * e * 0.5).up()
-    return (e * -iv.expm1(-e) / (iv.exp(-e) + 1.0)).up() if value > 0.0 else 0.0
+    return (e * -iv.expm1(-e) / (iv.exp(-e) + 1.0)).up()
 
 
 def pure_to_gdp(epsilon: object) -> float:
