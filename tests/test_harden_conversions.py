@@ -185,7 +185,7 @@ def test_the_largest_gaussian_in_the_corners(epsilon, delta):
 
 @pytest.mark.parametrize(
     "epsilon",
-    [1e-290, 1e-200, 1e-15, 1e-8, 1e-3, 0.4, 1.0, 7.0, 12.0, 18.0, 29.0, 300.0, 599.0, 650.0],
+    [1e-290, 1e-200, 1e-15, 1e-8, 1e-3, 0.4, 1.0, 7.0, 12.0, 18.0, 29.0, 300.0, 600.0, 650.0],
 )
 def test_pure_privacy_as_gaussian_is_the_least(epsilon):
     found = co.pure_to_gdp(epsilon)
@@ -197,9 +197,37 @@ def test_pure_privacy_as_gaussian_is_the_least(epsilon):
         else:
             at = lambda m: 2 / (1 + mpmath.exp(e)) - mpmath.erfc(m / mpmath.sqrt(8))  # noqa: E731
         # Above 600 an asymptotic bound is used, a relative 2/μ² away.
-        slack = mp("1e-13") if epsilon < 600.0 else mp("1e-5")
+        slack = mp("1e-13") if epsilon <= 600.0 else mp("1e-5")
         assert at(mu) >= 0
         assert at(mu * (1 - slack)) < 0
+
+
+@pytest.mark.parametrize("epsilon", [1e-200, 1e-3, 1.0, 12.0, 300.0, 1e3])
+def test_pure_privacy_as_gaussian_is_beside_what_is_not_certain(epsilon):
+    certain, found = pure._certainty(epsilon), co.pure_to_gdp(epsilon)
+    assert certain(found)
+    assert not certain(math.nextafter(found, 0.0))
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 7.0, 40.0])
+def test_certainty_is_decided_to_the_last_double(monkeypatch, epsilon):
+    certain = pure._certainty(epsilon)
+    with mpmath.workdps(80):
+        e = mp(epsilon)
+        for name, truth, other, towards in (
+            ("_erfc_upper", 2 / (mpmath.exp(e) + 1), "_erf_lower", 0.0),
+            ("_erf_lower", mpmath.tanh(e / 2), "_erfc_upper", 2.0),
+        ):
+            last = float(truth)
+            if (last > truth) == (towards == 0.0) and last != truth:
+                last = math.nextafter(last, towards)
+            worst = -1.0 if other == "_erf_lower" else 3.0
+            monkeypatch.setattr(pure, other, lambda mu, v=worst: v)
+            monkeypatch.setattr(pure, name, lambda mu, v=last: v)
+            assert certain(1.0)
+            beyond = math.nextafter(last, 2.0 - towards)
+            monkeypatch.setattr(pure, name, lambda mu, v=beyond: v)
+            assert not certain(1.0)
 
 
 def test_pure_privacy_below_the_doubles_with_full_accuracy():
