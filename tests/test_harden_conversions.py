@@ -70,6 +70,12 @@ def test_zero_is_kept():
     for function, value in ((iv.exp, 1), (iv.expm1, 0), (iv.log1p, 0), (iv.sqrt, 0)):
         found = function(0.0)
         assert (found.lower, found.upper) == (value, value)
+    found = iv.log(1.0)
+    assert (found.lower, found.upper) == (0, 0)
+    # Of an end that is one, exact; of the other, outwards.
+    for ends in ((Decimal("0.5"), Decimal(1)), (Decimal(1), Decimal(2))):
+        found = iv.log(iv.Interval(*ends))
+        assert 0 in (found.lower, found.upper)
 
 
 def calls_of(tradeoff, epsilon, tolerance):
