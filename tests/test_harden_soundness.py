@@ -253,3 +253,39 @@ def test_the_pure_sum_or_the_squares_decide():
     watch.add([(PureDP(1e-3), many)])
     assert watch.remaining().unit == "squared ε"
     assert watch.remaining().fraction < 1e-3
+
+
+class Late(Skewed):
+    """Costs nothing at orders below two."""
+
+    def pairs(self):
+        return (LatePair(1.0),)
+
+
+class LatePair(LinePair):
+    def rdp(self, order):
+        return 0.0 if order < 2.0 else self.slope
+
+
+def test_an_order_without_capacity_is_closed_for_good():
+    budget = Budget(0.05, 1e-5, orders=[1.5, 500.0])
+    low, high = budget.renyi_capacities()[1]
+    assert low < 0.0 < high
+    watch = filters.meter(budget)
+    assert watch.affordable(Late(1.0, 1.0)) == 0
+    assert watch.affordable(Skewed(high / 1000, 0.0)) in (1, 2)
+    assert watch.remaining().fraction == 1.0
+
+
+def test_parts_of_capacities_that_are_nothing():
+    assert filters._used(0, 0) == 0.0
+    for spent, capacity in ((1, 0), (0, -1), (1, -1)):
+        assert filters._used(spent, capacity) == math.inf
+    assert filters._used(1, 3) == math.nextafter(1 / 3, 1.0)
+    assert filters._used(6, 3) == 2.0
+
+
+def test_doubles_are_whole_units():
+    for value in (0.0, 5e-324, 1e-300, 0.1, 1.0, 1.7976931348623157e308):
+        assert Fraction(exact.units(value), 2**1074) == Fraction(value)
+        assert exact.floor(value) == exact.ceiling(value) == exact.units(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["INFINITE", "ceiling", "floor", "ratio_up", "to_float_down", "to_float_up"]
+__all__ = ["INFINITE", "ceiling", "floor", "ratio_up", "to_float_down", "to_float_up", "units"]
 
 _BITS = 1074
 _SCALE = 1 << _BITS
@@ -24,6 +24,11 @@ def ceiling(value: float | Fraction) -> int:
     if value == math.inf:
         return INFINITE
     return math.ceil(Fraction(value) * _SCALE)
+
+
+def units(value: float) -> int:
+    """Return a finite double in units of 2⁻¹⁰⁷⁴, exactly."""
+    return int(Fraction(value) * _SCALE)
 
 
 def floor(value: float | Fraction) -> int:

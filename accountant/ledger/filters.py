@@ -92,9 +92,9 @@ class RenyiMeter(Meter):
         self._units = [f"Rényi divergence of order {a!r}, in nats" for a in self._orders]
         self._units.append("ε, in nats")
         # -1 closes an order for good, even to releases that cost nothing at it.
-        self._capacities = [exact.floor(c) if c >= 0.0 else -1 for c in capacities]
-        self._capacities.append(exact.floor(budget.epsilon))
-        self._delta = exact.floor(budget.releases_delta)
+        self._capacities = [exact.units(c) if c >= 0.0 else -1 for c in capacities]
+        self._capacities.append(exact.units(budget.epsilon))
+        self._delta = exact.units(budget.releases_delta)
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return the divergences of finite losses, then the masses of infinite ones."""
@@ -151,9 +151,9 @@ class ApproximateMeter(Meter):
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(3)
-        self._delta = exact.floor(budget.releases_delta)
-        self._epsilon = exact.floor(budget.epsilon)
-        self._squares = exact.floor(_variance_lower(budget.epsilon, budget.losses_delta))
+        self._delta = exact.units(budget.releases_delta)
+        self._epsilon = exact.units(budget.epsilon)
+        self._squares = exact.units(_variance_lower(budget.epsilon, budget.losses_delta))
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return ε, ε² and δ of the larger direction."""
@@ -166,7 +166,7 @@ class ApproximateMeter(Meter):
                 " Charge ApproximateDP(mechanism.epsilon(d), d) at a d fixed for this release, or"
                 ' use filter="renyi"'
             )
-        return exact.ceiling(epsilon), exact.ceiling(Fraction(epsilon) ** 2), exact.ceiling(delta)
+        return exact.units(epsilon), exact.ceiling(Fraction(epsilon) ** 2), exact.units(delta)
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether δ holds, and ε holds by simple or by advanced composition."""
