@@ -35,6 +35,19 @@ def test_products_are_rounded_up_once(value, order):
     assert co.gdp_to_zcdp(math.inf) == math.inf
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 0.01, 0.7, 1.0, 5.0, 40.0, 900.0])
+def test_pure_privacy_in_other_terms_is_rounded_up_once(epsilon):
+    ulps = mp(2) ** -51
+    with mpmath.workdps(900):
+        e = mp(epsilon)
+        truth = e * mpmath.tanh(e / 2)
+        assert truth <= co.pure_to_zcdp(epsilon) <= truth * (1 + ulps)
+        for order in (1.001, 1.5, 2.0, 7.3, 1e3):
+            a = mp(order)
+            truth = mpmath.log(mpmath.cosh((a - mp(0.5)) * e) / mpmath.cosh(e / 2)) / (a - 1)
+            assert truth <= co.pure_to_rdp(epsilon, order) <= min(truth * (1 + ulps), e)
+
+
 @pytest.mark.parametrize("digits", [60, 75])
 def test_what_the_series_leave_out_is_enclosed(monkeypatch, digits):
     # At 40 digits the outward roundings are larger than what is left out, and would hide it.
