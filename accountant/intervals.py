@@ -28,7 +28,7 @@ Number: TypeAlias = "Interval | Decimal | float"
 DIGITS = 40
 # Where series take over from the logarithm and the exponential, which would cancel against 1.
 SMALL = Decimal("0.1")
-ZERO = Decimal(0)
+ZERO, ONE = Decimal(0), Decimal(1)
 
 
 def _context(rounding: str) -> Context:
@@ -87,12 +87,14 @@ class Interval:
         y = of(other)
         if y.lower <= 0 <= y.upper:
             raise ZeroDivisionError("division by an interval that contains zero")
-        # What grows over what grows is anything from 0 on, which the other quotients hold.
-        pairs = [
-            (ZERO if a.is_infinite() and b.is_infinite() else a, b)
-            for a in (self.lower, self.upper)
-            for b in (y.lower, y.upper)
-        ]
+        pairs: list[tuple[Decimal, Decimal]] = []
+        for a in (self.lower, self.upper):
+            for b in (y.lower, y.upper):
+                if a.is_infinite() and b.is_infinite():
+                    # What grows over what grows is anything from 0 on.
+                    pairs += [(ZERO, b), (a, ONE.copy_sign(b))]
+                else:
+                    pairs.append((a, b))
         return Interval(
             min(DOWN.divide(a, b) for a, b in pairs), max(UP.divide(a, b) for a, b in pairs)
         )

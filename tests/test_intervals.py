@@ -112,3 +112,13 @@ def test_erf_keeps_its_budget():
         for x in np.concatenate([np.exp(rng.uniform(-600, 1.8, 800)), rng.uniform(0, 6, 800)]):
             truth = mpmath.erf(mpmath.mpf(float(x)))
             assert abs(mpmath.mpf(math.erf(float(x))) - truth) <= budget * truth
+
+
+def test_infinite_over_infinite_is_anything():
+    infinite = iv.of(math.inf)
+    assert (infinite / infinite).lower <= 0
+    assert (infinite / infinite).up() == math.inf
+    assert (-infinite / infinite).down() == -math.inf
+    some = iv.Interval(iv.of(2.0).lower, infinite.upper)
+    assert (some / some).lower <= 0
+    assert (some / some).up() == math.inf
