@@ -192,4 +192,4 @@ def test_the_first_readings_of_a_ledger_are_close():
         # As many of the quietest so far cost less, of the loudest more.
         least = ac.epsilon_bounds(q, sigmas[length - 1], length, delta).lower
         most = ac.epsilon_bounds(q, sigmas[0], length, delta).upper
-        assert least <= curve[length - 1] <= 1.08 * most
+        assert least <= curve[length - 1] <= 1.25 * most

@@ -179,7 +179,7 @@ def _as_equal_steps(history: Sequence[Entry], delta: float) -> FloatArray:
     counts = [item.count for item in history]
     q = np.repeat(np.maximum.accumulate([q for q, _ in settings]), counts)
     sigma = np.repeat(np.minimum.accumulate([sigma for _, sigma in settings]), counts)
-    lengths = np.array(spread(q.size, 1.12))
+    lengths = np.array(spread(q.size, 1.4))
     found = np.full(lengths.size, math.inf)
     known = sigma[lengths - 1] > 0.0
     at = lengths[known]
