@@ -12,7 +12,7 @@
 
 /* one loop, several instruction sets: chosen when the library is loaded */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-#define ACCT_CLONES __attribute__((target_clones("default", "avx2")))
+#define ACCT_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define ACCT_CLONES
 #endif
