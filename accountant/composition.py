@@ -17,7 +17,7 @@ from accountant.mechanisms.gaussian import GaussianPair, merged
 from accountant.mechanisms.joint import JointRelease
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["Composition", "Parallel", "ProductPair", "WorstPair", "parallel"]
+__all__ = ["Composition", "Parallel", "ProductPair", "WorstPair", "both_ways", "parallel"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -73,9 +73,9 @@ class Composition(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the product pairs, for what runs on one sample; analyses look at the parts."""
-        found = [(mechanism.pairs(), count) for mechanism, count in self.parts]
-        if len(found) == found[0][1] == 1:
-            return found[0][0]
+        if len(self.parts) == self.parts[0][1] == 1:
+            return self.parts[0][0].pairs()
+        found = [(both_ways(mechanism), count) for mechanism, count in self.parts]
         plain = [(pairs[0], n) for pairs, n in found if _is_plain(pairs)]
         if len(plain) == len(found):
             return (merged(plain),)
@@ -137,8 +137,8 @@ class Parallel(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the worst of the branches' pairs; analyses look at the branches instead."""
         found = [branch.pairs() for branch in self.branches]
-        remove = WorstPair(tuple(pairs[0] for pairs in found))
-        add = WorstPair(tuple(pairs[-1] for pairs in found))
+        remove = WorstPair(tuple(pairs[0] for pairs in found), self)
+        add = WorstPair(tuple(pairs[-1] for pairs in found), self)
         return (remove,) if remove == add else (remove, add)
 
     def under(self, relation: NeighbouringRelation) -> Parallel:
@@ -181,6 +181,19 @@ def parallel(*branches: Mechanism) -> Parallel:
     return Parallel(branches)
 
 
+def both_ways(mechanism: Mechanism) -> tuple[DominatingPair, ...]:
+    """Return the pairs as they compose with others: one for both orders under replace-one.
+
+    To add and to remove are two directions, the same for all releases. Of two values of a record
+    neither comes first, so one release may lean towards this value and the next towards that, and
+    a pair that serves a single order serves no composition (Theorem M1).
+    """
+    pairs = mechanism.pairs()
+    if mechanism.relation is not NeighbouringRelation.REPLACE_ONE or pairs[0] == pairs[-1]:
+        return pairs
+    return (WorstPair((pairs[0], pairs[-1]), mechanism),)
+
+
 @dataclass(frozen=True)
 class ProductPair(DominatingPair):
     """The product of pairs, as far as it is needed as one: its Rényi curve, and a hull.
@@ -189,18 +202,17 @@ class ProductPair(DominatingPair):
     ----------
     parts : tuple of (DominatingPair, int)
         The pairs of one direction.
-    releases : Mechanism, optional
+    releases : Mechanism
         What they are the pairs of.
     """
 
     parts: tuple[tuple[DominatingPair, int], ...]
-    releases: Mechanism | None = None
+    releases: Mechanism
 
     @property
     def hull(self) -> DominatingPair | None:
-        """The pair of the joint profile, when every part has a loss distribution (Theorem E1)."""
-        known = all(offers(pair, "masses") or pair.hull is not None for pair, _ in self.parts)
-        return _hull(self.releases) if known and self.releases is not None else None
+        """The pair of the joint profile, when all have a loss distribution (Theorem E1)."""
+        return _hull(self.releases) if _have_losses(pair for pair, _ in self.parts) else None
 
     @property
     def support(self) -> tuple[float, float]:
@@ -235,9 +247,23 @@ class ProductPair(DominatingPair):
 
 @dataclass(frozen=True)
 class WorstPair(DominatingPair):
-    """Bounds that hold for each of several pairs."""
+    """Bounds that hold for each of several pairs, and a hull.
+
+    Parameters
+    ----------
+    choices : tuple of DominatingPair
+        The pairs.
+    releases : Mechanism
+        Whose profile is the largest of theirs.
+    """
 
     choices: tuple[DominatingPair, ...]
+    releases: Mechanism
+
+    @property
+    def hull(self) -> DominatingPair | None:
+        """The pair of the largest profile, when all have a loss distribution (Theorem E1)."""
+        return _hull(self.releases) if _have_losses(self.choices) else None
 
     @property
     def support(self) -> tuple[float, float]:
@@ -267,6 +293,10 @@ class WorstPair(DominatingPair):
     def finite_rdp(self, order: float) -> float:
         """Return the largest divergence of finite losses."""
         return max(pair.finite_rdp(order) for pair in self.choices)
+
+
+def _have_losses(pairs: Iterable[DominatingPair]) -> bool:
+    return all(offers(pair, "masses") or pair.hull is not None for pair in pairs)
 
 
 @lru_cache(maxsize=64)

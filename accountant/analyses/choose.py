@@ -26,7 +26,7 @@ from accountant import checks
 from accountant.analyses.dispatch import solver
 from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
-from accountant.composition import Composition, Parallel, root_of_squares, total
+from accountant.composition import Composition, Parallel, both_ways, root_of_squares, total
 from accountant.errors import UnsupportedError
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import DominatingPair, Mechanism, offers
@@ -137,7 +137,8 @@ def leaves(mechanism: Mechanism) -> tuple[Leaves, ...]:
 
 def directions(parts: Leaves) -> tuple[Parts, ...]:
     """Return the counted pairs of each direction; one when they coincide."""
-    pairs = [(mechanism.pairs(), n) for mechanism, n in parts]
+    lone = sum(n for _, n in parts) == 1
+    pairs = [(mechanism.pairs() if lone else both_ways(mechanism), n) for mechanism, n in parts]
     remove = _pruned((found[0], n) for found, n in pairs)
     add = _pruned((found[-1], n) for found, n in pairs)
     return (remove,) if remove == add else (remove, add)

@@ -21,10 +21,10 @@ __all__ = ["Hulls", "solver"]
 
 
 class Hulls(Solver):
-    """What runs on one sample: the hulls of what is released on a grid, and Rényi divergences."""
+    """Parts known by a hull, on a grid, and by a curve, by Rényi divergences: the lesser."""
 
     name = "grid"
-    reason = "what shares a sample has the hull of its joint profile, composed on one grid"
+    reason = "what shares a sample, or has no order, has the hull of its profile on one grid"
 
     def __init__(self, parts: Parts, hulls: Parts) -> None:
         super().__init__(parts)
@@ -43,7 +43,11 @@ class Hulls(Solver):
         return self._grid.glance(delta=delta, epsilon=epsilon)
 
     def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:
-        known = ask(self._curves)
+        try:
+            known = ask(self._curves)
+        except UnsupportedError:
+            # Some part has a hull and no curve.
+            return ask(self._grid)
         try:
             found = ask(self._grid)
         except AccountantError:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from accountant import checks
+from accountant.composition import both_ways
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact
 from accountant.ledger.budget import Budget, Remaining
@@ -210,7 +211,7 @@ def largest(admits: Any) -> int:
 
 
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:
-    pairs = mechanism.pairs()
+    pairs = both_ways(mechanism)
     return pairs[0], pairs[-1]
 
 

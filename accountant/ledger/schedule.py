@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant.analyses import contour, mixed, rdp
+from accountant.composition import both_ways
 from accountant.errors import DomainError, PrecisionError
 from accountant.ledger import numbers, renyi
 from accountant.mechanisms.base import Mechanism
@@ -259,7 +260,7 @@ def _distinct(
             row = curves[keys[setting]]
             result.append(np.stack([row, row], axis=1))
         else:
-            pairs = mechanism.pairs()
+            pairs = both_ways(mechanism)
             values = [[p.rdp(a) for p in (pairs[0], pairs[-1])] for a in orders]
             result.append(np.array(values))
     return result

@@ -217,7 +217,11 @@ class Mechanism(Described, Answers, ABC):
 
     @abstractmethod
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the dominating pairs: ``(remove, add)``, or one that serves both directions."""
+        """Return the dominating pairs: ``(remove, add)``, or one that serves both directions.
+
+        Under replace-one, where neither value of the record comes first, two pairs are those of
+        one release in either order; compositions take the worse of them each time.
+        """
 
     def group(self, size: int) -> Mechanism:
         """Return this mechanism as seen by a group of ``size`` records that change together."""

@@ -75,8 +75,12 @@ class DominatingPMFs(Mechanism):
         arguments.settle(self, p=p, q=q)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pair and its reverse."""
-        return PMFPair(self.p, self.q), PMFPair(self.q, self.p)
+        """Return the pair and its reverse; one when exchanging outcomes exchanges them."""
+        pair = PMFPair(self.p, self.q)
+        rows = sorted(zip(self.p, self.q, strict=True))
+        if rows == sorted(zip(self.q, self.p, strict=True)):
+            return (pair,)
+        return pair, PMFPair(self.q, self.p)
 
 
 @dataclass(frozen=True)

@@ -80,10 +80,10 @@ class SampledReplacement(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the symmetric pair."""
         q, release = self.sampling_probability, self.mechanism
-        if q == 1.0:
-            return release.pairs()
         if q == 0.0:
             return (GaussianPair(np.inf),)
+        if q == 1.0 and len(found := release.pairs()) == 1:
+            return found
         if not isinstance(release, Gaussian):
             return (two_sided(self),)
         noise = ratio_down(release.noise_multiplier, release.sensitivity or 1.0)

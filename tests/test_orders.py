@@ -1,0 +1,153 @@
+"""Replace-one has no directions: releases that lean either way, against laws written in full."""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.composition import both_ways
+from accountant.ledger import Accountant, Budget, Odometer
+from accountant.sampling.sampled_replacement import SampledReplacement
+
+REPLACE = ac.NeighbouringRelation.REPLACE_ONE
+ZERO_OUT = ac.NeighbouringRelation.ZERO_OUT
+EPSILONS = (0.0, 0.3, 1.0, 2.0, 3.0, 4.0, 4.5, 5.0, 8.0)
+FIXED = [
+    ((0.001, 0.999), (0.1, 0.9)),
+    ((0.25, 0.75), (0.5, 0.5)),
+    ((0.01, 0.19, 0.8), (0.2, 0.2, 0.6)),
+]
+
+
+def laws(rng, outcomes):
+    """Return two laws with masses in multiples of 2**-20, so that sums are exact."""
+    found = []
+    for _ in range(2):
+        cuts = sorted(rng.sample(range(1, 2**20), outcomes - 1))
+        ends = [0, *cuts, 2**20]
+        found.append(tuple((b - a) / 2**20 for a, b in itertools.pairwise(ends)))
+    return tuple(found)
+
+
+RANDOM = [laws(random.Random(k), 2 + k % 3) for k in range(5)]
+
+
+def product(laws):
+    """Return the masses of a product, exactly."""
+    return [math.prod(map(Fraction, row)) for row in itertools.product(*laws)]
+
+
+def hockey(p, q, epsilon):
+    scale = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**50))
+    return float(sum(max(a - scale * b, Fraction(0)) for a, b in zip(p, q, strict=True)))
+
+
+def worst(pairs, epsilon):
+    """Return the largest profile over all ways the releases may lean."""
+    return max(
+        hockey(product(one for one, _ in row), product(two for _, two in row), epsilon)
+        for row in itertools.product(*([(p, q), (q, p)] for p, q in pairs))
+    )
+
+
+@pytest.mark.parametrize(("p", "q"), FIXED + RANDOM)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_releases_that_lean_either_way(p, q, count):
+    one = ac.DominatingPMFs(p, q, relation=REPLACE)
+    for epsilon in EPSILONS:
+        truth = worst([(p, q)] * count, epsilon)
+        assert truth * (1 - 1e-9) <= (count * one).delta(epsilon)
+
+
+def test_different_releases_that_lean_either_way():
+    for (p, q), (r, s) in itertools.pairwise(FIXED + RANDOM):
+        both = sum(
+            (ac.DominatingPMFs(*pair, relation=REPLACE) for pair in ((p, q), (r, s))),
+            start=0 * ac.DominatingPMFs(p, q, relation=REPLACE),
+        )
+        for epsilon in EPSILONS[1::3]:
+            assert worst([(p, q), (r, s)], epsilon) * (1 - 1e-9) <= both.delta(epsilon)
+
+
+def test_the_two_directions_alone_would_be_too_small():
+    p, q = FIXED[0]
+    there, back = ([(p, q)] * 2, [(q, p)] * 2)
+    one_way = max(
+        hockey(product(a for a, _ in row), product(b for _, b in row), 4.5) for row in (there, back)
+    )
+    assert worst([(p, q)] * 2, 4.5) > 1.8 * one_way
+    # Adding and removing have an order: there they are all there is.
+    assert (2 * ac.DominatingPMFs(p, q)).delta(4.5) == pytest.approx(one_way, rel=1e-6)
+
+
+def test_a_pair_that_is_its_own_reverse_keeps_its_digits():
+    symmetric = ac.DominatingPMFs((0.55, 0.45), (0.45, 0.55), relation=REPLACE)
+    assert len(symmetric.pairs()) == 1
+    bounds = (10 * symmetric).epsilon_bounds(1e-4)
+    assert bounds == (10 * ac.DominatingPMFs((0.55, 0.45), (0.45, 0.55))).epsilon_bounds(1e-4)
+    assert bounds.upper - bounds.lower < 1e-5
+
+
+def divergence(p, q, order):
+    moment = sum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))
+    return math.log(moment) / (order - 1)
+
+
+@pytest.mark.parametrize(("p", "q"), FIXED)
+def test_budgets_and_odometers_charge_the_worse_order_each_time(p, q):
+    one, order = ac.DominatingPMFs(p, q, relation=REPLACE), 3.0
+    other = ac.DominatingPMFs(q, p, relation=REPLACE)
+    each = max(divergence(p, q, order), divergence(q, p, order))
+    for first, second in ((one, other), (one, one)):
+        ledger = Accountant(Budget(40.0, 1e-6, orders=order))
+        ledger.compose(first)
+        ledger.compose(second)
+        ledger.compose(first + second)
+        assert ledger.remaining().spent >= 4 * each * (1 - 1e-12)
+        # With the order fixed, an odometer adds the same to what was spent.
+        reading = Odometer(1e-6, orders=[order])
+        least = 4 * each + math.log(1e6) / (order - 1)
+        assert reading.epsilon(ledger) >= least * (1 - 1e-12)
+        assert reading.over_steps(ledger)[-1] >= least * (1 - 1e-12)
+    assert (2 * one + other).rdp(order) >= 3 * each * (1 - 1e-12)
+
+
+def test_on_a_sample_of_everybody_an_order_is_not_made_up():
+    p, q = FIXED[0]
+    inner = ac.DominatingPMFs(p, q, relation=REPLACE)
+    whole = SampledReplacement(inner, 1.0, relation=ZERO_OUT)
+    assert len(whole.pairs()) == 1
+    for epsilon in EPSILONS:
+        assert worst([(p, q)] * 2, epsilon) <= (2 * whole).delta(epsilon) * (1 + 1e-9)
+
+
+def test_losses_given_by_functions_lean_either_way():
+    q, x = 0.2, np.linspace(-9.0, 10.0, 1201)
+    (pair, _) = ac.PoissonSampled(ac.Gaussian(1.0), q).pairs()
+
+    def tail(law, above):
+        def masses(t):
+            edges = np.atleast_1d(np.asarray(t, dtype=np.float64))
+            rows = getattr(pair.masses(np.sort(edges)), law)
+            sums = np.cumsum(rows[::-1])[::-1][1:] if above else np.cumsum(rows)[:-1]
+            return sums[np.searchsorted(np.sort(edges), edges)]
+
+        return masses
+
+    one = ac.mechanisms.LossDistribution(
+        tail("p", False), tail("p", True), tail("q", False), tail("q", True),
+        losses=pair.support, relative_error=1e-12, relation=REPLACE,
+    )  # fmt: skip
+    assert len(both_ways(one)) == 1
+    blank = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+    mixed = (1.0 - q) * blank + q * np.exp(-0.5 * (x - 1.0) ** 2) / math.sqrt(2.0 * math.pi)
+    cell = (x[1] - x[0]) ** 2
+    there, back = np.outer(mixed, blank), np.outer(blank, mixed)
+    for epsilon in (0.0, 0.2, 0.5, 1.0):
+        for p, r in ((there, back), (np.outer(mixed, mixed), np.outer(blank, blank))):
+            truth = float(np.maximum(p - math.exp(epsilon) * r, 0.0).sum() * cell)
+            assert truth <= (2 * one).delta(epsilon) + 1e-6
