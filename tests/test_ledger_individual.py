@@ -1,6 +1,9 @@
 """Individual accounting: nobody overspends, everybody is charged for themselves alone."""
 
+import copy
 import math
+import os
+import pickle
 from fractions import Fraction
 
 import mpmath
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.ledger import Budget, IndividualFilter
 from accountant.ledger.individual import _gaussian
 
@@ -115,10 +118,45 @@ def test_restoring_continues():
     watch = fresh(2)
     watch.charge([0.01, 0.02])
     again = fresh(2)
-    again.restore(watch.spent)
+    again.restore(watch.spent, watch.orders)
     assert (again.spent == watch.spent).all()
     with pytest.raises(DomainError, match="fresh"):
-        again.restore(watch.spent)
+        again.restore(watch.spent, watch.orders)
+
+
+def test_what_was_spent_at_other_orders_is_not_taken_for_these():
+    # A larger ε chooses lower orders, a smaller one higher, at which more was spent.
+    old = IndividualFilter(Budget(8.0, 1e-5), 2)
+    old.charge_gaussian([1.0, 0.5], noise_multiplier=5.0)
+    new = IndividualFilter(Budget(1.0, 1e-5), 2)
+    assert new.orders != old.orders
+    with pytest.raises(DomainError, match="orders must be those of this filter"):
+        new.restore(old.spent, old.orders)
+    assert not new.spent.any()
+    kept = IndividualFilter(Budget(7.0, 1e-5, orders=old.orders), 2)
+    kept.restore(old.spent, old.orders)
+    assert (kept.spent == old.spent).all()
+
+
+def test_there_is_one_of_it():
+    watch = fresh(2)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(UnsupportedError):
+            copied(watch)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_spends_nothing():
+    watch = fresh(2)
+    child = os.fork()
+    if child == 0:
+        try:
+            watch.charge([0.01, 0.01])
+        except UnsupportedError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert watch.charge([0.01, 0.01]).all()
 
 
 def test_spent_is_a_copy():

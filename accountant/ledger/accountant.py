@@ -62,6 +62,7 @@ class Accountant(Questions):
             raise ArgumentTypeError(f"budget must be a Budget or None; got {budget!r:.60}")
         self._lock = threading.RLock()
         self._process = os.getpid()
+        self._ended = False
         self._budget = budget
         self._meter: Meter | None = None if budget is None else meter(budget)
         self._history = History()
@@ -293,6 +294,7 @@ class Accountant(Questions):
         Notes
         -----
         What was composed is saved even if the block raises: a record too many is on the safe side.
+        After the block the ledger can be asked, and records no more.
         """
         where = storage.resolve(path)
         with storage.locked(where, timeout):
@@ -303,8 +305,10 @@ class Accountant(Questions):
             try:
                 yield ledger
             finally:
-                if len(ledger) != before or not where.exists():
-                    ledger._write(where)
+                with ledger._lock:
+                    ledger._ended = True
+                    if len(ledger) != before or not where.exists():
+                        ledger._write(where)
 
     def __copy__(self) -> Accountant:
         raise UnsupportedError("an Accountant has no copies; merge it into another, or save it")
@@ -325,6 +329,11 @@ class Accountant(Questions):
 
     def _append(self, new: Sequence[Entry]) -> None:
         """Record all or nothing; the lock is held."""
+        if self._ended:
+            raise UnsupportedError(
+                "this ledger's transaction has ended: what it recorded now would not be in the file"
+                " that others spend from. Open another transaction"
+            )
         self._check_relation(new)
         tally = self._history.tally(new)
         charges = [(item.mechanism, item.count) for item in new]

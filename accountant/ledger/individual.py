@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant import checks
 from accountant.analyses import rdp
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _DIVERGENCE = checks.Argument(
     "Rényi divergences >= 0",
     lambda x: x >= 0.0,
     "Give one for each record; inf drops a record out",
+)
+_ORDERS = checks.Argument(
+    "orders", "Rényi orders above 1", lambda x: x > 1.0, "They are the filter's own"
 )
 _NORMS = checks.Argument(
     "norms",
@@ -80,6 +84,7 @@ class IndividualFilter:
         if not isinstance(n, float):
             raise ArgumentTypeError("records must be one integer; got an array")
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._orders, self._capacities = budget.renyi_capacities()
         self._spent = np.zeros((len(self._orders), int(n)))
 
@@ -102,8 +107,22 @@ class IndividualFilter:
         with self._lock:
             return self._spent.copy()
 
-    def restore(self, spent: ArrayLike) -> None:
-        """Continue from the :attr:`spent` of an earlier run; nothing may have been charged yet."""
+    def restore(self, spent: ArrayLike, orders: ArrayLike) -> None:
+        """Continue from the :attr:`spent` of an earlier run; nothing may have been charged yet.
+
+        Parameters
+        ----------
+        spent : array_like of shape (orders, n)
+            What :attr:`spent` was.
+        orders : array_like of shape (orders,)
+            What :attr:`orders` was. They must be those of this filter: those that a budget chooses
+            depend on its ε and δ, and what was spent at one order says nothing of a higher one.
+        """
+        if tuple(np.ravel(checks.real(_ORDERS, orders)).tolist()) != self._orders:
+            raise DomainError(
+                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}. Give"
+                " them to the Budget"
+            )
         values = self._each(_DIVERGENCE, spent)
         with self._lock:
             if self._spent.any():
@@ -125,6 +144,11 @@ class IndividualFilter:
             True where the record can afford it and was charged; the others must be left out, and
             were charged nothing.
         """
+        if os.getpid() != self._process:
+            raise UnsupportedError(
+                "this IndividualFilter was copied by a fork, and every record's budget with it; let"
+                " one process charge"
+            )
         values = self._each(_DIVERGENCE, divergences)
         capacities = np.array(self._capacities)[:, None]
         with self._lock:
@@ -168,6 +192,15 @@ class IndividualFilter:
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
+
+    def __copy__(self) -> IndividualFilter:
+        raise UnsupportedError("an IndividualFilter has no copies: each would spend the budgets")
+
+    def __deepcopy__(self, memo: object) -> IndividualFilter:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError("an IndividualFilter is not pickled; keep spent, and restore it")
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))

@@ -83,15 +83,15 @@ def names() -> list[str]:
     return sorted({*_registry(), *_ELSEWHERE})
 
 
-def encode_mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    """Write a mechanism as its name and its fields."""
+def encode_mechanism(mechanism: Mechanism, depth: int = 0) -> dict[str, Any]:
+    """Write a mechanism as its name and its fields; what could not be read again is refused."""
     name = type(mechanism).__name__
     if _registry().get(name) is not type(mechanism):
         raise UnsupportedError(
             f"{type(mechanism)!r} is not known to ledger files. Make it a frozen dataclass and call"
             " accountant.ledger.register on it"
         )
-    return {"mechanism": name, "parameters": encode_fields(mechanism)}
+    return {"mechanism": name, "parameters": encode_fields(mechanism, depth)}
 
 
 def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -> Mechanism:
@@ -159,10 +159,10 @@ def _is_mechanism(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Mechanism) and bool(frozen and frozen.frozen)
 
 
-def encode_fields(value: Any) -> dict[str, Any]:
+def encode_fields(value: Any, depth: int = 0) -> dict[str, Any]:
     """Write the fields of a dataclass."""
     fields = (f for f in dataclasses.fields(value) if f.init)
-    return {_argument(f): _encode(getattr(value, f.name)) for f in fields}
+    return {_argument(f): _encode(getattr(value, f.name), depth + 1) for f in fields}
 
 
 def _argument(part: dataclasses.Field[Any]) -> str:
@@ -170,7 +170,9 @@ def _argument(part: dataclasses.Field[Any]) -> str:
     return str(part.metadata.get("argument", part.name))
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise UnsupportedError("what is nested so deeply cannot be read from a ledger file again")
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.bool_):
@@ -183,11 +185,11 @@ def _encode(value: Any) -> Any:
     if isinstance(value, NeighbouringRelation):
         return {"relation": value.name}
     if isinstance(value, Mechanism):
-        return encode_mechanism(value)
+        return encode_mechanism(value, depth + 1)
     if isinstance(value, (tuple, list)):
-        return [_encode(item) for item in value]
+        return [_encode(item, depth + 1) for item in value]
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
-        return {"array": [_encode(item) for item in value.tolist()]}
+        return {"array": [_encode(item, depth + 1) for item in value.tolist()]}
     raise UnsupportedError(f"a {type(value).__name__} cannot be written to a ledger file")
 
 

@@ -88,6 +88,11 @@ def write(path: Path, text: str, versions: Versions) -> None:
     it, either content may be found, and both are this ledger's own.
     """
     content = text.encode("utf-8")
+    if len(content) > MAX_BYTES:
+        raise LedgerError(
+            f"{path} would have {len(content)} bytes, and no ledger of more than {MAX_BYTES} is"
+            " read again; nothing was written. Shorten labels, or begin another file"
+        )
     try:
         current = digest(path.read_bytes())
     except FileNotFoundError:
