@@ -211,3 +211,22 @@ def test_budgets_of_other_kinds():
     for records in (3.0, True, "3"):
         with pytest.raises(ArgumentTypeError):
             IndividualFilter(BUDGET, records)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_record_is_charged_depends_on_no_other(q, seed):
+    # Theorem L9: otherwise leaving one record out would change who else takes part.
+    rng = np.random.default_rng(seed)
+    norms = np.concatenate([rng.uniform(0.0, 1.0, 40), 1.0 + rng.uniform(0.0, 1e-3, 20)])
+    budget = Budget(1.0, 1e-5, orders=[5.0, 20.0])
+    together = IndividualFilter(budget, norms.size)
+    alone = [IndividualFilter(budget, 1) for _ in norms]
+    for noise in (3.0, 0.7, 11.0):
+        mask = together.charge_gaussian(norms, noise_multiplier=noise, sampling_probability=q)
+        each = [
+            watch.charge_gaussian([norm], noise_multiplier=noise, sampling_probability=q)[0]
+            for watch, norm in zip(alone, norms, strict=True)
+        ]
+        assert mask.tolist() == each
+    assert together.spent.T.tolist() == [watch.spent[:, 0].tolist() for watch in alone]

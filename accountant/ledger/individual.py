@@ -220,8 +220,9 @@ def _gaussian(order: float, norms: FloatArray, sigma: float, q: float) -> FloatA
     plain = _plain(order, norms, sigma)
     if q == 1.0:
         return plain
-    # Norms are rounded up to a grid first: a thousand curves serve a million records.
-    levels = np.minimum(_round_up(norms), norms.max())
+    # Norms are rounded up to a grid first: a thousand curves serve a million records. The grid is
+    # the same for all data, for no record's charge may depend on another record (Theorem L9).
+    levels = _round_up(norms)
     distinct, where = np.unique(levels, return_inverse=True)
     with np.errstate(divide="ignore", over="ignore"):
         scaled = np.nextafter(sigma / distinct, 0.0)
