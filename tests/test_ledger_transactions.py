@@ -1,5 +1,6 @@
-"""Ledger files: what ends with a transaction, and what could not be read again."""
+"""A ledger records one thing at a time, until its transaction ends, and what can be read again."""
 
+import contextlib
 import os
 import threading
 
@@ -103,3 +104,22 @@ def test_all_that_is_written_is_read(depth):
     except UnsupportedError:
         return
     assert Accountant.from_json(text).history == ledger.history
+
+
+def test_a_record_within_a_record_is_refused():
+    # As a signal's handler may make, while the lock is held by its own thread.
+    ledger = Accountant(Budget(1.0, 1e-5))
+
+    class Handler(Noise):
+        def pairs(self):
+            with contextlib.suppress(UnsupportedError):
+                ledger.compose(Noise(self.sigma), half)
+            return super().pairs()
+
+    half = ledger.affordable(Noise(50.0)) // 2 + 1
+    ledger.compose(Handler(50.0), half)
+    assert len(ledger) == half
+    spent = ledger.remaining()
+    assert spent.spent <= spent.capacity
+    ledger.compose(Noise(50.0))  # and later ones are recorded
+    assert len(ledger) == half + 1

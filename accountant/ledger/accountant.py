@@ -62,7 +62,7 @@ class Accountant(Questions):
             raise ArgumentTypeError(f"budget must be a Budget or None; got {budget!r:.60}")
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._ended = False
+        self._ended = self._busy = False
         self._budget = budget
         self._meter: Meter | None = None if budget is None else meter(budget)
         self._history = History()
@@ -330,19 +330,22 @@ class Accountant(Questions):
     def _append(self, new: Sequence[Entry]) -> None:
         """Record all or nothing; the lock is held."""
         if self._ended:
-            raise UnsupportedError(
-                "this ledger's transaction has ended: what it recorded now would not be in the file"
-                " that others spend from. Open another transaction"
-            )
-        self._check_relation(new)
-        tally = self._history.tally(new)
-        charges = [(item.mechanism, item.count) for item in new]
-        if self._meter is not None and not self._meter.admits(charges):
-            raise BudgetExceeded(self._refusal(charges, self._meter))
-        # Nothing below can fail for a reason of the caller's.
-        if self._meter is not None:
-            self._meter.add(charges)
-        self._history.extend(new, tally)
+            raise UnsupportedError("this ledger's transaction has ended; its file is others' now")
+        if self._busy:
+            raise UnsupportedError("this ledger is recording: a record within a record is refused")
+        self._busy = True
+        try:
+            self._check_relation(new)
+            tally = self._history.tally(new)
+            charges = [(item.mechanism, item.count) for item in new]
+            if self._meter is not None and not self._meter.admits(charges):
+                raise BudgetExceeded(self._refusal(charges, self._meter))
+            # Nothing below can fail for a reason of the caller's.
+            if self._meter is not None:
+                self._meter.add(charges)
+            self._history.extend(new, tally)
+        finally:
+            self._busy = False
 
     def _restore(self, entries: Sequence[Entry]) -> None:
         """Take up records that happened, within the budget or not."""
