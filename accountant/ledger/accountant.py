@@ -307,7 +307,8 @@ class Accountant(Questions):
             finally:
                 with ledger._lock:
                     ledger._ended = True
-                    if len(ledger) != before or not where.exists():
+                    changed = len(ledger) != before or not where.exists()
+                    if changed and ledger._process == os.getpid():  # a fork leaves the block, too
                         ledger._write(where)
 
     def __copy__(self) -> Accountant:
