@@ -92,9 +92,14 @@ def test_no_loss_lies_beyond_the_support(off):
 def test_addition_uses_the_curves_of_both_directions():
     # Of P against (1-q)P + qQ the second order in q is the divergence of Q from P.
     rare, q = ac.DominatingPMFs((0.9, 0.1), (1 - 1e-6, 1e-6)), 1e-3
-    pair = ac.PoissonSampled(1 * rare, q).pairs()[1]
-    truth = math.log((1 - 1e-6) / (1 - q + q * 0.9 / (1 - 1e-6)) + 1e-6 / (1 - q + q * 1e5))
-    assert pair.rdp(2.0) >= truth > 9e-5
+    with mp.workdps(40):
+        p, r = ([mp.mpf(x) / mp.fsum(row) for x in row] for row in (rare.p, rare.q))
+        mixed = [(1 - mp.mpf(q)) * b + mp.mpf(q) * a for a, b in zip(p, r, strict=True)]
+        truth = mp.log(sum(b * b / c for b, c in zip(r, mixed, strict=True)))
+        # By its atoms, and, beside another release, by its curve.
+        for released in (1 * rare, rare + ac.PureDP(1e-9)):
+            pair = ac.PoissonSampled(released, q).pairs()[1]
+            assert pair.rdp(2.0) >= truth > 9e-5
 
 
 @pytest.mark.parametrize(
