@@ -3,6 +3,7 @@
 The classes are found by walking the package: a new one without an example here fails.
 """
 
+import dataclasses
 import importlib
 import inspect
 import json
@@ -17,7 +18,7 @@ from accountant import mechanisms as m
 from accountant import sampling
 from accountant.cli import main
 from accountant.composition import Composition, parallel
-from accountant.ledger import Accountant, pipeline, schema
+from accountant.ledger import Accountant, pipeline, register, schema
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.joint import JointRelease
 from accountant.relations import NeighbouringRelation
@@ -109,6 +110,17 @@ def test_every_mechanism_of_the_package_is_known_to_files_and_tried():
     known, tried = set(schema.names()), {type(each).__name__ for each in EXAMPLES}
     assert shipped() == known
     assert known == tried | UNWRITABLE
+
+
+def test_no_other_class_takes_the_name_of_one_that_is_not_imported_yet(monkeypatch):
+    monkeypatch.setattr(schema, "_registered", {})
+
+    @dataclasses.dataclass(frozen=True)
+    class ObjectivePerturbation(m.PureDP):
+        pass
+
+    with pytest.raises(accountant.DomainError, match=r"is taken by accountant\.learn"):
+        register(ObjectivePerturbation)
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)

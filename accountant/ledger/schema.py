@@ -74,6 +74,8 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
     known = _registry().get(kind.__name__)
     if known is not None and known is not kind:
         raise DomainError(f"register needs a new name; {kind.__name__!r} is taken by {known!r}")
+    if kind.__module__ != (home := _ELSEWHERE.get(kind.__name__, kind.__module__)):
+        raise DomainError(f"register needs a new name; {kind.__name__!r} is taken by {home}")
     _registered[kind.__name__] = kind
     return kind
 
