@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant.bounds import Bounds
-from accountant.errors import PrecisionError
+from accountant.errors import PrecisionError, UnsupportedError
 from accountant.mechanisms._arithmetic import TINY, U
 from accountant.mechanisms.base import offers
 
@@ -23,7 +24,9 @@ FARTHEST = 600.0  # nats: e^ε·1e-300 is nothing to speak of below
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
     """Bracket δ(epsilon), epsilon >= 0, of a pair with masses; None where they do not tell."""
     if offers(pair, "profile"):
-        return pair.profile(epsilon)
+        # A blend has one only where its parts do.
+        with contextlib.suppress(UnsupportedError):
+            return pair.profile(epsilon)
     moved = pair.loss_error
     if not (epsilon < FARTHEST and moved < 1.0):
         return None
