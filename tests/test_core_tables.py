@@ -36,15 +36,6 @@ def test_gauss_legendre_is_correctly_rounded():
             assert float(2 / ((1 - x**2) * slope**2)) == weight
 
 
-def test_binomial_coefficients_of_the_split():
-    text = source("split.c")
-    m = int(re.search(r"#define SPLIT_M (\d+)", text).group(1))
-    coefficients = table(text, "BINOMIAL")
-    assert coefficients == [float(mpmath.binomial(2 * m - 1, i)) for i in range(m, 2 * m)]
-    bound = float(re.search(r"#define LOG_BINOMIAL ([0-9.]+)", text).group(1))
-    assert mpmath.log(mpmath.binomial(2 * m - 1, m)) <= bound
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("ACCT_U", 2.0**-53), ("ACCT_PI", float(mpmath.pi))],

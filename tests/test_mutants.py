@@ -75,6 +75,24 @@ MUTANTS = [
         "jump.upper",
     ),
     Mutant(
+        "large outcomes of a split counted once too little",
+        "jump.c",
+        "    pq += grid->pq_above;\n    put = ",
+        "    pq += 0.5 * grid->pq_above;\n    put = ",
+    ),
+    Mutant(
+        "middling outcomes of a split cut off",
+        "split_line.c",
+        "near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];",
+        "near ? in.above[0] - out.above[0] : out.below[0];",
+    ),
+    Mutant(
+        "the add direction by the other one without its constant",
+        "contour.c",
+        "exp(epsilon), all = expm1(epsilon);",
+        "exp(epsilon), all = epsilon;",
+    ),
+    Mutant(
         "order rounded, its distance not",
         "contour.h",
         "const double exact = (1.0 + b) - 1.0;",
@@ -99,10 +117,10 @@ MUTANTS = [
         "            total += 10.0 * drop;",
     ),
     Mutant(
-        "decay of a split's line said to be twice as fast",
-        "split.c",
-        "large[j + i] * acct_vexp(-y * l_im[j + i])",
-        "large[j + i] * acct_vexp(-2.0 * y * l_im[j + i])",
+        "decay of a split's line said to be four times as fast",
+        "split_line.c",
+        "sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);",
+        "sum[i] += large[j + i] * acct_vexp(-4.0 * y * l_im[j + i]);",
     ),
     Mutant(
         "aliases said to fall twice as fast",

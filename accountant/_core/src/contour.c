@@ -83,7 +83,7 @@ static double alias_sum(const acct_alias *a, double epsilon, double period) {
     const double step = fabs(a->slope) * period;
     if (!(step > 0.0)) return INFINITY;
     const double log_first = a->log_size - a->slope * epsilon - step;
-    return exp(log_first + 1e-12 * (fabs(a->log_size) + fabs(a->slope) * (epsilon + period))) /
+    return exp(log_first + 1e-12 * (fabs(a->log_size) + fabs(a->slope) * (fabs(epsilon) + period))) /
            -expm1(-step) * ACCT_SLACK;
 }
 
@@ -144,6 +144,7 @@ int acct_contour_build(acct_contour *k, acct_grid *grid, acct_grid *scratch, acc
     const double poles = b * (b + 1.0);
     if (!(b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
     k->direction = direction;
+    k->flipped = 0;
     k->steps = steps;
     k->b = b;
     k->small_log = -INFINITY;
@@ -252,11 +253,11 @@ static void sum_points(const acct_contour *k, double rate, double speed, point_s
                         (size[0] + size[1]) + (size[2] + size[3]), (spin[0] + spin[1]) + (spin[2] + spin[3])};
 }
 
-void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_point *out) {
+static void profile_of(const acct_contour *k, double epsilon, acct_profile_point *out) {
     const double period = 2.0 * ACCT_PI / k->dy;
     const double rate = k->drift - epsilon;
     point_sums s;
-    sum_points(k, rate, fabs(k->drift) + epsilon, &s);
+    sum_points(k, rate, fabs(k->drift) + fabs(epsilon), &s);
     const double sum = s.re, slope = s.slope, size = s.size, spin = s.spin;
     /* round-off of the phases, of cos and of the sum */
     const double rounding = ACCT_U * (4.0 * spin + (24.0 + k->count) * size);
@@ -264,7 +265,7 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     const double alias = alias_sum(&k->right, epsilon, period) + alias_sum(&k->left, epsilon, period);
     const double log_unit = k->log_scale - k->b * epsilon;
     const double unit_err = k->log_scale_err + 8.0 * ACCT_U *
-                            (fabs(k->log_scale) + k->b * epsilon + 1.0);
+                            (fabs(k->log_scale) + k->b * fabs(epsilon) + 1.0);
     out->value = sum * exp(log_unit);
     out->slope = slope * exp(log_unit);
     const double high = sum + error, low = sum - error - alias;
@@ -282,4 +283,21 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     if (jump.lower > 0.0) out->slope -= exp(epsilon) * k->jump.q_mass;
     out->bounds.upper = upper < 1.0 ? acct_up(fmax(upper, ACCT_TINY)) : 1.0;
     out->bounds.lower = lower > ACCT_TINY ? fmin(acct_down(lower), 1.0) : 0.0;
+}
+
+void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_point *out) {
+    if (!k->flipped) {
+        profile_of(k, epsilon, out);
+        return;
+    }
+    /* E(1 - e^{eps + l})_+ = 1 - e^eps + e^eps E(e^l - e^{-eps})_+ (Theorem 17) */
+    acct_profile_point p;
+    profile_of(k, -epsilon, &p);
+    const double grow = exp(epsilon), all = expm1(epsilon);
+    out->value = grow * p.value - all;
+    out->slope = grow * (p.value - 1.0 - p.slope);
+    out->bounds.upper = fmin(fmax(grow * p.bounds.upper * (1.0 + 16.0 * ACCT_U) -
+                                      all * (1.0 - 16.0 * ACCT_U), ACCT_TINY), 1.0);
+    out->bounds.lower = fmax(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) -
+                                 all * (1.0 + 16.0 * ACCT_U), 0.0);
 }

@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
     int direction;  /* ACCT_REMOVE or ACCT_ADD */
+    int flipped;    /* a contour of the remove direction that answers for the add direction */
     double steps;
     double b;       /* distance of the line from the interval [0, 1], > 0 */
     double dy;
@@ -75,7 +76,7 @@ double acct_contour_aliases(acct_contour *contour, acct_grid *grid, double epsil
 /* largest double with 24 significant bits not above x, so that small multiples are exact */
 double acct_short_step(double x);
 
-/* the bracket at epsilon >= 0 */
+/* the bracket at epsilon; below 0 for a split contour only */
 void acct_contour_profile(const acct_contour *contour, double epsilon, acct_profile_point *out);
 
 #endif

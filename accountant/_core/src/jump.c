@@ -55,6 +55,47 @@ void acct_jump_set(acct_jump *jump, acct_grid *grid, double steps, int direction
     }
 }
 
+void acct_jump_cut(acct_jump *jump, const acct_grid *grid, acct_grid *plain, const acct_cuts *cuts,
+                   double steps, double put_order) {
+    const double m = put_order, loss_hi = acct_loss(&grid->step, grid->hi, NULL);
+    /* the put in units of e^{-m unit}, against underflow */
+    const double unit = 0.5 * cuts->outer.scale + cuts->outer.origin;
+    double q = 0.0, pq = 0.0, put = 0.0, q_err = 0.0, pq_err = 0.0;
+    for (int j = 0; j < grid->count; j++) {
+        const double l = grid->loss[j], le = grid->loss_err[j];
+        const double w = grid->gauss[j] * cuts->above_out[j], excess = grid->e2_plus[j] + l;
+        const double e = (256.0 + grid->count + 32.0 * grid->x2[j]) * ACCT_U +
+                         acct_cut_above_error(l - cuts->outer.origin, cuts->outer, le);
+        q += w;
+        pq += w * excess;
+        q_err += w * e;
+        pq_err += w * (fabs(excess) * e + 2.0 * grid->exp_loss[j] * le);
+        put += w * exp(m * (unit - l)) * (1.0 + e + m * le + 8.0 * ACCT_U * m * (fabs(l) + fabs(unit)));
+    }
+    double of_one, of_exp_u, of_put;
+    acct_cut_above_errors(grid, m, &of_one, &of_exp_u, &of_put);
+    q_err += of_one;
+    pq_err += grid->step.q * (of_one + of_exp_u);
+    q += grid->q_above;
+    pq += grid->pq_above;
+    put = (put + of_put * exp(m * unit) + grid->q_above * exp(m * (unit - loss_hi)) + ACCT_TINY) * ACCT_SLACK;
+    jump->direction = ACCT_REMOVE;
+    jump->steps = steps;
+    jump->outside = steps * grid->outside;
+    jump->q_mass = -expm1(steps * log1p(-q));
+    jump->pq_mass = exp(steps * log1p(-q)) * -expm1(steps * log1p(-pq / (1.0 - q)));
+    jump->mass_err = ((grid->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
+                     (1.0 + steps * q);
+    acct_moments low;
+    acct_grid_moments(plain, -m, 1, &low);
+    const double log_all = low.log_mgf + low.log_mgf_err +
+                           log1p((plain->q_above * exp(-m * loss_hi) +
+                                  plain->outside * exp(-m * grid->step.log_1mq)) * exp(-low.log_mgf));
+    jump->put_log = log_chernoff(m) + (steps - 1.0) * log_all + log(steps * put) - m * unit +
+                    1e-9 * (1.0 + m * (loss_hi + fabs(unit))) + 1e-12 * steps * fabs(log_all);
+    jump->put_slope = m + 1.0;
+}
+
 void acct_jump_profile(const acct_jump *jump, double epsilon, acct_bounds *out) {
     if (jump->direction == ACCT_ADD) {
         out->lower = 0.0;
@@ -62,8 +103,8 @@ void acct_jump_profile(const acct_jump *jump, double epsilon, acct_bounds *out) 
         return;
     }
     const double spent = expm1(epsilon) * jump->q_mass;
-    const double err = jump->mass_err * (jump->pq_mass + spent) +
-                       (8.0 * epsilon + 32.0) * ACCT_U * spent;
+    const double err = jump->mass_err * (jump->pq_mass + fabs(spent)) +
+                       (8.0 * fabs(epsilon) + 32.0) * ACCT_U * fabs(spent);
     const double parity = jump->pq_mass - spent;
     const double put = exp(jump->put_log + jump->put_slope * epsilon);
     /* the share is at most P's mass and at least 0 whatever the put */

@@ -9,6 +9,7 @@
 #ifndef ACCT_JUMP_H
 #define ACCT_JUMP_H
 
+#include "cut.h"
 #include "subsampled_gaussian.h"
 #include "tilt.h"
 
@@ -27,6 +28,11 @@ typedef struct {
  * the grid's own errors are left out.  Overwrites grid->weight. */
 void acct_jump_set(acct_jump *jump, acct_grid *grid, double steps, int direction, double epsilon,
                    double put_order, int certify);
+
+/* the same for outcomes with some step above the outer cut or the window (Theorem 15); the grid must
+ * have been set for that cut; plain: for the transform at -put_order, overwritten */
+void acct_jump_cut(acct_jump *jump, const acct_grid *grid, acct_grid *plain, const acct_cuts *cuts,
+                   double steps, double put_order);
 
 /* the bracket of this share at epsilon */
 void acct_jump_profile(const acct_jump *jump, double epsilon, acct_bounds *out);

@@ -248,6 +248,7 @@ static acct_alias alias(double b, double log_mgf, double err, double parts, cons
 }
 
 void acct_mix_line_close(const acct_mix_line *line, acct_contour *k) {
+    k->flipped = 0;
     const acct_mix_plan *p = &line->plan;
     const double b = p->b, sign = p->direction == ACCT_REMOVE ? 1.0 : -1.0;
     k->direction = p->direction;

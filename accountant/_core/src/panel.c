@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "cut.h"
 #include "gauss_legendre.h"
 #include "rounding.h"
 
@@ -49,15 +50,6 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     panel->loss_hi = loss[2];
     panel->slope_mid = p_mid / var;
     panel->theta = theta;
-    panel->damp = 0.0;
-    if (window->damp_slope > 0.0) {
-        const double angle = 0.5 * window->damp_slope * theta;
-        if (!(angle < 1.1)) return 0;
-        const double above = (panel->lo - 0.5) / var - window->damp_u0;
-        const double m = window->damp_power;
-        panel->damp = fmin(0.0, window->damp_log - m * window->damp_slope * above) -
-                      (2.0 * m - 1.0) * log(cos(angle));
-    }
     if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return 0;
     if (shift > 0.0)
         panel->arg = 0.0;
@@ -67,7 +59,8 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     const double half_angle = theta < ACCT_PI ? sin(0.5 * theta) : 1.0;
     spread *= 4.0 * half_angle * half_angle;
     panel->modulus = step->q < 1.0 ? -0.5 * log1p(-fmin(spread * (1.0 + 1e-9), 1.0)) : 0.0;
-    return 1;
+    panel->damp = 0.0;
+    return window->cut.scale > 0.0 ? acct_cut_panel(panel, window, p_hi) : 1;
 }
 
 /* bound on the log of |N e^{(c+iy)L}|'s quadrature error on a panel; L is convex, so chords bound
@@ -98,24 +91,24 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
     if (!set(panel, step, x + half, half, rho, window, log_error)) return 0;
     if (acct_panel_error(panel, order, y_max, var) > log_error) return 0;
     /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
-    return !(order < 0.0 && log(-order * step->q) + acct_panel_error_of_exp_u(panel, var) > log_error);
+    if (order < 0.0 && log(-order * step->q) + acct_panel_error_of_exp_u(panel, var) > log_error) return 0;
+    return !(window->cut.scale > 0.0) || acct_cut_fits(panel, window, step, order, y_max, log_error);
 }
 
 /* Without other limits the best ellipse has rho near 12 sigma/half; branch points (width of the strip)
  * and oscillation (y_max) ask for smaller ones. */
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
                          const acct_window *window, double order, double y_max, double log_error) {
-    const double shift = window->shift, strip_most = window->strip;
+    const double shift = window->shift;
     const double sigma = step->sigma, var = sigma * sigma;
     for (int tries = 0; tries < 60; tries++) {
         const double half = 0.5 * width;
-        double strip = (shift > 0.0 ? shift : 2.9 * var) / half;
-        if (strip_most > 0.0) strip = fmin(strip, (strip_most - shift) / half);
+        const double strip = (shift > 0.0 ? shift : 2.9 * var) / half;
         const double free_rho = fmin(12.0 * sigma / half, 40.0);
         const double bound_rho = 0.999 * (strip + sqrt(strip * strip + 1.0)); /* axis = strip */
-        const int bound = shift > 0.0 || strip_most > 0.0;
-        double rho = bound ? fmin(free_rho, bound_rho) : free_rho;
-        for (int i = 0; rho > 1.4; i++, rho = i == 1 ? fmin(0.6 * rho, bound_rho) : 0.55 * rho) {
+        const double next = window->cut.scale > 0.0 ? 0.75 : 0.55;
+        double rho = shift > 0.0 ? fmin(free_rho, bound_rho) : free_rho;
+        for (int i = 0; rho > 1.4; i++, rho = i == 1 ? fmin(0.6 * rho, bound_rho) : next * rho) {
             if (acct_panel_fits(panel, step, x, width, rho, window, order, y_max, log_error))
                 return width;
         }

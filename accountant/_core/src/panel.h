@@ -4,6 +4,12 @@
 
 #include "loss.h"
 
+/* a smooth cut of the loss, counted from its infimum log(1 - q) (cut.h) */
+typedef struct {
+    double origin, scale;
+    int doublings;
+} acct_cut;
+
 /* what the error bound needs of one panel's ellipse; x runs over its projection [lo, hi] */
 typedef struct {
     double lo, mid, hi;
@@ -11,7 +17,9 @@ typedef struct {
     double loss_lo, loss_mid, loss_hi;
     double slope_mid;  /* L'(mid) */
     double log_factor; /* of everything that does not depend on c and y */
-    double damp;       /* log of the bound on chi, 0 without it */
+    double damp;       /* log of the bound on chi, 0 without it (cut.h) */
+    double above;      /* log of the bound on 1 - chi */
+    double middle;     /* log of the bound on what lies between two cuts */
     double theta;      /* largest |Im x| / sigma^2 on the ellipse */
     double arg;        /* bound on arg e^L over the ellipse */
     double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
@@ -24,11 +32,12 @@ typedef struct {
     double lo, hi;
     double shift; /* 0: nodes on the real line; a > 0: panels for the line Im x = a, every ellipse
                    * inside 0 <= Im x <= 2a, where |e^{iyL}| <= 1 for all y >= 0 */
-    double strip; /* 0, or a bound on |Im x| (shift included) that every ellipse must keep */
-    /* the integrand's factor chi of split.h, if damp_slope > 0: with m = damp_power at most 1 and at
-     * most e^{damp_log - m damp_slope (u - damp_u0)} on the real line, cos(damp_slope theta/2)^-(2m-1)
-     * times that off it */
-    double damp_slope, damp_u0, damp_power, damp_log;
+    /* cuts, or scale 0: the integrand has the factor chi of being below `cut`, and every
+     * ellipse admits bounds on both */
+    acct_cut cut, inner_cut;
+    /* with an inner cut, the errors of what is above the outer one matter, too: of N and of N e^u, and
+     * of N e^{-put_order L} times e^{put_log} */
+    double put_order, put_log;
     int breaks;
     double at[ACCT_MAX_BREAKS]; /* increasing, inside (lo, hi) */
 } acct_window;

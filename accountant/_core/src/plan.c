@@ -6,6 +6,7 @@
 
 #include "search.h"
 #include "split.h"
+#include "split_line.h"
 #include "status.h"
 
 int acct_workspace_alloc(acct_workspace *w) {
@@ -100,15 +101,24 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     /* first a line that ends early; then a split of the measure; then any line that fits */
     problem.most_points = direction == ACCT_REMOVE ? 1500 : ACCT_MAX_POINTS;
     status = acct_contour_build(&w->contour, &w->grid, &w->scratch, &w->line, &problem);
-    if (status != ACCT_EPRECISION || direction != ACCT_REMOVE) return status;
+    if (status != ACCT_EPRECISION) return status;
     acct_problem rare = problem;
     rare.put_order = 0.0;
     rare.window = whole;
     rare.b = b_whole;
+    if (direction == ACCT_ADD) { /* by the remove direction's profile at -epsilon (Theorem 17) */
+        const double all = exp(log_delta - epsilon) - expm1(-epsilon);
+        rare.epsilon = -epsilon;
+        tolerance *= exp(log_delta - epsilon) / all;
+        if (!(tolerance > 1e-13)) return ACCT_EPRECISION;
+        status = acct_split_build(&w->contour, &w->grid, &w->scratch, w->split_memory, &rare, log(all),
+                                  tolerance);
+        w->contour.flipped = 1;
+        return status;
+    }
     status = acct_split_build(&w->contour, &w->grid, &w->scratch, w->split_memory, &rare, log_delta,
                               tolerance);
     if (status != ACCT_EPRECISION) return status;
     problem.most_points = 6000;
     return acct_contour_build(&w->contour, &w->grid, &w->scratch, &w->line, &problem);
 }
-

@@ -117,6 +117,10 @@ static double tolerance_for(double epsilon, double b) {
     return fmax(fmin(1.5e-10 * epsilon * b, 3e-8), 2e-14);
 }
 
+static int is_narrow(const acct_bounds *b, double relative) {
+    return b->upper < INFINITY && b->upper - b->lower <= relative * b->upper;
+}
+
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
  * returns 1 once the bracket is as narrow as wanted */
@@ -125,6 +129,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
                 acct_bounds *out) {
     const double log_delta = log(delta);
     int refined = 0;
+    double before = INFINITY; /* the width before the last refinement */
     for (int i = 0; i < 10; i++) {
         if (acct_plan(w, step, steps, direction, epsilon, log_delta, tolerance, i == 0 ? hint : NULL))
             return 0;
@@ -145,10 +150,12 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             acct_bounds found;
             acct_invert_certify(contour_at, &w->contour, next, delta, &found);
             intersect(out, found.lower, found.upper);
-            if (width <= wanted) return 1;
+            const int lenient = step->q < 1e-6 || out->upper < 1e-3;
+            if (width <= wanted || is_narrow(out, lenient ? 1e-7 : 3e-10)) return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
-            if (tolerance <= 2e-14 || refined++ > 1 || loose) return loose;
+            if (tolerance <= 2e-14 || refined++ > 1 || loose || width > 0.7 * before) return loose;
+            before = width;
             tolerance = fmax(0.03 * tolerance, 2e-14);
         } else {
             tolerance = fmax(close, loose * tolerance);
@@ -156,10 +163,6 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         epsilon = next < 1e-300 ? 0.0 : next;
     }
     return 0;
-}
-
-static int is_narrow(const acct_bounds *b, double relative) {
-    return b->upper < INFINITY && b->upper - b->lower <= relative * b->upper;
 }
 
 static int epsilon_one_way(acct_workspace *w, const acct_step *step, double steps, double delta,
