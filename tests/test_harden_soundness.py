@@ -9,6 +9,7 @@ import pytest
 
 from accountant import intervals as iv
 from accountant.analyses import classical, gdp, renyi_conversion
+from accountant.calibration import calibrate_sigma
 from accountant.errors import UnsupportedError
 from accountant.ledger import Budget, exact, filters
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
@@ -289,3 +290,28 @@ def test_doubles_are_whole_units():
     for value in (0.0, 5e-324, 1e-300, 0.1, 1.0, 1.7976931348623157e308):
         assert Fraction(exact.units(value), 2**1074) == Fraction(value)
         assert exact.floor(value) == exact.ceiling(value) == exact.units(value)
+
+
+class OneWay(Skewed):
+    """Gives everything away in one direction only."""
+
+    def pairs(self):
+        pairs = Leaky(0.0), Finite(0.0)
+        return pairs if self.remove else pairs[::-1]
+
+
+@pytest.mark.parametrize("mechanism", [OneWay(1.0, 0.0), OneWay(0.0, 1.0)])
+def test_leaks_in_one_direction_remain_charged(mechanism):
+    watch = filters.meter(Budget(2.0, 1e-5, share=0.5))
+    assert watch.affordable(mechanism) == math.floor(5e-6 * 2**30)
+    watch.add([(mechanism, 1000)])
+    assert watch.remaining().spent == 1000 * 2.0**-30
+    assert 0.8 < watch.remaining().fraction < 0.9
+
+
+def test_the_gaussian_capacity_is_rounded_down():
+    for epsilon, delta in ((1.0, 1e-5), (0.3, 1e-9), (8.0, 0.1)):
+        sigma = Fraction(calibrate_sigma(epsilon, delta))
+        watch = filters.meter(Budget(epsilon, delta, filter="gaussian"))
+        assert watch.holds([math.floor(2**1074 / sigma**2)])
+        assert not watch.holds([math.floor(2**1074 / sigma**2) + 1])
