@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.analyses import _compose, _fft
+from accountant.analyses import _compose, _fft, pld
 from accountant.analyses._compose import Composition, Part, Plan
 from accountant.analyses._grid import discretise
 from accountant.analyses._saddle import coarse_law, reach, saddle_at_epsilon
@@ -140,7 +140,7 @@ def test_tilted_weights_are_rounded_outwards(built):
                 )
                 expected = truth * (1 + error if upper else 1 - error)
                 # The stated error, and the rounding it is there for.
-                assert abs(tilted.weights[j] - expected) <= truth * error / 3
+                assert abs(tilted.weights[j] - expected) <= truth * error * mp("0.15")
 
 
 def test_mass_at_infinity_is_composed_outwards(built):
@@ -294,3 +294,40 @@ def test_knots_reach_as_far_as_the_mass(log_mass):
         assert moved <= 1.2 * rare or knots.losses()[0] <= part.law.low[0] + 1e-9
         assert knots.offset == (offset or 0.0)
         assert knots.last > knots.first
+
+
+def test_factors_that_leave_the_doubles(built):
+    one, side = built.one, built.one._upper
+    value, error, slope = one._evaluate(side, 0.9)
+    inner = _fft.total_sums(side.total, one._offset, one._spacing, built.tilt, 0.9, one._last)
+    usual = one._log_scale
+    for shift in (500.0, -600.0):
+        one._log_scale = usual + shift
+        found = one._evaluate(side, 0.9)
+        scaled = mpmath.exp(mp(shift))
+        assert abs(found[0] / (value * scaled) - 1) <= 1e-9
+        assert abs(found[2] / (slope * scaled) - 1) <= 1e-9
+        assert error * scaled * (1 - mp("1e-9")) <= found[1]
+    one._log_scale = usual + 700.0
+    assert one._evaluate(side, 0.9) == (0.0, math.inf, 0.0)
+    one._log_scale = usual - 800.0
+    zero, bound, flat = one._evaluate(side, 0.9)
+    assert (zero, flat) == (0.0, 0.0)
+    assert bound == pytest.approx(1.01 * math.exp(-690.0) * (inner[0] + inner[1]), rel=1e-12)
+
+
+def test_the_window_is_read_up_to_its_last_knot(monkeypatch):
+    for log_loss in (-3.0, -40.0):
+        built = Built(monkeypatch, "laplace and gaussian", log_loss=log_loss)
+        one = built.one
+        end = one._upper.total.first + one._upper.total.weights.size - 1
+        knot = end - 0.5 if end < one._last else one._last + 0.5
+        assert one.high == one._offset + knot * one._spacing
+
+
+@pytest.mark.parametrize("kept", [1e-17, 1e-9, 0.25])
+def test_what_is_public_all_but_certainly(kept):
+    parts = [(Atoms([kept, 1.0 - kept], [1.0, 0.0], loss=[math.log(kept), math.inf]), 1)]
+    lower, upper = pld.delta_bounds([*parts, (Gaussian(1.0), 1)], 0.5, tolerance=1e-3)
+    assert 1 - mp(kept) <= upper <= 1.0
+    assert 1 - mp(kept) - mp("1e-13") <= lower <= 1.0
