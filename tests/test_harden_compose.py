@@ -331,3 +331,29 @@ def test_what_is_public_all_but_certainly(kept):
     lower, upper = pld.delta_bounds([*parts, (Gaussian(1.0), 1)], 0.5, tolerance=1e-3)
     assert 1 - mp(kept) <= upper <= 1.0
     assert 1 - mp(kept) - mp("1e-13") <= lower <= 1.0
+
+
+class Blurred(Laplace):
+    loss_error = 2.0**-4
+
+
+def test_windows_leave_room_for_the_errors_of_losses(monkeypatch):
+    monkeypatch.setitem(MIXES, "blurred", [(Blurred(3.0), 4, None), (Gaussian(0.3), 9, None)])
+    built = Built(monkeypatch, "blurred", epsilon=3.0, log_loss=-1.0)
+    one, saddle, room = built.one, built.plan.saddle, 4 * 2.0**-4
+    assert not one._upper.total.whole
+    # Both ways by as much as the losses may be off, and the profile by four of its scales.
+    assert one.covers(saddle.epsilon - 4.0 / saddle.tilt - room)
+    assert one.high >= saddle.epsilon + 2 * room
+
+
+def test_a_root_is_found_without_a_walk(built):
+    one = built.one
+    for side, shift in ((one._upper, one._shift), (one._lower, -one._shift)):
+        asked, evaluate = [], one._evaluate
+        one._evaluate = lambda *given: asked.append(given) or evaluate(*given)  # noqa: B023
+        for delta in (0.3, 0.1):
+            if delta > side.infinite:
+                one._root(side, delta, shift)
+        one._evaluate = evaluate
+        assert len(asked) <= 60

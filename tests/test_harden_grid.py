@@ -333,6 +333,9 @@ def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure
     pair = lattice_of(points, masses)
     for offset in (1.0, -1.0):
         assert _lattice._is_pure(pair, coarse_law(pair, 1), offset, 2.0) is pure
+    if max(points) < 100.0:
+        pair = lattice_of([x / 4 for x in points], masses)
+        assert _lattice._is_pure(pair, coarse_law(pair, 1), 0.25, 0.5) is pure
 
 
 def test_spacings_that_need_no_division():
