@@ -141,6 +141,10 @@ def test_tilted_weights_are_rounded_outwards(built):
                 expected = truth * (1 + error if upper else 1 - error)
                 # The stated error, and the rounding it is there for.
                 assert abs(tilted.weights[j] - expected) <= truth * error * mp("0.15")
+                plain = masses[j] * np.exp(built.tilt * (t[j] - one._centres[i]) - float(scale))
+                if plain > 1e-300:
+                    stated = mp(tilted.weights[j]) / mp(plain) - 1
+                    assert abs(stated - (error if upper else -error)) <= 3 * U
 
 
 def test_mass_at_infinity_is_composed_outwards(built):
@@ -313,7 +317,8 @@ def test_factors_that_leave_the_doubles(built):
     one._log_scale = usual - 800.0
     zero, bound, flat = one._evaluate(side, 0.9)
     assert (zero, flat) == (0.0, 0.0)
-    assert bound == pytest.approx(1.01 * math.exp(-690.0) * (inner[0] + inner[1]), rel=1e-12)
+    expected = mp("1.01") * mpmath.exp(-690) * (mp(inner[0]) + mp(inner[1]))
+    assert abs(bound / expected - 1) <= 1e-9
 
 
 def test_the_window_is_read_up_to_its_last_knot(monkeypatch):
