@@ -362,3 +362,17 @@ def test_a_root_is_found_without_a_walk(built):
                 one._root(side, delta, shift)
         one._evaluate = evaluate
         assert len(asked) <= 60
+
+
+def test_certificates_are_looked_for_in_growing_steps(monkeypatch):
+    one, asked = Built(monkeypatch, "laplace and gaussian").one, []
+    for name, answer in (("delta_upper", 1.0), ("delta_lower", 0.0)):
+        asked.clear()
+        monkeypatch.setattr(one, name, lambda at, value=answer: asked.append(at) or value)
+        ask = one.epsilon_upper if name == "delta_upper" else one.epsilon_lower
+        ask(0.1, 1e-3)
+        points = [at for at in asked if at > 0.0]
+        steps = np.abs(np.diff(points))
+        assert len(steps) >= 3
+        assert steps[0] == pytest.approx(1e-3, rel=1e-9)
+        assert steps[1:] / steps[:-1] == pytest.approx(4.0, rel=1e-9)
