@@ -51,7 +51,11 @@ TESTS = {
     "ledger/fixed": ["test_ledger_filters.py", "test_ledger.py"],
     "ledger/individual": ["test_ledger_individual.py"],
     "composition": ["test_harden_arithmetic.py", "test_composition.py"],
-    "mechanisms/_arithmetic": ["test_harden_arithmetic.py", "test_underflow.py"],
+    "mechanisms/_arithmetic": [
+        "test_harden_arithmetic.py",
+        "test_sampled_losses.py",
+        "test_underflow.py",
+    ],
     "mechanisms/gaussian": ["test_harden_pairs.py", "test_mechanisms.py"],
     "mechanisms/laplace": ["test_harden_pairs.py", "test_mechanisms.py"],
     "audit/confidence": ["test_harden_audit.py", "test_audit_bounds.py"],
