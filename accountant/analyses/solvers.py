@@ -37,7 +37,7 @@ LEAST = 1e-280
 # By the grid, up to so many different parts at these tolerances: some 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
 # Widths of a δ, absolutely, that are not worth a grid.
-NEGLIGIBLE = 1e-13
+NEGLIGIBLE = 1e-12
 
 # Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
 FAR = 300.0
@@ -267,12 +267,13 @@ class Grid(Solver):
             self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
         return self._grids[tolerance]
 
-    def _ask(self, question: Callable[[Composed], Bounds]) -> Bounds | None:
+    def _ask(self, question: Callable[[Composed], Bounds], first: int = 0) -> Bounds | None:
         """Return the narrowest bracket a grid gives; None when only Rényi is left."""
         if self._expected > FAR:
             return None
         for place, tolerance in enumerate(self._tolerances):
-            if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:
+            missed = self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]
+            if place < first or missed:
                 continue
             try:
                 found = question(self._composed(tolerance))
@@ -295,23 +296,25 @@ class Grid(Solver):
         return Bounds(lower if lower <= upper else 0.0, upper)
 
     def _delta(self, epsilon: float) -> Bounds:
-        if self._alone is not None:
-            exact = profile_of_one(self._alone, epsilon)
-            if exact is not None and self._settles(exact, self._alone.loss_error):
-                return exact
-        found = self._ask(lambda composed: composed.delta_bounds(epsilon))
+        exact = None if self._alone is None else profile_of_one(self._alone, epsilon)
+        if exact is not None and self._alone is not None and self._settles(exact, self._alone):
+            return exact
+        # Masses that do not settle it at two edges take a grid long to narrow down.
+        found = self._ask(lambda composed: composed.delta_bounds(epsilon), int(exact is not None))
         if found is None:
-            return Bounds(0.0, self._renyi_delta(epsilon))
+            found = exact or Bounds(0.0, self._renyi_delta(epsilon))
         lower, upper = float(found.lower), float(found.upper)
+        if exact is not None:
+            lower, upper = max(lower, float(exact.lower)), min(upper, float(exact.upper))
         if self._sharper:
             upper = min(upper, self._renyi_delta(epsilon))
         return Bounds(lower if lower <= upper else 0.0, upper)
 
-    def _settles(self, found: Bounds, error: float) -> bool:
+    def _settles(self, found: Bounds, pair: DominatingPair) -> bool:
         """Tell whether a bracket of one release is as narrow as a grid's would be, or nearly."""
         lower, upper = float(found.lower), float(found.upper)
         # No grid does better than the losses' error lets it; next to nothing need not be told.
-        wide = min(max(TOLERANCES[0], 64.0 * error), TOLERANCES[-1])
+        wide = min(max(TOLERANCES[0], 64.0 * pair.loss_error), TOLERANCES[-1])
         if upper - lower <= NEGLIGIBLE:
             wide = max(wide, TOLERANCES[1])
         return upper <= max(lower * (1.0 + wide), LEAST)

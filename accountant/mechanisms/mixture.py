@@ -177,12 +177,16 @@ class MixturePair(DominatingPair):
 
     def _loss(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the loss at x, in standard deviations, and its slope."""
-        means = self._units[:, None]
-        exponents = np.log(np.array(self.weights))[:, None] + means * (x - 0.5 * means)
-        top = exponents.max(axis=0)
-        terms = np.exp(exponents - top)
-        total = terms.sum(axis=0)
-        return top + np.log(total), (means * terms).sum(axis=0) / total
+        means, logs = self._units.tolist(), np.log(np.array(self.weights)).tolist()
+        top, total, slope = np.full_like(x, -np.inf), np.zeros_like(x), np.zeros_like(x)
+        # Twice computed rather than kept: there may be many weights and many points.
+        for mean, log in zip(means, logs, strict=True):
+            top = np.maximum(top, log + mean * (x - 0.5 * mean))
+        for mean, log in zip(means, logs, strict=True):
+            term = np.exp(log + mean * (x - 0.5 * mean) - top)
+            total += term
+            slope += mean * term
+        return top + np.log(total), slope / total
 
     def _inverse(self, edges: FloatArray) -> FloatArray:
         """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone."""

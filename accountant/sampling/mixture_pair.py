@@ -151,14 +151,16 @@ class MixturePair(DominatingPair):
         total = np.zeros_like(x)
         slope = np.zeros_like(x)
         top = np.full_like(x, -np.inf)
-        exponents = [
-            math.log(weight) + k * self.distance * (x - 0.5 * k * self.distance)
-            for k, weight in enumerate(self.weights)
-        ]
-        for exponent in exponents:
-            top = np.maximum(top, exponent)
-        for k, exponent in enumerate(exponents):
-            part = np.exp(exponent - top)
+
+        def exponent(k: int) -> FloatArray:
+            at = k * self.distance
+            return np.asarray(math.log(self.weights[k]) + at * (x - 0.5 * at))
+
+        # Twice computed rather than kept: there may be many weights and many points.
+        for k in range(len(self.weights)):
+            top = np.maximum(top, exponent(k))
+        for k in range(len(self.weights)):
+            part = np.exp(exponent(k) - top)
             total += part
             slope += k * self.distance * part
         return top + np.log(total), slope / total
