@@ -173,6 +173,10 @@ FOUND = {
             "f3f3fcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcfcecececececececececec"
         ),
     ),
+    "a budget that left its default orders nothing": (
+        "trees_of_ledgers",
+        "028c8c8c8c15ffffffff908c0000ff998c8c8cf015ffffff",
+    ),
 }
 
 

@@ -187,6 +187,18 @@ def test_the_approximate_filters_capacity_is_below_the_truth(epsilon, delta, sha
         assert reached >= epsilon * (1 - mpmath.mpf(10) ** -10)
 
 
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-5, 1e-4, 1e-3, 1.0, 100.0])
+def test_budgets_with_default_orders_leave_something_and_come_back(epsilon, delta):
+    try:
+        budget = Budget(epsilon, delta)
+    except DomainError:
+        assert epsilon <= 1e-5
+        return
+    assert max(budget.renyi_capacities()[1]) > 0.0
+    assert Accountant.from_json(Accountant(budget).to_json()).budget == budget
+
+
 def test_default_orders_are_close_to_the_best():
     best = Budget.suited_to(Noise(40.0), 2.0, 1e-6)
     mine = Accountant(best).affordable(Noise(40.0))

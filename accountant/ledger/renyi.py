@@ -41,11 +41,12 @@ CANDIDATES = tuple(1.0 + math.exp2(k / 16.0) for k in range(-160, 321))
 
 
 def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
-    """Return three orders that serve without knowing the mechanisms.
+    """Return three orders that serve without knowing the mechanisms, or one.
 
     Gaussian noise has divergence proportional to the order, so the order that maximises capacity
     over order is the best for it. Subsampled Gaussian noise has a divergence that explodes at some
-    order, often a little below that one. Any orders are valid.
+    order, often a little below that one. Any orders are valid. Each takes a part of ``delta``; where
+    that leaves nothing to spend at any of the three, the first alone takes it all.
     """
     value, order = max((capacity_lower(a, epsilon, delta) / a, a) for a in CANDIDATES)
     if not value > 0.0:
@@ -54,4 +55,6 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
             " no Rényi order with a positive capacity. Use a larger epsilon, or"
             ' filter="approximate" for pure mechanisms'
         )
-    return tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
+    three = tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
+    part = math.nextafter(delta / 3.0, 0.0)
+    return three if max(capacity_lower(a, epsilon, part) for a in three) > 0.0 else three[:1]
