@@ -45,8 +45,8 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
 
     Gaussian noise has divergence proportional to the order, so the order that maximises capacity
     over order is the best for it. Subsampled Gaussian noise has a divergence that explodes at some
-    order, often a little below that one. Any orders are valid. Each takes a part of ``delta``; where
-    that leaves nothing to spend at any of the three, the first alone takes it all.
+    order, often a little below that one. Any orders are valid. Each takes a part of ``delta``;
+    where that leaves nothing to spend at any of the three, the first alone takes it all.
     """
     value, order = max((capacity_lower(a, epsilon, delta) / a, a) for a in CANDIDATES)
     if not value > 0.0:
