@@ -143,7 +143,7 @@ static int certify(acct_contour *k, acct_split_plan *s, acct_grid *scratch, cons
     const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
     const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
     if (!(to_right < INFINITY && to_left < INFINITY)) return ACCT_EPRECISION;
-    const double period = fmax(fmax(to_right, to_left), 1e-300);
+    const double period = fmax(fmax(to_right, to_left), s->unit);
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     return ACCT_OK;
 }

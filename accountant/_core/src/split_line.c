@@ -128,26 +128,33 @@ static int factors(const acct_step *step, const acct_cuts *cuts, double c, doubl
     return 1;
 }
 
-/* the path's rise at x: one panel of the ellipse with rho = 8 */
+/* the path's rise at x: one panel, of the ellipse with the least bound */
 static int add_rise(acct_split_line *line, const acct_step *step, double x, double shift, double y,
                     const acct_moments *m, const acct_cuts *cuts, acct_split_errors *e) {
-    const double rho = 8.0, half = 0.5 * shift, var = step->sigma * step->sigma;
-    const double wide = 0.5 * half * (rho - 1.0 / rho), tall = 0.5 * half * (rho + 1.0 / rho);
+    const double half = 0.5 * shift, var = step->sigma * step->sigma;
     const double norm = half / (step->sigma * 2.5066282746310002);
-    double log_a, log_c, reach, rest;
-    if (!factors(step, cuts, m->order, x - wide, x + wide, (half + tall) / var, y, &log_a, &log_c, &reach))
-        return ACCT_EPRECISION;
+    double log_a, log_c, reach, rest, of_a = INFINITY, of_c = INFINITY, far = INFINITY;
+    for (double rho = 12.0; rho > 1.5; rho *= 0.8) {
+        const double wide = 0.5 * half * (rho - 1.0 / rho), tall = 0.5 * half * (rho + 1.0 / rho);
+        const double front =
+            log(8.0 * norm / (rho - 1.0)) - (2.0 * ACCT_GL_ORDER - 1.0) * log(rho) - m->log_mgf;
+        if (!factors(step, cuts, m->order, x - wide, x + wide, (half + tall) / var, y, &log_a, &log_c, &reach))
+            continue;
+        if (!(front + log_a < of_a)) continue;
+        of_a = front + log_a;
+        of_c = front + log_c;
+        far = reach;
+    }
+    /* |e^{iyL}| <= 1 on the path itself */
+    if (!factors(step, cuts, m->order, x, x, shift / var, 0.0, &log_a, &log_c, &rest)) return ACCT_EPRECISION;
     for (int i = 0; i < ACCT_GL_ORDER; i++)
         add_node(line, step, x, half * (1.0 + ACCT_GL_NODE[i]), norm * ACCT_GL_WEIGHT[i], 0.5 * ACCT_PI,
                  m, cuts);
-    const double front = log(8.0 * norm / (rho - 1.0)) - (2.0 * ACCT_GL_ORDER - 1.0) * log(rho) - m->log_mgf;
-    e->a += exp(front + log_a);
-    e->c += exp(front + log_c);
-    /* |e^{iyL}| <= 1 on the path itself */
-    if (!factors(step, cuts, m->order, x, x, shift / var, 0.0, &log_a, &log_c, &rest)) return ACCT_EPRECISION;
+    e->a += exp(of_a);
+    e->c += exp(of_c);
     e->tail_c += exp(log(2.0 * norm) + log_c - m->log_mgf);
-    e->reach = fmax(e->reach, reach + fabs(m->mean));
-    return ACCT_OK;
+    e->reach = fmax(e->reach, far + fabs(m->mean));
+    return far < INFINITY ? ACCT_OK : ACCT_EPRECISION;
 }
 
 int acct_split_line_set(acct_split_line *line, double *memory, acct_grid *grid,

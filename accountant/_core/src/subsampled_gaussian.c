@@ -150,8 +150,10 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             acct_bounds found;
             acct_invert_certify(contour_at, &w->contour, next, delta, &found);
             intersect(out, found.lower, found.upper);
+            /* a split takes milliseconds: not another one for digits nobody asked for */
             const int lenient = step->q < 1e-6 || out->upper < 1e-3;
-            if (width <= wanted || is_narrow(out, lenient ? 1e-7 : 3e-10)) return 1;
+            const int split = w->contour.small_log > -INFINITY;
+            if (width <= wanted || (split && is_narrow(out, lenient ? 1e-7 : 3e-10))) return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= 2e-14 || refined++ > 1 || loose || width > 0.7 * before) return loose;
