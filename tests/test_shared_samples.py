@@ -65,6 +65,7 @@ def test_releases_on_one_poisson_sample(parts, q):
     for epsilon in EPSILONS:
         truth = max(hockey(sampled, out, epsilon), hockey(out, sampled, epsilon))
         assert truth <= whole.delta(epsilon) <= found.delta(epsilon) * (1 + 1e-9)
+        assert whole.delta_bounds(epsilon).lower <= truth  # the hull's own profile is above it
     # With a coin each the releases would cost less: they must not be treated so.
     apart = ac.Composition([(ac.PoissonSampled(m, q), n) for m, n in base.parts])
     assert found.delta(1.0) > apart.delta(1.0) or found.delta(1.0) == 0.0
@@ -122,6 +123,33 @@ def test_a_composition_on_a_sample_is_never_looser_than_its_curve(base, q, n):
     assert [pair.rdp(4.0) for pair in found.parts[0][0].pairs()] == [
         curve.parts[0][0].rdp(4.0) for curve in curves
     ]
+
+
+# A loss of ±0.1, of which nobody says more than its masses.
+def steps(middle):
+    """Return a function of losses that falls from 1 by way of ``middle`` to 0."""
+    return lambda t: np.where(t < -0.1, 1.0, np.where(t < 0.1, middle, 0.0))
+
+
+MORE, LESS = 1 / (1 + math.exp(-0.1)), 1 / (1 + math.exp(0.1))
+MUTE = ac.LossDistribution(
+    below_p=lambda t: 1.0 - steps(MORE)(t),
+    above_p=steps(MORE),
+    below_q=lambda t: 1.0 - steps(LESS)(t),
+    above_q=steps(LESS),
+    losses=(-0.1, 0.1),
+    relative_error=1e-12,
+)
+
+
+def test_a_hull_says_nothing_from_below():
+    # Three randomised responses on one sample: the loss is at most log(1 + q(e^1.5 - 1)) < 0.3.
+    found = ac.PoissonSampled(3 * ac.PureDP(0.5), 0.1)
+    assert 0.2986 < found.epsilon(1e-9) < 0.2988
+    assert found.delta_bounds(0.3).lower == 0.0
+    assert found.epsilon_bounds(1e-11).lower <= math.log1p(0.1 * math.expm1(1.5))
+    # Beside a part without a Rényi curve, too, whose own loss is always 0.1.
+    assert (found + MUTE).delta_bounds(0.4).lower == 0.0 < (found + MUTE).delta(0.3)
 
 
 def test_gaussians_on_one_sample_merge_to_the_last_digit():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from accountant.analyses.solvers import (
@@ -21,21 +22,25 @@ __all__ = ["Hulls", "solver"]
 
 
 class Hulls(Solver):
-    """Parts known by a hull, on a grid, and by a curve, by Rényi divergences: the lesser."""
+    """Parts known by a hull, on a grid, and by a curve, by Rényi divergences: the lesser.
+
+    A hull dominates, and its own profile is above that of what it stands for: there is no lower
+    end. The curves are None where a part has none.
+    """
 
     name = "grid"
     reason = "what shares a sample, or has no order, has the hull of its profile on one grid"
 
-    def __init__(self, parts: Parts, hulls: Parts) -> None:
+    def __init__(self, parts: Parts, hulls: Parts, curves: Renyi | None) -> None:
         super().__init__(parts)
-        self._grid, self._curves = Grid(hulls), Renyi(parts)
+        self._grid, self._curves = Grid(hulls), curves
 
     def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta) by the hulls, and from above by the curves."""
+        """Bound ε(delta) from above by the hulls, and by the curves."""
         return self._narrower(lambda one: one.epsilon_bounds(delta))
 
     def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon) by the hulls, and from above by the curves."""
+        """Bound δ(epsilon) from above by the hulls, and by the curves."""
         return self._narrower(lambda one: one.delta_bounds(epsilon))
 
     def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
@@ -44,17 +49,15 @@ class Hulls(Solver):
 
     def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:
         try:
-            known = ask(self._curves)
-        except UnsupportedError:
-            # Some part has a hull and no curve.
-            return ask(self._grid)
+            known = math.inf if self._curves is None else float(ask(self._curves).upper)
+        except UnsupportedError:  # some part has a hull and no curve
+            known = math.inf
         try:
-            found = ask(self._grid)
+            return Bounds(0.0, min(float(ask(self._grid).upper), known))
         except AccountantError:
-            return known
-        upper = min(float(found.upper), float(known.upper))
-        # The hull has its own truth, which may be above what the curves know.
-        return Bounds(float(found.lower) if found.lower <= upper else 0.0, upper)
+            if known == math.inf:
+                raise
+            return Bounds(0.0, known)
 
     _epsilon, _delta = epsilon_bounds, delta_bounds
 
@@ -91,7 +94,7 @@ def _of_hulls(parts: Parts, mute: bool) -> Solver | None:
         known = tuple((hull, n) for hull, n in hulls if hull is not None)
         if len(known) < len(hulls):
             return None
-        return Grid(known) if mute else Hulls(parts, known)
+        return Hulls(parts, known, None if mute else Renyi(parts))
     except AccountantError:
         # A profile out of reach: divergences are left, as without a hull.
         return None
