@@ -106,3 +106,19 @@ def test_ends_at_infinity():
     ratio = beyond / beyond
     assert ratio.lower <= 1 <= ratio.upper
     assert math.isinf((beyond * 2.0).up())
+
+
+@pytest.mark.parametrize("scale", [0.0163, 0.0867, 0.721110428803264, 2.17, 41.3, 3e5])
+def test_next_to_a_largest_loss_that_was_rounded(scale):
+    # 1/b is no double: Laplace noise is stated with the next one, which is above its own profile.
+    with mp.workdps(40):
+        end = 1 / mpf(scale)
+        for close in (1e-16, 4e-16, 1e-15, 1e-12, 1e-9, 1e-3, 0.7):
+            epsilon = float(end) * (1.0 - close)
+            found = ac.Laplace(scale).delta_bounds(epsilon)
+            truth = max(-mp.expm1((mpf(epsilon) - end) / 2), mpf(0))
+            assert found.lower <= truth <= found.upper
+            # Scores of one range: the same ends.
+            found = ac.ReportNoisyMax(scale, monotonic=True).delta_bounds(epsilon)
+            root = min(mp.expm1((mpf(epsilon) - end) / 2), mpf(0))
+            assert found.lower <= -root * root / mp.expm1(-end) <= found.upper

@@ -100,6 +100,11 @@ class ExponentialLossPair(DominatingPair):
         return self.reach if self.reach < LEAST else 4.0 * U * self.reach
 
     @property
+    def _least(self) -> float:
+        """The least the reach may have been before it was rounded up."""
+        return math.nextafter(self.reach * (1.0 - 4.0 * U), 0.0)
+
+    @property
     def _ends(self) -> tuple[float, float, float]:
         """Masses under P of the loss a and the loss -a, and of all that lies between."""
         return 0.0, 0.0, 1.0
@@ -158,9 +163,9 @@ class ExponentialLossPair(DominatingPair):
             return Bounds(0.0, 0.0)
         if epsilon <= -a:
             return _around(-math.expm1(epsilon), 16.0)
-        root = math.expm1(0.5 * (epsilon - a))
-        value = root * (root / -math.expm1(-a))
-        return _around(value, 64.0)
+        root, less = math.expm1(0.5 * (epsilon - a)), math.expm1(0.5 * (epsilon - self._least))
+        scale = -math.expm1(-a)
+        return _around(root * (root / scale), 64.0, min(less, 0.0) ** 2 / scale)
 
 
 class LaplacePair(ExponentialLossPair):
@@ -195,7 +200,11 @@ class LaplacePair(ExponentialLossPair):
         a = self.reach
         if epsilon >= a:
             return Bounds(0.0, 0.0)
-        return _around(-math.expm1(epsilon if epsilon <= -a else 0.5 * (epsilon - a)), 32.0)
+        if epsilon <= -a:
+            return _around(-math.expm1(epsilon), 32.0)
+        return _around(
+            -math.expm1(0.5 * (epsilon - a)), 32.0, -math.expm1(0.5 * (epsilon - self._least))
+        )
 
 
 def divergence_from(excess: float, order: float) -> float:
@@ -215,5 +224,6 @@ def _power_gap(z: float, h: float, power: int) -> float:
     return float(z**power * -math.expm1(-power * ratio))
 
 
-def _around(value: float, units: float) -> Bounds:
-    return Bounds(max(value * (1.0 - units * U), 0.0), min(up(lift(value), units), 1.0))
+def _around(value: float, units: float, least: float | None = None) -> Bounds:
+    low = value if least is None else min(least, value)
+    return Bounds(max(low * (1.0 - units * U), 0.0), min(up(lift(value), units), 1.0))
