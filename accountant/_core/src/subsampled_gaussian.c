@@ -128,7 +128,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
                 double epsilon, double tolerance, int loose, const acct_saddle *hint,
                 acct_bounds *out) {
     const double log_delta = log(delta);
-    int refined = 0;
+    int refined = 0, limited = 0;
     double before = INFINITY; /* the width before the last refinement */
     for (int i = 0; i < 10; i++) {
         if (acct_plan(w, step, steps, direction, epsilon, log_delta, tolerance, i == 0 ? hint : NULL))
@@ -146,13 +146,13 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         const double width = (p.bounds.upper - p.bounds.lower) / delta;
         const double close = tolerance_for(next, -p.slope / delta);
         const double wanted = fmax(4.0 * fmax(close, loose * tolerance), 1e-13);
+        const int split = w->contour.small_log > -INFINITY;
         if (next > 0.0 || epsilon == 0.0) { /* any contour certifies something */
             acct_bounds found;
             acct_invert_certify(contour_at, &w->contour, next, delta, &found);
             intersect(out, found.lower, found.upper);
             /* a split takes milliseconds: not another one for digits nobody asked for */
             const int lenient = step->q < 1e-6 || out->upper < 1e-3;
-            const int split = w->contour.small_log > -INFINITY;
             if (width <= wanted || (split && is_narrow(out, lenient ? 1e-7 : 3e-10))) return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
@@ -162,7 +162,10 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         } else {
             tolerance = fmax(close, loose * tolerance);
         }
-        epsilon = next < 1e-300 ? 0.0 : next;
+        /* far from where it was built, a split has little to say: once, not so far */
+        const int far = split && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
+        const double near = far ? fmax(fmin(next, 30.0 * epsilon), epsilon / 30.0) : next;
+        epsilon = near < 1e-300 ? 0.0 : near;
     }
     return 0;
 }
