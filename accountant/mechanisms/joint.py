@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant.mechanisms._arithmetic import U
-from accountant.mechanisms._hull import lower_hull
+from accountant.mechanisms._hull import Point, lower_hull
 from accountant.mechanisms.atoms import Atoms
 from accountant.mechanisms.base import DominatingPair, Mechanism
 from accountant.mechanisms.flat import flat
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
 
 __all__ = ["JointRelease", "TwoSidedPair", "two_sided"]
+
+ROUNDED = 1.0 - 2.0**-40  # of a slope: what rounding may take off
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +103,7 @@ class TwoSidedPair(ProfilePair):
             (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
             for x, h in zip(grid, values, strict=True)
         ]
-        kept = lower_hull(points)
+        kept = _raised(lower_hull(points))
         # The first chord takes from the mass at 0; a longer one, which is flatter, takes less.
         while len(kept) > 1 and _rest(kept) < 0:
             del kept[1]
@@ -124,7 +126,18 @@ class TwoSidedPair(ProfilePair):
         return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
 
 
-def _rest(kept: list[tuple[Fraction, Fraction, float]]) -> Fraction:
+def _raised(kept: list[Point]) -> list[Point]:
+    """Return the points a little nearer to the first, where its chord is too steep by rounding."""
+    start = kept[0][1]
+    if len(kept) == 1 or start >= 1 or (rest := _rest(kept)) >= 0:
+        return kept
+    share = (1 - start) / (1 - start - rest)
+    if share < ROUNDED:
+        return kept
+    return [(x, start - share * (start - h), loss) for x, h, loss in kept]
+
+
+def _rest(kept: list[Point]) -> Fraction:
     """Return the mass at loss 0: what the mirrored halves leave."""
     start = kept[0][1]
     if len(kept) == 1:
