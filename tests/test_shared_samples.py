@@ -172,6 +172,8 @@ def test_gaussians_on_one_sample_merge_to_the_last_digit():
         ac.PoissonSampled(ac.Laplace(2.0), 0.1).pairs()
     )
     assert ac.PoissonSampled(0 * ac.Gaussian(2.0), 0.1).epsilon(1e-9) == 0.0
+    # Less noise than the least double: told with the probability of being sampled.
+    assert ac.PoissonSampled(100 * ac.Gaussian(5e-324), 0.1).epsilon(0.05) == math.inf
     assert ac.PoissonSampled(0 * ac.Laplace(2.0), 0.1).epsilon(1e-9) == 0.0
 
 

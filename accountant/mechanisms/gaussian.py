@@ -13,6 +13,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant.bounds import Bounds
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms._arithmetic import (
+    LEAST,
     U,
     half_square,
     lift,
@@ -291,6 +292,7 @@ def merged(parts: Sequence[tuple[GaussianPair, int]]) -> GaussianPair:
     sigma, unit = float(Fraction(root, 1 << shift)), Fraction(1, 1 << shift)
     if Fraction(sigma) > root * unit:
         sigma = math.nextafter(sigma, 0.0)
+    sigma = max(sigma, LEAST)  # which costs infinitely much already, as in ratio_down
     exact = Fraction(sigma) ** 2 == variance and all(one.exact for one, _ in parts)
     return GaussianPair(sigma, exact=exact)
 
