@@ -302,7 +302,9 @@ class Grid(Solver):
         # Masses that do not settle it at two edges take a grid long to narrow down.
         found = self._ask(lambda composed: composed.delta_bounds(epsilon), int(exact is not None))
         if found is None:
-            found = exact or Bounds(0.0, self._renyi_delta(epsilon))
+            if exact is not None and not self._renyi:
+                return exact
+            found = Bounds(0.0, self._renyi_delta(epsilon))
         lower, upper = float(found.lower), float(found.upper)
         if exact is not None:
             lower, upper = max(lower, float(exact.lower)), min(upper, float(exact.upper))
