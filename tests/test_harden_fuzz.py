@@ -177,6 +177,10 @@ FOUND = {
         "trees_of_ledgers",
         "028c8c8c8c15ffffffff908c0000ff998c8c8cf015ffffff",
     ),
+    "a batch of 1e12 draws of one record": (
+        "mechanisms",
+        "ae01005d77c53a3a3a3a3a010042290000ff3a3a3a3a26000000290000ff3a3a3a3a3aff4119",
+    ),
 }
 
 

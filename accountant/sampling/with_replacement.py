@@ -46,10 +46,7 @@ class _Draws(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _draws(batch_size: int, dataset_size: int) -> _Draws:
-    """Return Bin(batch_size, 1/dataset_size), cut off where it no longer matters."""
-    if dataset_size == 1:
-        # The only record is drawn every time; zero draws must stay possible on paper.
-        return _Draws((0.0,) * batch_size + (1.0,), 0.0, 0.0)
+    """Return Bin(batch_size, 1/dataset_size), dataset_size > 1, cut off where it is negligible."""
     odds = 1.0 / (dataset_size - 1)
     weight = math.exp(batch_size * math.log1p(-1.0 / dataset_size))
     if not weight > _LEAST_WEIGHT:
@@ -110,10 +107,13 @@ class WithReplacementSampled(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add), or the symmetric pair under replace-one."""
+        if self.dataset_size == 1:  # the only record is drawn every time
+            distance = arguments.distance(2 * self.batch_size, self.noise_multiplier)
+            return (ReplacementPair(1.0, (1.0,), (distance,), 0.0, 2.0**-46),)
         draws = _draws(self.batch_size, self.dataset_size)
         weights = draws.weights
         remainder, error = draws.remainder, draws.relative_error
-        if self.relation is NeighbouringRelation.ADD_OR_REMOVE and weights[0] > 0.0:
+        if self.relation is NeighbouringRelation.ADD_OR_REMOVE:
             unit = arguments.distance(2, self.noise_multiplier)
             if unit > _FARTHEST:
                 # Whether the record was drawn is as good as told, and nothing else of it matters.
