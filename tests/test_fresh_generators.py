@@ -120,7 +120,8 @@ RELEASES = {
 OTHERS = {
     "Network", "MultilayerPerceptron", "ConvolutionalNetwork", "RandomFourierFeatures",
     "NoiseSource", "generator_of", "TeacherEnsemble", "train_student",
-    "Synthesis", "MarginalSynthesis", "GanSynthesis", "PateGanSynthesis", "public_generator",
+    "Synthesis", "MarginalSynthesis", "GeneratorSynthesis", "GanSynthesis", "PateGanSynthesis",
+    "public_generator",
 }  # fmt: skip
 
 
@@ -134,7 +135,7 @@ def functions_with_a_seed():
                 continue
             calls = [thing] if inspect.isfunction(thing) else []
             if inspect.isclass(thing):
-                calls = [f for f in vars(thing).values() if inspect.isfunction(f)]
+                calls = [f for _, f in inspect.getmembers(thing, inspect.isfunction)]
             if any({"rng", "seed"} & set(inspect.signature(call).parameters) for call in calls):
                 found.add(name)
     return found

@@ -32,11 +32,11 @@ ENVIRONMENT = os.environ | {
 
 
 def flags_of_the_build() -> list[str]:
-    """UNIX_FLAGS of setup.py, read and not run."""
+    """FLAGS of setup.py, read and not run."""
     for node in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "UNIX_FLAGS":
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLAGS":
             return ast.literal_eval(node.value)
-    raise AssertionError("setup.py no longer names UNIX_FLAGS")
+    raise AssertionError("setup.py no longer names FLAGS")
 
 
 def run(*command: str, seconds: float = 600.0, **environment: str) -> str:

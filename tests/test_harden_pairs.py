@@ -146,7 +146,7 @@ def test_noise_that_is_no_double_is_bracketed():
         truth = tail(e / m - m / 2) - mpmath.exp(e) * tail(e / m + m / 2)
         bounds = pair.profile(epsilon)
         assert bounds.lower <= truth <= bounds.upper
-        higher = GaussianPair(math.nextafter(pair.noise_multiplier, 1.0)).profile(epsilon)
+        higher = GaussianPair(pair.most_noise).profile(epsilon)
         if epsilon >= 0.0:
             assert bounds.upper == exact.profile(epsilon).upper
             assert bounds.lower == min(exact.profile(epsilon).lower, higher.lower)
@@ -217,7 +217,8 @@ def test_bounded_losses(kind, a):
         for epsilon in (-2.0 * a, -a, -0.5 * a, 0.0, 0.3 * a, 0.999 * a, a, 2 * a):
             bounds, exact = pair.profile(epsilon), truth.profile(epsilon)
             assert bounds.lower <= exact <= bounds.upper
-            assert bounds.upper - bounds.lower <= 140 * U * exact + mp("3e-308")
+            # The reach may be a rounding less: the lower end knows.
+            assert bounds.upper - bounds.lower <= 140 * U * exact + 8 * U * a + mp("3e-308")
         for order in (1.001, 1.5, 2.0, 7.0, 300.0, 1e4):
             exact, found = truth.divergence(order), pair.rdp(order)
             assert exact <= found

@@ -158,7 +158,8 @@ def test_another_key_is_refused(tmp_path):
         ({"rng": None}, "seeded"),
         ({"ledger": TrainingRecord(counts={Release("gaussian", Q, 1.0): 5})}, "plan.epsilon"),
     ],
-    ids=str,
+    # By name and setting alone: values may print where they are in memory.
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else value,
 )
 def test_another_run_is_refused_and_the_setting_is_named(tmp_path, given, named):
     path = tmp_path / "c"
