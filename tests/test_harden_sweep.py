@@ -130,8 +130,10 @@ def laplace(rng):
 
 def steps(rng):
     """Many subsampled steps, by the oracle's own contour sums."""
-    q, sigma = between(rng, 1e-3, 0.5), between(rng, 0.8, 5.0)
-    count, epsilon = rng.randint(5, 500), between(rng, 0.05, 5.0)
+    # Where the oracle takes some hundredths of a second: about the mean of the loss, and above.
+    q, sigma, count = between(rng, 0.05, 0.5), between(rng, 1.0, 4.0), rng.randint(20, 300)
+    mean = count * q * q * math.expm1(1.0 / sigma**2) / 2.0
+    epsilon = max(mean + rng.uniform(-1.0, 4.0) * math.sqrt(2.0 * mean), 0.01)
     way = rng.choice(["remove", "add"])
     direction = core.REMOVE if way == "remove" else core.ADD
     try:
