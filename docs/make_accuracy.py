@@ -179,7 +179,7 @@ They are valid, and wider than the rest:
   step. Rare events are answered exactly by cutting losses into small, middling and large ones
   ([theorem 15](theorems.md)); here what lies between the cuts cancels by many digits, and round-off is left.
 - **A law that is spread over scales, with an ε below 1e-3**: sigma below 0.35, δ close to steps·q. Many points are
-  needed, and ε is far smaller than δ. These take longest, with the rare events of a few steps: up to 35 ms of processor time.
+  needed, and ε is far smaller than δ. These take longest, with the rare events of a few steps: tens of milliseconds.
 - **ε of 0 to rounding.** Of the {zero_count} problems stored at ε = 0 and asked at a δ one rounding below,
   the upper end is above 1e-9 for {zero_wide} and at most {zero_most:.2g}; the lower end is 0.
 - **The bracket on δ in the add direction alone** where that direction is far below the other one; the
