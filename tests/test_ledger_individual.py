@@ -230,3 +230,17 @@ def test_what_a_record_is_charged_depends_on_no_other(q, seed):
         ]
         assert mask.tolist() == each
     assert together.spent.T.tolist() == [watch.spent[:, 0].tolist() for watch in alone]
+
+
+def test_a_filter_of_which_one_record_was_charged_is_not_fresh():
+    watch, other = fresh(3), fresh(3)
+    watch.charge(np.array([0.01, 0.0, 0.0]))
+    with pytest.raises(DomainError, match="fresh"):
+        watch.restore(other.spent, other.orders)
+    assert watch.spent[0, 0] >= 0.01
+
+
+@pytest.mark.parametrize(("sigma", "q"), [([1.0, 2.0], 0.5), (1.0, [0.5, 0.1])])
+def test_one_noise_and_one_probability_for_all(sigma, q):
+    with pytest.raises(ArgumentTypeError, match="must be numbers"):
+        fresh(2).charge_gaussian(np.ones(2), noise_multiplier=sigma, sampling_probability=q)

@@ -154,7 +154,9 @@ class Budget:
         coarse = renyi.CANDIDATES[::8]
         best = max(range(len(coarse)), key=lambda k: allowed(coarse[k]))
         near = renyi.CANDIDATES[max(8 * best - 8, 0) : 8 * best + 9]
-        return cls(epsilon, delta, orders=max(near, key=allowed), share=share)
+        order = max(near, key=allowed)
+        # Where not one release is allowed, the default orders are as good.
+        return cls(epsilon, delta, orders=order, share=share) if allowed(order) else trial
 
     def __repr__(self) -> str:
         parts = [repr(self.epsilon), repr(self.delta)]
