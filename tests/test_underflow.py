@@ -147,3 +147,20 @@ def test_noise_at_the_ends_of_the_doubles(kind, noise):
         assert 0.0 <= delta.lower <= delta.upper <= 1.0
         assert mechanism.epsilon(1e-5) >= 0.0
         assert mechanism.rdp(2.5) >= 0.0
+
+
+def test_tables_of_atoms_keep_a_bounded_room(monkeypatch):
+    from accountant.mechanisms import atoms
+
+    monkeypatch.setattr(atoms, "MOST_BYTES", 2**20)
+    for k in range(12):
+        mechanism = ac.DiscreteGaussian(1000.0 + k)
+        assert 0.0 < mechanism.delta(0.0) < 1.0
+        kept = sum(table.loss.nbytes + table.p.nbytes + table.q.nbytes for table in _kept())
+        assert kept <= 2**20 or len(_kept()) == 1
+
+
+def _kept():
+    from accountant.mechanisms import atoms
+
+    return list(atoms._tables.values())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from abc import abstractmethod
-from functools import lru_cache
+from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -155,9 +156,29 @@ def _seen(masses: FloatArray) -> FloatArray:
     return np.where(masses < 1e-290, masses + TINY, masses)
 
 
-@lru_cache(maxsize=256)
+# Tables, the last used last: of all pairs together so many bytes, or one table.
+MOST_BYTES = 64 * 2**20
+_tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
+_lock = threading.Lock()
+
+
 def _remembered(pair: AtomicPair) -> Atoms:
+    """Return the atoms of a pair, computed again only when others have taken their room."""
+    with _lock:
+        if pair in _tables:
+            _tables.move_to_end(pair)
+            return _tables[pair]
     table = pair.atoms()
     for column in (table.loss, table.p, table.q):
         column.flags.writeable = False
+    with _lock:
+        _tables[pair] = table
+        total = sum(_bytes(each) for each in _tables.values())
+        while len(_tables) > 1 and total > MOST_BYTES:
+            total -= _bytes(_tables.popitem(last=False)[1])
     return table
+
+
+def _bytes(table: Atoms) -> int:
+    # A small table still has its pair and its place.
+    return 2**10 + sum(column.nbytes for column in (table.loss, table.p, table.q))
