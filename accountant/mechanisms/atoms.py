@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
@@ -160,6 +161,15 @@ def _seen(masses: FloatArray) -> FloatArray:
 MOST_BYTES = 64 * 2**20
 _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _unlock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+# A thread of the parent may have held it, and is not in the child.
+os.register_at_fork(after_in_child=_unlock)
 
 
 def _remembered(pair: AtomicPair) -> Atoms:
