@@ -179,7 +179,7 @@ def _bell(order: int, noise_multiplier: float) -> FloatArray:
         choose = factorials[n - 1] - factorials[size - 1] - factorials[n - size]
         weights = (choose + moments[:n])[:, None]
         rows[n, 1 : n + 1] = np.logaddexp.reduce(weights + rows[n - size, :n], axis=0)
-    table: FloatArray = rows[order]
+    table: FloatArray = rows[order].copy()  # not a view, which would keep all rows
     table.flags.writeable = False
     return table
 
