@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import signal
 import threading
 
 import numpy as np
@@ -170,3 +171,17 @@ def problems(count):
             float(10.0 ** rng.uniform(-2, 1.5)),
             float(10.0 ** rng.uniform(-15, -1)),
         )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_waits_for_no_lock_of_its_parents_threads():
+    from accountant.analyses import _kept
+    from accountant.mechanisms import atoms
+
+    with atoms._lock, _kept._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            found = (2 * ac.DiscreteGaussian(3.0)).delta(0.1)
+            os._exit(not 0.0 < found < 1.0)
+        assert os.waitpid(child, 0)[1] == 0

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from typing import Protocol
+
+from accountant.locks import ModuleLock
 
 __all__ = ["Holder", "keep"]
 
 MOST = 256 * 2**20  # bytes
 
-_lock = threading.Lock()
-
-
-def _unlock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-# A thread of the parent may have held it, and is not in the child.
-os.register_at_fork(after_in_child=_unlock)
-
+_lock = ModuleLock()
 _holders: list[weakref.ref[Holder]] = []  # the last used comes last
 
 

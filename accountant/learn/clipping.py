@@ -7,6 +7,7 @@ sensitivity: ``clipping_norm``, or the root of the sum of squares for one norm a
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -77,12 +78,12 @@ UNCLIPPED = Rule((math.inf,))
 
 
 @dataclass(frozen=True)
-class Clipping:
+class Clipping(ABC):
     """A clipping rule with its state, if it has one."""
 
+    @abstractmethod
     def rule(self, groups: int) -> Rule:
         """Return the rule of the next step for a model with ``groups`` parameter groups."""
-        raise NotImplementedError
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return the multiplier of the gradient's noise, when the step may spend the given one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,12 +31,12 @@ RATE = Argument(
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(ABC):
     """A learning rate for every step 0, 1, …; it may not look at data."""
 
+    @abstractmethod
     def __call__(self, step: int) -> float:
         """Return the learning rate of ``step``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 from abc import abstractmethod
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant.bounds import Bounds
+from accountant.locks import ModuleLock
 from accountant.mechanisms._arithmetic import TINY, U, bends, divergence, lift, up
 from accountant.mechanisms.base import DominatingPair, Masses
 
@@ -160,16 +159,7 @@ def _seen(masses: FloatArray) -> FloatArray:
 # Tables, the last used last: of all pairs together so many bytes, or one table.
 MOST_BYTES = 64 * 2**20
 _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
-_lock = threading.Lock()
-
-
-def _unlock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-# A thread of the parent may have held it, and is not in the child.
-os.register_at_fork(after_in_child=_unlock)
+_lock = ModuleLock()
 
 
 def _remembered(pair: AtomicPair) -> Atoms:

@@ -1,0 +1,26 @@
+"""A lock that a forked child finds free: the thread that held it stays in the parent."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+__all__ = ["ModuleLock"]
+
+
+class ModuleLock:
+    """For what a module keeps as long as the process lives; used by ``with``."""
+
+    def __init__(self) -> None:
+        self._fresh()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._fresh)
+
+    def _fresh(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
