@@ -84,7 +84,7 @@ MUTANTS = [
         "middling outcomes of a split cut off",
         "split_line.c",
         "near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];",
-        "near ? in.above[0] - out.above[0] : out.below[0];",
+        "near ? 0.5 * (in.above[0] - out.above[0]) : 0.5 * (out.below[0] - in.below[0]);",
     ),
     Mutant(
         "the add direction by the other one without its constant",
