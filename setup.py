@@ -15,15 +15,16 @@ def units(folder: Path, *names: str) -> list[str]:
 
 
 TRAINING = SRC / "training"
-CONTOUR = [unit for unit in units(SRC) if Path(unit).stem not in ("convolution", "discretise")]
-# One thin module each, and the C it needs.
+SUBSAMPLED = [unit for unit in units(SRC) if Path(unit).stem not in ("convolution", "discretise")]
+# One thin module each, and the C it needs: no C file is compiled or linked twice.
 MODULES = {
     "convolution": units(SRC, "convolution"),
     "discretise": units(SRC, "discretise"),
-    "mixed_gaussians": CONTOUR,
+    "environment": [],
     "randomness": units(TRAINING, "chacha", "discrete_gaussian", "rounded_normal"),
     "rownorms": units(TRAINING, "rownorms"),
-    "subsampled_gaussian": CONTOUR,
+    "rows": units(TRAINING, "rows"),
+    "subsampled_gaussian": SUBSAMPLED,
 }
 # Without these a changed header would rebuild nothing.
 DEPENDS = sorted(str(path) for path in [*SRC.rglob("*.h"), *CORE.glob("*.pxd")])

@@ -5,9 +5,12 @@ in ``composition``, any unknown of a mix is found in ``targets``, and samplers s
 ``compare``. CONTRIBUTING.md says what every room holds.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from accountant._binding import Bound, bind
 from accountant.bounds import Bounds
 from accountant.errors import (
     AccountantError,
@@ -33,16 +36,17 @@ from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from accountant import sampling
+    from accountant.analyses.explanation import Explanation
+    from accountant.analyses.profile import Profile
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
+    from accountant.derived import BestOfPoissonRuns, BestOfRuns
     from accountant.ledger import Accountant, Budget, IndividualFilter, Odometer
     from accountant.mechanisms import (
         GDP,
         ZCDP,
         AboveThreshold,
         ApproximateDP,
-        BestOfPoissonRuns,
-        BestOfRuns,
         DiscreteGaussian,
         DiscreteGaussianVector,
         DiscreteLaplace,
@@ -68,14 +72,13 @@ __version__ = "0.1.0"
 _LATER = {
     "accountant.compare": ("compare_samplers",),
     "accountant.composition": ("Composition", "parallel"),
+    "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns"),
     "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Odometer"),
     "accountant.mechanisms": (
         "GDP",
         "ZCDP",
         "AboveThreshold",
         "ApproximateDP",
-        "BestOfPoissonRuns",
-        "BestOfRuns",
         "DiscreteGaussian",
         "DiscreteGaussianVector",
         "DiscreteLaplace",
@@ -160,3 +163,27 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _solve(mechanism: Mechanism) -> Profile:
+    from accountant.analyses.profile import Profile
+    from accountant.composition.problems import problems_of
+
+    below = mechanism.from_below()
+    return Profile(problems_of(mechanism), mechanism, None if below is None else problems_of(below))
+
+
+def _explain(mechanism: Mechanism, delta: object) -> Explanation:
+    from accountant.analyses.explanation import explain
+
+    return explain(mechanism, delta)
+
+
+def _compose(parts: tuple[tuple[Mechanism, int], ...]) -> Composition:
+    from accountant.composition import Composition
+
+    return Composition(parts)
+
+
+# What the methods of mechanisms call; loaded when first called.
+bind(Bound(_solve, _explain, _compose))

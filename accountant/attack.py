@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.analyses import contour, tradeoff
-from accountant.analyses._arguments import scalar, whole
+from accountant.analyses.arguments import scalar, whole
+from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["attack_tpr", "bayes_accuracy", "membership_advantage", "positive_predictive_value"]
 
 
+@to_nearest
 def attack_tpr(q: float, sigma: float, steps: int, fpr: float) -> float:
     """Return the largest true-positive rate of any membership attack on DP-SGD.
 
@@ -49,6 +51,7 @@ def attack_tpr(q: float, sigma: float, steps: int, fpr: float) -> float:
     return tradeoff.attack_tpr(fpr, _profile(q, sigma, steps))
 
 
+@to_nearest
 def membership_advantage(q: float, sigma: float, steps: int) -> float:
     """Return the largest TPR - FPR of any membership attack on DP-SGD.
 
@@ -74,6 +77,7 @@ def membership_advantage(q: float, sigma: float, steps: int) -> float:
     return tradeoff.membership_advantage(_profile(q, sigma, steps))
 
 
+@to_nearest
 def bayes_accuracy(q: float, sigma: float, steps: int, prior: float) -> float:
     """Return the largest probability of guessing right whether a record was used.
 
@@ -101,6 +105,7 @@ def bayes_accuracy(q: float, sigma: float, steps: int, prior: float) -> float:
     return tradeoff.bayes_accuracy(prior, _profile(q, sigma, steps))
 
 
+@to_nearest
 def positive_predictive_value(
     q: float, sigma: float, steps: int, prior: float, fpr: float
 ) -> float:

@@ -77,6 +77,19 @@ class Bounds:
         equal = np.equal(self._lower, self._upper)
         return np.subtract(self._upper, self._lower, out=np.zeros(equal.shape), where=~equal)
 
+    def intersection(self, other: Bounds | None) -> Bounds:
+        """Return what both brackets of one number say; None says nothing.
+
+        Two certified brackets meet. Should they be a rounding apart, the upper end is kept.
+        """
+        if other is None:
+            return self
+        upper = np.minimum(self._upper, other._upper)
+        lower = np.minimum(np.maximum(self._lower, other._lower), upper)
+        if np.ndim(upper):
+            return Bounds(lower, upper)
+        return Bounds(float(lower), float(upper))
+
     def __iter__(self) -> Iterator[Ends]:
         yield self._lower
         yield self._upper

@@ -16,6 +16,7 @@ import numpy as np
 from accountant import checks
 from accountant._core import subsampled_gaussian as core
 from accountant.broadcasting import flatten, run_tasks
+from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
 from accountant.search import COUNTS, DOUBLES, Grid, boundary
 
@@ -51,6 +52,7 @@ def calibrate_sigma(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
+@to_nearest
 def calibrate_sigma(
     target_eps: Any, delta: Any = 1e-5, q: Any = 1.0, steps: Any = 1, *, workers: Any = None
 ) -> Any:
@@ -116,6 +118,7 @@ def calibrate_steps(
     sigma: Scalar | ArrayLike,
     workers: int | None = ...,
 ) -> int | NDArray[np.int64]: ...
+@to_nearest
 def calibrate_steps(
     target_eps: Any, delta: Any = 1e-5, *, q: Any, sigma: Any, workers: Any = None
 ) -> Any:
@@ -180,6 +183,7 @@ def calibrate_q(
     steps: Integer | ArrayLike,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
+@to_nearest
 def calibrate_q(
     target_eps: Any, delta: Any = 1e-5, *, sigma: Any, steps: Any, workers: Any = None
 ) -> Any:

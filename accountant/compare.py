@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from accountant.checks import TARGET_DELTA
+from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
 from accountant.rounding import text_down, text_up
@@ -121,6 +122,7 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler
 SAMPLERS = tuple(_samplers(1, 1, 1))
 
 
+@to_nearest
 def compare_samplers(
     n: int,
     batch_size: int,

@@ -13,6 +13,7 @@ from accountant import checks
 from accountant.analyses import contour, rdp
 from accountant.bounds import Bounds
 from accountant.calibration import calibrate_q, calibrate_sigma, calibrate_steps
+from accountant.environment import to_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ def get_epsilon(
     method: Method = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
+@to_nearest
 def get_epsilon(
     q: Any, sigma: Any, steps: Any, delta: Any, *, method: Any = "exact", workers: Any = None
 ) -> Any:
@@ -132,6 +134,7 @@ def get_epsilon(
     )
 
 
+@to_nearest
 def epsilon_bounds(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -189,6 +192,7 @@ def get_delta(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
+@to_nearest
 def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = None) -> Any:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
@@ -227,6 +231,7 @@ def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = No
     return delta_bounds(q, sigma, steps, epsilon, workers=workers).upper
 
 
+@to_nearest
 def delta_bounds(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -284,6 +289,7 @@ def get_rdp(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
+@to_nearest
 def get_rdp(q: Any, sigma: Any, steps: Any, orders: Any, *, workers: Any = None) -> Any:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 

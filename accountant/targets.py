@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from accountant import checks
 from accountant.checks import Argument
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError, PrecisionError
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
@@ -38,6 +39,7 @@ class _Point(NamedTuple):
     y: float  # log(cost / target): met when <= 0
 
 
+@to_nearest
 def calibrate(
     build: Callable[..., Mechanism],
     *,

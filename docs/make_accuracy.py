@@ -177,7 +177,7 @@ They are valid, and wider than the rest:
   seventh of ε.
 - **Tiny δ, few steps, large sigma** (δ below 1e-17, steps below 50, sigma above 1.5), with an ε far below the loss of one unlucky
   step. Rare events are answered exactly by cutting losses into small, middling and large ones
-  ([theorem 15](theorems.md)); here what lies between the cuts cancels by many digits, and round-off is left.
+  ([theorem 15](theorems.md)); here what lies between the thresholds cancels by many digits, and round-off is left.
 - **A law that is spread over scales, with an ε below 1e-3**: sigma below 0.35, δ close to steps·q. Many points are
   needed, and ε is far smaller than δ. These take longest, with the rare events of a few steps: tens of milliseconds.
 - **ε of 0 to rounding.** Of the {zero_count} problems stored at ε = 0 and asked at a δ one rounding below,

@@ -5,11 +5,10 @@ from pathlib import Path
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
-from accountant.analyses import choose
+from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
 from accountant.rounding import text_up
 from accountant.sampling.poisson_replacement import PoissonReplacement
-from accountant.sampling.sampled_replacement import SampledReplacement
 
 MECHANISMS = [
     ac.Gaussian(3.0),
@@ -86,7 +85,7 @@ def rows():
                     why = reason(str(refusal))
                     yield mechanism, sampler, name, why, why, why, why, why
                     continue
-                analysis = next(choose.solvers(whole)).name
+                analysis = whole.profile().solvers()[0].name
                 yield (
                     mechanism,
                     sampler,

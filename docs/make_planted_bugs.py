@@ -72,7 +72,7 @@ ELSEWHERE = {
 def page() -> str:
     """Return the page."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from planted import BUGS, accounts, releases, runs
+    from planted import BUGS, NAMED, accounts, releases, runs
 
     parts = [HEAD]
     for title, module in (
@@ -82,6 +82,13 @@ def page() -> str:
     ):
         rows = "\n".join(bug.row for bug in module.BUGS)
         parts.append(f"## {title}\n\n| name | mistake | noticed by |\n|---|---|---|\n{rows}\n")
+    rows = "\n".join(bug.row for bug in NAMED)
+    parts.append(
+        "## Noticed in the file of their name\n\nEach is planted in a test process of its own"
+        " (`pytest -m slow tests/test_planted_bugs.py`), in which the test beside it must turn"
+        " red: it lives in the file named after the faulty module or room.\n\n"
+        f"| name | mistake | noticed by |\n|---|---|---|\n{rows}\n"
+    )
     rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())
     parts.append(
         "## Planted beside their theorems\n\nThese live with the tests of what they break.\n\n"
@@ -90,7 +97,8 @@ def page() -> str:
     audits = sum(bug.audit for bug in BUGS)
     parts.append(
         f"{len(BUGS)} bugs are in the registry, {audits} of them found by an audit of what is"
-        f" released; {len(ELSEWHERE)} more entries are planted elsewhere.\n"
+        f" released; {len(NAMED)} must be noticed in the file of their name;"
+        f" {len(ELSEWHERE)} more entries are planted elsewhere.\n"
     )
     return "\n".join(parts)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import special
 
-from accountant.mechanisms.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses
 
 
 def difference(lower, upper):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
 adapter = pytest.importorskip("accountant.adapters.opacus")
 
+import opacus_worker  # noqa: E402
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
     pytest.mark.filterwarnings("ignore:Full backward hook"),
@@ -23,6 +26,12 @@ pytestmark = [
 ]
 
 RECORDS, BATCH, NOISE, DELTA = 930, 10, 1.3, 1e-5  # 1 / (1 / 93) is 92 to an int
+
+
+def coin(rate):
+    """The share of torch's words of 24 bits below a rate, which is compared as a float32."""
+    word = struct.unpack("f", struct.pack("f", rate))[0] * 2**24
+    return math.ceil(word) / 2**24
 
 
 def toy(records=RECORDS):
@@ -37,11 +46,14 @@ def digits():
 
 
 def network(data):
-    torch.manual_seed(11)
     classes = int(data.tensors[1].max()) + 1
-    return torch.nn.Sequential(
-        torch.nn.Linear(data.tensors[0].shape[1], 16), torch.nn.Tanh(), torch.nn.Linear(16, classes)
-    )
+    with torch.random.fork_rng():  # batches and noise must not come again
+        torch.manual_seed(11)
+        return torch.nn.Sequential(
+            torch.nn.Linear(data.tensors[0].shape[1], 16),
+            torch.nn.Tanh(),
+            torch.nn.Linear(16, classes),
+        )
 
 
 def private(data, batch_size=BATCH, engine=None, loader=None, epsilon=None, **options):
@@ -90,7 +102,7 @@ def test_digits_same_noise_and_steps_exact_epsilon():
     for _ in range(4):
         train(model, optimizer, loader)
     steps = 4 * len(loader)
-    rate = 1 / math.ceil(len(data) / 128)
+    rate = coin(1 / math.ceil(len(data) / 128))
     assert engine.accountant.history == [(NOISE, rate, steps)]
     assert len(engine.accountant) == steps
     epsilon = engine.get_epsilon(DELTA)
@@ -118,15 +130,15 @@ def test_a_run_resumed_from_a_checkpoint_keeps_its_epsilon(tmp_path):
     for run in ((model, optimizer, loader), (again, optimizer_again, loader_again)):
         train(*run, steps=5)
     steps = len(loader) + 5
-    whole = ac.get_epsilon(1 / math.ceil(len(data) / 128), NOISE, steps, DELTA)
+    whole = ac.get_epsilon(coin(1 / math.ceil(len(data) / 128)), NOISE, steps, DELTA)
     assert resumed.get_epsilon(DELTA) == engine.get_epsilon(DELTA) == whole
 
 
 def test_target_epsilon_goes_through_our_calibration():
     data = toy()
     engine, model, optimizer, loader = private(data, epsilon=2.0, epochs=3)
-    rate = BATCH / RECORDS
-    steps = int(3 / rate)
+    rate = coin(BATCH / RECORDS)
+    steps = int(3 / (BATCH / RECORDS))
     assert optimizer.noise_multiplier == ac.calibrate_sigma(2.0, DELTA, rate, steps)
     for _ in range(3):
         train(model, optimizer, loader)
@@ -152,9 +164,11 @@ def test_calibration_without_an_engine():
     find = opacus.accountants.utils.get_noise_multiplier
     known = {"target_epsilon": 1.0, "target_delta": DELTA, "sample_rate": 0.3}
     found = find(accountant="exact", epsilon_tolerance=0.1, steps=40, **known)
-    assert found == ac.calibrate_sigma(1.0, DELTA, 0.3, 40)
+    assert found == ac.calibrate_sigma(1.0, DELTA, coin(0.3), 40)
     # Ten epochs are int(10 / 0.3) steps to opacus, and three batches each to its loader.
-    assert find(accountant="exact", epochs=10, **known) == ac.calibrate_sigma(1.0, DELTA, 0.3, 33)
+    assert find(accountant="exact", epochs=10, **known) == ac.calibrate_sigma(
+        1.0, DELTA, coin(0.3), 33
+    )
     with pytest.raises(ValueError, match="either steps or epochs"):
         find(accountant="exact", epochs=1, steps=1, **known)
 
@@ -173,7 +187,7 @@ def test_physical_batches_are_one_logical_step():
             optimizer.step()
             physical += 1
     assert physical > 3 * len(loader)
-    assert engine.accountant.history == [(NOISE, 1 / 10, len(loader))]
+    assert engine.accountant.history == [(NOISE, coin(1 / 10), len(loader))]
 
 
 def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
@@ -185,8 +199,8 @@ def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
     # Opacus itself would record one over the number of steps, 0.05.
     engine, model, optimizer, loader = private(data, loader=loader, poisson_sampling=False)
     train(model, optimizer, loader)
-    assert engine.accountant.history == [(NOISE, 0.3, 20)]
-    assert engine.get_epsilon(DELTA) == ac.get_epsilon(0.3, NOISE, 20, DELTA)
+    assert engine.accountant.history == [(NOISE, coin(0.3), 20)]
+    assert engine.get_epsilon(DELTA) == ac.get_epsilon(coin(0.3), NOISE, 20, DELTA)
 
 
 def test_batches_that_are_no_poisson_samples_are_refused():
@@ -259,7 +273,7 @@ def test_other_ways_to_clip_are_counted_alike(options):
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         optimizer.step()
-    assert engine.accountant.history == [(NOISE, BATCH / RECORDS, len(rest[-1]))]
+    assert engine.accountant.history == [(NOISE, coin(BATCH / RECORDS), len(rest[-1]))]
 
 
 def test_a_noise_schedule_is_recorded_step_by_step():
@@ -276,8 +290,8 @@ def test_a_noise_schedule_is_recorded_step_by_step():
         schedule.step()
         if len(noises) == 3:
             break
-    assert engine.accountant.history == [(noise, BATCH / RECORDS, 1) for noise in noises]
-    parts = [(ac.PoissonSampled(ac.Gaussian(noise), BATCH / RECORDS), 1) for noise in noises]
+    assert engine.accountant.history == [(noise, coin(BATCH / RECORDS), 1) for noise in noises]
+    parts = [(ac.PoissonSampled(ac.Gaussian(noise), coin(BATCH / RECORDS)), 1) for noise in noises]
     assert engine.get_epsilon(DELTA) == ac.Composition(parts).epsilon(DELTA)
 
 
@@ -355,7 +369,7 @@ def test_options_of_their_numerics_are_ignored_and_others_refused():
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
-    """Pairs of what two workers report of each of three runs."""
+    """Pairs of what two workers report of each of five runs."""
     meeting = tmp_path_factory.mktemp("workers") / "meeting"
     root = str(Path(ac.__file__).parents[1])
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": root}
@@ -379,8 +393,10 @@ def test_two_workers_have_the_epsilon_of_one(workers):
     first, second = workers[0]
     assert first["optimizer"] == "DistributedDPOptimizer"
     assert first["weights"] == second["weights"]  # one model
-    assert first["history"] == second["history"] == [[1.1, 1 / 9, 9]]
-    assert first["epsilon"] == second["epsilon"] == ac.get_epsilon(1 / 9, 1.1, 9, DELTA)
+    assert first["history"] == second["history"] == [[1.1, coin(1 / 9), 9]]
+    alone = opacus_worker.run(0, 200, wrapped=lambda model: model)
+    assert first["epsilon"] == second["epsilon"] == alone["epsilon"]
+    assert alone["epsilon"] == ac.get_epsilon(coin(1 / 9), 1.1, 9, DELTA)
     # Together they draw what one worker would: 9 batches of 200 on average, within 6 deviations.
     assert abs(first["seen"] + second["seen"] - 1800) < 6 * math.sqrt(1800 * 8 / 9)
 
@@ -388,6 +404,19 @@ def test_two_workers_have_the_epsilon_of_one(workers):
 def test_workers_that_draw_the_same_coins_are_refused(workers):
     for found in workers[1]:
         assert "draw their batches independently" in found["refused"]
+
+
+def test_workers_that_are_seeded_alike_afterwards_are_refused(workers):
+    for found in workers[3]:
+        assert "seeded after make_private" in found["refused"]
+        assert found["epsilon"] == 0.0
+
+
+def test_two_workers_with_physical_batches_have_the_epsilon_of_one(workers):
+    whole = workers[0][0]
+    for found in workers[4]:
+        assert found["weights"] == workers[4][0]["weights"]
+        assert (found["history"], found["epsilon"]) == (whole["history"], whole["epsilon"])
 
 
 def test_shards_so_small_that_batches_are_empty_are_refused(workers):

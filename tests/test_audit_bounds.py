@@ -212,3 +212,16 @@ def test_what_chose_the_threshold_is_not_counted():
     y = np.concatenate([np.ones(500), np.tile([0.0, 1.0], 250)])
     assert epsilon_lower_bound(x, y, delta=0.0) == 0.0
     assert epsilon_lower_bound(x, y, delta=0.0, threshold=0.5) > 0.5
+
+
+@pytest.mark.parametrize("n", [1, 7, 40])
+@pytest.mark.parametrize("error", [0.05, 0.3])
+def test_a_bound_on_a_proportion_covers_it(n, error):
+    """Whatever the proportion: just above the bound of k, k and fewer are that improbable."""
+    with mpmath.workdps(40):
+        for k in range(n):
+            p = mpmath.mpf(clopper_pearson_upper(k, n, error))
+            few = sum(mpmath.binomial(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1))
+            assert few <= error
+            assert few >= error * (1 - mpmath.mpf("1e-6"))
+    assert clopper_pearson_upper(n, n, error) == 1.0

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from accountant.audit import Guesses, count_guesses, one_run_epsilon, one_run_mu
 from accountant.audit.curve import TradeoffCurve
 from accountant.audit.one_run import refutes_curve
 from accountant.errors import AccountantError
+from oracle.one_run import most_right_guesses
 
 LEVELS = np.concatenate([np.geomspace(1e-6, 0.1, 30), np.linspace(0.1, 1.0, 46)[:-1]])
 
@@ -115,19 +117,61 @@ def test_pure_randomised_response_attains_the_binomial_tail():
         assert one_run_p_value(Guesses(m, m, v), epsilon, 0.0) == pytest.approx(exact, rel=1e-8)
 
 
-def test_known_answers():
-    # Steinke, Nasr and Jagielski's bound as their published code evaluates it, delta included.
-    def published(m, r, v, epsilon, delta):
-        p = math.exp(epsilon) / (1 + math.exp(epsilon))
-        beta = stats.binom.sf(v - 1, r, p)
-        gain = max((stats.binom.sf(v - i - 1, r, p) - beta) / i for i in range(1, v + 1))
-        return beta + 2 * m * delta * gain
+def against_the_best_mechanism(m, made, correct, growth, delta):
+    """The p-value, and the exact probability under the best private table: it must be less."""
+    won, spent = most_right_guesses(m, made, correct, growth, delta)
+    epsilon = math.nextafter(math.log(growth), math.inf) if growth > 1 else 0.0
+    paid = float(spent)
+    paid = math.nextafter(paid, 1.0) if Fraction(paid) < spent else paid
+    bound = one_run_p_value(Guesses(m, made, correct), epsilon, paid)
+    assert Fraction(bound) >= won, (m, made, correct, growth, delta)
+    return bound, won
 
+
+SETTINGS = [(m, r, v) for m in range(1, 5) for r in range(1, m + 1) for v in range(1, r + 1)]
+GROWTHS = [Fraction(1), Fraction(4, 3), Fraction(5, 2), Fraction(8)]
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize(("m", "made", "correct"), [s for s in SETTINGS if s[0] < 4])
+def test_no_private_mechanism_exceeds_the_p_value(m, made, correct, growth):
+    for delta in (1e-3, 0.02, 0.1, 0.3):
+        bound, won = against_the_best_mechanism(m, made, correct, growth, delta)
+        # Near the truth as well: no room for a term forgotten on the safe side.
+        assert bound <= float(won) + 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize(("m", "made", "correct"), [s for s in SETTINGS if s[0] == 4])
+def test_no_private_mechanism_of_four_coins_exceeds_the_p_value(m, made, correct, growth):
+    for delta in (1e-3, 0.02, 0.1, 0.3):
+        against_the_best_mechanism(m, made, correct, growth, delta)
+
+
+def published(m, r, v, epsilon, delta):
+    """Steinke, Nasr and Jagielski's bound as their published code evaluates it."""
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    beta = stats.binom.sf(v - 1, r, p)
+    gain = max((stats.binom.sf(v - i - 1, r, p) - beta) / i for i in range(1, v + 1))
+    return beta + 2 * m * delta * gain
+
+
+def test_the_published_addition_is_exceeded_and_ours_is_attained():
+    bound, won = against_the_best_mechanism(2, 2, 1, Fraction(math.e), 0.1)
+    assert published(2, 2, 1, 1.0, 0.1) == pytest.approx(0.9566, abs=1e-4)
+    assert won > 0.9617
+    assert bound == pytest.approx(float(won), abs=1e-6)
+
+
+def test_known_answers():
     for m, r, v in [(1000, 100, 75), (1000, 1000, 560), (10_000, 300, 280)]:
         for epsilon in (0.1, 0.7, 2.0):
             ours = one_run_p_value(Guesses(m, r, v), epsilon, 1e-5)
-            assert ours <= published(m, r, v, epsilon, 1e-5) * (1 + 1e-8)
             assert ours >= stats.binom.sf(v - 1, r, math.exp(epsilon) / (1 + math.exp(epsilon)))
+        # At the level of a confidence bound ours is the sharper one.
+        found = one_run_epsilon(Guesses(m, r, v), delta=1e-5)
+        assert published(m, r, v, found, 1e-5) >= 0.05
     assert one_run_epsilon(Guesses(1000, 100, 75), delta=0.0) == pytest.approx(0.701, abs=2e-3)
 
 

@@ -91,3 +91,13 @@ def test_copies():
     match bounds:
         case Bounds(lower, upper):
             assert lower <= upper
+
+
+def test_the_intersection_of_brackets_of_one_number():
+    assert Bounds(1.0, 3.0).intersection(None) == Bounds(1.0, 3.0)
+    assert Bounds(1.0, 3.0).intersection(Bounds(2.0, 4.0)) == Bounds(2.0, 3.0)
+    assert Bounds(0.0, math.inf).intersection(Bounds(0.0, 1.0)) == Bounds(0.0, 1.0)
+    # A rounding apart: the upper end is kept.
+    assert Bounds(2.0, 3.0).intersection(Bounds(1.0, 1.5)) == Bounds(1.5, 1.5)
+    both = Bounds([0.0, 2.0], [1.0, 4.0]).intersection(Bounds([0.5, 1.0], [2.0, 3.0]))
+    assert both == Bounds([0.5, 2.0], [1.0, 3.0])

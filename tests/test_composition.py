@@ -13,7 +13,6 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled, parallel
-from accountant.analyses import choose
 
 STEP = PoissonSampled(ac.Gaussian(1.1), 0.01)
 
@@ -346,7 +345,7 @@ def test_a_direction_that_cannot_be_worst_is_only_glanced_at(monkeypatch):
     mechanism = 100 * ac.PoissonSampled(ac.Laplace(1.01), 0.1)
     bounds = mechanism.epsilon_bounds(1e-6)
     assert asked == [1e-6, 1e-2]
-    both = [one.epsilon_bounds(1e-6) for one in choose.solvers(mechanism)]
+    both = [one.epsilon_bounds(1e-6) for one in mechanism.profile().solvers()]
     assert bounds.lower == max(b.lower for b in both)
     assert bounds.upper == max(b.upper for b in both)
 
@@ -367,3 +366,12 @@ def test_more_different_steps_are_as_tight_as_renyi():
     mechanism, costlier = _few(60)
     # the contour alone: tens; Rényi loses up to a factor of three here
     assert mechanism.epsilon_bounds(1e-5).upper <= 4.0 * costlier.epsilon_bounds(1e-5).upper
+
+
+def test_an_equal_question_has_an_equal_answer():
+    release = ac.sampling.WithReplacementSampled(
+        2.0, 5, 100, relation=ac.NeighbouringRelation.REPLACE_ONE
+    )
+    for mechanism in (release, 3 * ac.PoissonSampled(ac.DiscreteGaussian(2.0), 0.01)):
+        first = mechanism.epsilon_bounds(1e-5)
+        assert all(mechanism.epsilon_bounds(1e-5) == first for _ in range(4))

@@ -5,7 +5,6 @@ import math
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
-from accountant.analyses import choose
 from example_mechanisms import EXAMPLES
 
 
@@ -23,7 +22,7 @@ def _row(mechanism, sampled, relation):
         if sampled:
             one = PoissonSampled(one, 0.05)
         whole = 10 * one
-        analysis = next(iter(choose.solvers(whole))).name
+        analysis = whole.profile().solvers()[0].name
     except ac.UnsupportedError as refusal:
         return {"refused": str(refusal)}
     row = {"analysis": analysis, "epsilon": whole.epsilon(1e-3)}

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -278,3 +279,28 @@ def test_composition_is_that_of_the_loss_and_not_of_a_gaussian():
     private = ObjectivePerturbation(Logistic(), 1.0, 2.01 * one.noise**2, one.noise)
     five = (5 * private).epsilon(1e-5)
     assert five == pytest.approx((5 * ac.Gaussian(one.noise)).epsilon(1e-5), rel=1e-5)
+
+
+def exact_gaussian_profile(epsilon, m):
+    with mp.workdps(60):
+        e, m = mp.mpf(epsilon), mp.mpf(m)
+        return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+
+
+@pytest.mark.parametrize("m", [0.1, 1.0, 30.0, 1e3, 1e4, 1e5, 1e6])
+def test_brackets_widen_with_the_square_of_the_slope(m):
+    """Exponents of m² lose their last digits: a constant 1e-11 put lower ends above the truth."""
+    pair = ConvexNormalPair(np.array([0.5 * m * m]), np.array([m]))
+    for k in np.linspace(-6.0, 7.0, 105):
+        epsilon = 0.5 * m * m + k * m
+        if epsilon < 0.0:
+            continue
+        bounds = pair.profile(epsilon)
+        truth = exact_gaussian_profile(epsilon, m)
+        assert bounds.lower <= truth <= bounds.upper
+        if k < 3.0:
+            assert bounds.upper - bounds.lower <= truth * (4e-11 + 60 * 2.0**-53 * m * m)
+    # Divergences likewise: α m²/2 exactly.
+    for order in (1.01, 2.0, 40.0):
+        assert mp.mpf(pair.rdp(order)) >= mp.mpf(order) * mp.mpf(m) ** 2 / 2
+    assert pair.loss_error >= 2.0**-53 * m * m / 2

@@ -15,11 +15,12 @@ from accountant.learn.convex.bolt_on import (
     permutation_sgd_sensitivity,
 )
 from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.exact import ROUNDOFF
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import clip_rows, project
-from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding, row_scores, sum_by_blocks
+from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
 from oracle import convex as oracle
 
 RNG = np.random.default_rng(4)
@@ -223,3 +224,15 @@ def test_scores_depend_on_their_row_alone(d, outputs):
     for start, length in ((1, 2), (3, 5), (8, 13), (7, 64), (2, 399)):
         part = slice(start, start + length)
         assert (row_scores(x[part], theta) == alone[part]).all()
+
+
+@pytest.mark.parametrize("d", [4097, 8193, 20_001])
+def test_long_rows_have_the_same_digits_alone_and_among_others(d):
+    """NumPy adds up a single row of more than 8192 numbers otherwise than one of two."""
+    rng = np.random.default_rng(d)
+    x, theta = rng.normal(size=(9, d)), rng.normal(size=d)
+    for n in (1, 2, 3):
+        for i in range(9 - n):
+            part = np.ascontiguousarray(x[i : i + n])
+            assert (row_scores(part, theta) == row_scores(x, theta)[i : i + n]).all()
+            assert (clip_rows(part, 1.0) == clip_rows(x, 1.0)[i : i + n]).all()

@@ -1,5 +1,8 @@
 """The scikit-learn estimators: its own checks, pipelines, and what they must refuse."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
@@ -20,6 +23,7 @@ from accountant.adapters.sklearn import (
     DPSGDClassifier,
 )
 from accountant.errors import DomainError
+from accountant.learn.convex.result import clip_rows
 
 ESTIMATORS = [
     DPLogisticRegression(),
@@ -127,3 +131,73 @@ def test_regressors_predict():
         assert fitted.intercept_ == pytest.approx(0.3, abs=0.05)
     bare = DPRidge(epsilon=2.0, fit_intercept=False, random_state=0).fit(x, y)
     assert bare.intercept_ == 0.0
+
+
+def test_a_fit_does_not_warn_of_few_records_a_class():
+    rows = np.random.default_rng(0).normal(size=(23, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns at 22 records and not at 24
+        for n in (22, 23):
+            DPLogisticRegression(classes=range(12)).fit(rows[:n], np.arange(n) % 12)
+
+
+def test_a_seed_warns():
+    x, y = breast_cancer()
+    for estimator in (DPSGDClassifier(steps=2), DPLogisticRegression()):
+        with pytest.warns(UserWarning, match="not private"):
+            estimator.set_params(random_state=1).fit(x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            estimator.set_params(random_state=None).fit(x, y)
+
+
+@pytest.mark.parametrize("kind", [DPSGDClassifier, DPMLPClassifier])
+def test_a_secret_number_of_records_shows_nowhere(kind):
+    x, y = breast_cancer()
+    seen = []
+    for n in (0, 1, 2, 200, 255, 257, 569):
+        made = kind(
+            steps=5, batch_size=64, sampling_probability=0.1, classes=[0, 1], epsilon=2.0
+        ).fit(x[:n], y[:n])
+        plan = made.result_.plan.describe()
+        seen.append((plan, made.privacy_.epsilon, made.result_.statement, len(made.predict(x))))
+        assert made.privacy_.private
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][0]["records"] is None
+    public = kind(steps=5, batch_size=64).fit(x, y).result_
+    assert public.plan.records == len(x)
+    assert "number of records" in public.statement
+
+
+REFUSED = {
+    "more labels": lambda n: (np.ones((n, 3)), np.zeros(n + 1)),
+    "two columns of labels": lambda n: (np.ones((n, 3)), np.ones((n, 2))),
+    "no columns": lambda n: (np.ones((n, 0)), np.arange(n) % 2),
+    "one dimension": lambda n: (np.ones(n), np.arange(n) % 2),
+    "rows of two lengths": lambda n: ([[1.0, 2.0]] * n + [[1.0]], np.arange(n + 1) % 2),
+    "words": lambda n: ([[f"word {n}"]] * n, np.arange(n) % 2),
+    "complex numbers": lambda n: (np.full((n, 2), n * 1j), np.arange(n) % 2),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
+def test_refusals_do_not_say_how_many_records_there_are(estimator, data):
+    seen = set()
+    for n in (22, 23):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            estimator.fit(*data(n))
+        assert caught.value.__context__ is None
+        seen.add(f"{type(caught.value).__name__}: {caught.value}")
+    assert len(seen) == 1
+    assert not re.search("2[2-4]", seen.pop())
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_record_is_the_same_number_alone_and_among_others(estimator):
+    # Columns in memory one after the other: sums over a row take another order, but not for one.
+    x = 3 * np.random.default_rng(0).normal(size=(50, 200))
+    all_rows, _ = estimator._checked(np.asfortranarray(x), np.arange(50) % 2)
+    for n in (1, 2, 9):
+        rows, _ = estimator._checked(np.asfortranarray(x[:n]), np.arange(n) % 2)
+        assert np.array_equal(clip_rows(rows, 1.0), clip_rows(all_rows, 1.0)[:n])

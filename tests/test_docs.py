@@ -14,6 +14,10 @@ README = Path(__file__).parents[1] / "README.md"
 # Adapters whose own library is no part of the tests' environment; read where it is installed.
 NEEDS = {
     "accountant.adapters._opacus_batches": "opacus",
+    "accountant.adapters._opacus_coins": "torch",
+    "accountant.adapters._opacus_draws": "opacus",
+    "accountant.adapters._opacus_ghost": "torch",
+    "accountant.adapters._opacus_steps": "opacus",
     "accountant.adapters.dp_events": "dp_accounting",
     "accountant.adapters.opacus": "opacus",
 }

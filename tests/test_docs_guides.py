@@ -120,6 +120,7 @@ def test_the_table_of_mechanisms_is_what_the_package_says():
     made = script("make_mechanisms")
     kinds = {getattr(m, name) for name in m.__all__ if not name.endswith("Pair")}
     kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, m.Mechanism)}
+    kinds |= {ac.BestOfRuns, ac.BestOfPoissonRuns}
     # A loss distribution is given by functions; the abstract class is none.
     assert kinds - {m.LossDistribution, m.Mechanism} == {type(each) for each in made.MECHANISMS}
     written = (DOCS / "mechanisms.md").read_text().splitlines()

@@ -1,6 +1,7 @@
 """DP-GAN and PATE-GAN: what private records reach, what is paid, what is learned."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -60,6 +61,21 @@ def crowd(table, **options):
             value
         )
     return train_pate_gan(table, DOMAIN, settings=PateGanSettings(**small), **own)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e300, np.inf, np.nan])
+def test_a_teacher_without_records_does_not_feel_whether_there_are_any(size, monkeypatch):
+    # All records are the second teacher's; the weights of all of them have diverged.
+    monkeypatch.setattr(
+        "accountant.learn.generation.teachers.assign_shards", lambda n, k, rng: np.full(n, 1)
+    )
+    learnt = []
+    for records in (np.zeros((0, 2)), np.full((1, 2), 0.5)):
+        teachers = Teachers(records, 3, 4, 0.5, 8, SecureGenerator(1), np.random.default_rng(0))
+        teachers._outer *= size
+        teachers.learn(np.random.default_rng(1).random((8, 2)))
+        learnt.append([teachers._inner[[0, 2]].tobytes(), teachers._outer[[0, 2]].tobytes()])
+    assert learnt[0] == learnt[1]
 
 
 def test_gradients_of_the_generator():
@@ -272,3 +288,15 @@ def test_a_budget_refuses_before_training(monkeypatch):
 def test_bad_input_is_refused(call, error):
     with pytest.raises(error):
         call(twins(300))
+
+
+def test_a_dp_gan_can_be_pickled():
+    made = gan(twins(400), steps=20)
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.epsilon, again.private) == (made.epsilon, made.private)
+    one, other = made.sample(50, seed=3), again.sample(50, seed=3)
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    # What is drawn follows the parameters, and not a second copy of them.
+    again.generator.kept[:] = [np.zeros_like(again.generator.parameters)]
+    other = again.sample(50, seed=3)
+    assert not all(np.array_equal(one[name], other[name]) for name in one)

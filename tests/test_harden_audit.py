@@ -246,17 +246,13 @@ def test_bounds_are_those_of_the_best_test():
     assert two_sample.gaussian_epsilon(0.0, 1e-5) == 0.0
 
 
-def steinke(m, r, v, epsilon, delta):
-    """Theorem A7 from its statement: the least of three additions to the binomial tail."""
+def p_value(m, r, v, epsilon, delta):
+    """Theorem A7 from its statement."""
     p = 1 / (1 + mpmath.exp(-mp(epsilon)))
-    beta = tail(r, p, v)
-    additions = [(1 - p) * m * mp(delta)]
-    if r == m:
-        modes = sum(max(pmf(k, p, j) for j in range(k + 1)) for k in range(m))
-        additions.append((1 - p) * mp(delta) * modes)
-    gain = max((tail(r, p, max(v - i, 0)) - beta) / i for i in range(1, v + 1))
-    additions.append(2 * m * mp(delta) * max(gain, 0))
-    return min(mp(1), beta + min(additions))
+    short = sum(
+        max(pmf(k, p, j) for j in range(max(0, k - (r - v)), min(k, v - 1) + 1)) for k in range(r)
+    )
+    return min(mp(1), tail(r, p, v) + (1 - p) * mp(delta) * m * short / r)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
@@ -265,7 +261,7 @@ def steinke(m, r, v, epsilon, delta):
     ("m", "r", "v"), [(1, 1, 1), (5, 5, 4), (20, 20, 17), (20, 8, 8), (40, 10, 9), (30, 30, 1)]
 )
 def test_p_values_are_the_theorems(m, r, v, epsilon, delta):
-    truth = steinke(m, r, v, epsilon, delta)
+    truth = p_value(m, r, v, epsilon, delta)
     found = one_run_p_value(Guesses(m, r, v), epsilon, delta)
     assert truth <= found <= truth * (1 + mp("1e-6")) + mp("1e-11")
 

@@ -7,10 +7,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.analyses import _compose, _fft, pld
-from accountant.analyses._compose import Composition, Part, Plan
-from accountant.analyses._grid import discretise
-from accountant.analyses._saddle import coarse_law, reach, saddle_at_epsilon
+from accountant.analyses import pld
+from accountant.analyses.pld import composed_law, fft
+from accountant.analyses.pld.composed_law import ComposedLaw, GridPart, GridPlan
+from accountant.analyses.pld.loss_grid import discretise
+from accountant.analyses.pld.saddle_point import coarse_law, reach, saddle_at_epsilon
 from grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 
 mp = mpmath.mpf
@@ -44,10 +45,10 @@ class Built:
 
     def __init__(self, monkeypatch, mix, epsilon=1.0, spacing=2.0**-6, log_loss=-30.0):
         self.parts = [
-            Part(pair, n, coarse_law(pair, n), offset, False) for pair, n, offset in MIXES[mix]
+            GridPart(pair, n, coarse_law(pair, n), offset, False) for pair, n, offset in MIXES[mix]
         ]
         laws = [part.law for part in self.parts]
-        self.plan = Plan(saddle_at_epsilon(laws, epsilon), spacing, log_loss, log_loss)
+        self.plan = GridPlan(saddle_at_epsilon(laws, epsilon), spacing, log_loss, log_loss)
         self.laws, self.sides = [], []
 
         def recorded_law(*given):
@@ -56,11 +57,11 @@ class Built:
 
         def recorded_side(tilted, first, size, outside):
             self.sides.append((tilted, first, size, outside))
-            return _fft.compose(tilted, first, size, outside)
+            return fft.compose(tilted, first, size, outside)
 
-        monkeypatch.setattr(_compose, "discretise", recorded_law)
-        monkeypatch.setattr(_compose, "compose", recorded_side)
-        self.one = Composition(self.parts, self.plan, 2**30)
+        monkeypatch.setattr(composed_law, "discretise", recorded_law)
+        monkeypatch.setattr(composed_law, "compose", recorded_side)
+        self.one = ComposedLaw(self.parts, self.plan, 2**30)
         self.tilt = self.plan.saddle.tilt
         self.counts = [part.times for part in self.parts]
 
@@ -93,14 +94,16 @@ def test_errors_of_losses_are_added_up(built):
         if part.pair.support[1] < math.inf else math.inf
         for n, part in zip(built.counts, built.parts, strict=True)
     )  # fmt: skip
-    largest = _compose.largest_loss(built.parts)
+    largest = composed_law.largest_loss(built.parts)
     if top == math.inf:
         assert largest == one._top == math.inf
     else:
         assert top <= Fraction(largest) <= top * (1 + Fraction(1, 2**48))
         assert Fraction(largest) + Fraction(one._shift) <= Fraction(one._top)
         assert one._top <= (largest + one._shift) * (1 + 2**-51)
-    assert one.scattered == pytest.approx(sum(law.scattered for law in built.laws), rel=1e-14)
+    assert one.off_grid_mass == pytest.approx(
+        sum(law.off_grid_mass for law in built.laws), rel=1e-14
+    )
 
 
 def test_scales_make_laws_of_one(built):
@@ -196,7 +199,7 @@ def test_what_lies_outside_the_window_is_bounded(monkeypatch, mix, log_loss):
 def profile(side, built, epsilon):
     """S(ε)·Σ of Theorem G7, from the weights, with the error that is stated for it."""
     one, total = built.one, side.total
-    value, error, slope, nearest = _fft.total_sums(
+    value, error, slope, nearest = fft.total_sums(
         total, one._offset, one._spacing, built.tilt, epsilon, one._last
     )
     at = mp(one._log_scale) - mp(built.tilt) * (mp(epsilon) + nearest - mp(one._centre))
@@ -266,15 +269,15 @@ def test_epsilons_are_certified_by_the_profile(built):
 def test_log_moments_are_bounded_above():
     weights = np.array([0.1, 0.0, 0.7, 2.0])
     for exponent in ([-1.0, 5.0, 0.25, -3.0], [700.0, 0.0, 800.0, -900.0], [-800.0] * 4):
-        found = _compose._log_moment(weights, np.array(exponent))
+        found = composed_law._log_moment(weights, np.array(exponent))
         truth = mpmath.log(
             sum(mp(w) * mpmath.exp(x) for w, x in zip(weights.tolist(), exponent, strict=True))
         )
         room = mp("1e-12") * (1 + abs(max(exponent)))
         assert truth + room * mp("0.99") <= found <= truth + room * mp("1.01")
-    assert _compose._log_moment(np.zeros(0), np.zeros(0)) == -math.inf
-    assert _compose._exp(699.0) == math.exp(699.0)
-    assert _compose._exp(710.0) == math.inf
+    assert composed_law._log_moment(np.zeros(0), np.zeros(0)) == -math.inf
+    assert composed_law._exp(699.0) == math.exp(699.0)
+    assert composed_law._exp(710.0) == math.inf
 
 
 @pytest.mark.parametrize("log_mass", [-3.0, -12.0, -60.0])
@@ -284,9 +287,9 @@ def test_knots_reach_as_far_as_the_mass(log_mass):
         (Laplace(2.0), -0.5),
         (randomized_response(1.0), -1.0),
     ):
-        part = Part(pair, 4, coarse_law(pair, 4), offset, False)
-        plan = Plan(saddle_at_epsilon([part.law], 1.0), 2.0**-6, log_mass, log_mass)
-        knots = _compose._place(part, plan, 3)
+        part = GridPart(pair, 4, coarse_law(pair, 4), offset, False)
+        plan = GridPlan(saddle_at_epsilon([part.law], 1.0), 2.0**-6, log_mass, log_mass)
+        knots = composed_law._place(part, plan, 3)
         rare = math.exp(log_mass) / 12
         p = pair.masses(np.array([knots.losses()[0], knots.losses()[-1]])).p
         assert p[2] <= rare * 1.01 + 1e-14
@@ -303,7 +306,7 @@ def test_knots_reach_as_far_as_the_mass(log_mass):
 def test_factors_that_leave_the_doubles(built):
     one, side = built.one, built.one._upper
     value, error, slope = one._evaluate(side, 0.9)
-    inner = _fft.total_sums(side.total, one._offset, one._spacing, built.tilt, 0.9, one._last)
+    inner = fft.total_sums(side.total, one._offset, one._spacing, built.tilt, 0.9, one._last)
     usual = one._log_scale
     for shift in (500.0, -600.0):
         one._log_scale = usual + shift

@@ -44,7 +44,7 @@ DRAWS = {
 def test_children_and_grandchildren_draw_different_noise(draw, resumed):
     own = SecureGenerator()
     if resumed:
-        own = SecureGenerator.from_state(own.state(), seeded=False)
+        own = SecureGenerator()._continued(own.state())
     own.words(3)  # some are left over, and must not be handed out twice
 
     def family():
@@ -138,11 +138,11 @@ def test_results_do_not_depend_on_workers(workers):
         assert np.array_equal(alone, singly)
 
 
-CLONES = '__attribute__((target_clones("default", "avx2", "avx512f")))'
+CLONES = '#define ACCT_CLONES ACCT_CLONES_FOR("avx2", "avx512f")'
 ELSEWHERE = {
-    "baseline": "",
-    "vectors of 256 bits": '__attribute__((target_clones("default", "avx2")))',
-    "tuned for Intel": '__attribute__((target_clones("default", "arch=skylake-avx512")))',
+    "baseline": "#define ACCT_CLONES",
+    "vectors of 256 bits": '#define ACCT_CLONES ACCT_CLONES_FOR("avx2")',
+    "tuned for Intel": '#define ACCT_CLONES ACCT_CLONES_FOR("arch=skylake-avx512")',
 }
 
 
@@ -150,9 +150,9 @@ ELSEWHERE = {
 @pytest.mark.parametrize("count", [40, pytest.param(3000, marks=pytest.mark.slow)])
 def test_other_instruction_sets_agree_within_the_brackets(tmp_path, name, count):
     sources = shutil.copytree(SOURCES, tmp_path / "src")
-    text = (sources / "vmath.h").read_text()
+    text = (sources / "clones.h").read_text()
     assert text.count(CLONES) == 1
-    (sources / "vmath.h").write_text(text.replace(CLONES, ELSEWHERE[name]))
+    (sources / "clones.h").write_text(text.replace(CLONES, ELSEWHERE[name]))
     other = Core(tmp_path, sources)
     for q, sigma, steps, epsilon, delta in problems(count):
         for function, last in (("delta_bounds", epsilon), ("epsilon_bounds", delta)):
@@ -175,10 +175,10 @@ def problems(count):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_waits_for_no_lock_of_its_parents_threads():
-    from accountant.analyses import _kept
-    from accountant.mechanisms import atoms
+    from accountant.analyses.pld import memory
+    from accountant.pairs import atoms
 
-    with atoms._lock, _kept._lock:
+    with atoms._lock, memory._lock:
         child = os.fork()
         if child == 0:
             signal.alarm(60)

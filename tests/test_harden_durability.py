@@ -224,6 +224,7 @@ def test_a_read_only_directory_is_an_oserror_and_the_ledger_can_be_read():
         directory = pathlib.Path(name)
         path = directory / "l.json"
         long_ledger().save(path)
+        path.chmod(0o644)
         before = path.read_bytes()
         directory.chmod(0o555)
 

@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.analyses import _fft, _lattice
-from accountant.analyses._grid import Knots, discretise, edges_around
-from accountant.analyses._saddle import coarse_law
-from accountant.mechanisms.base import Masses
+from accountant.analyses.pld import fft, lattice
+from accountant.analyses.pld.loss_grid import LossGrid, discretise, edges_around
+from accountant.analyses.pld.saddle_point import coarse_law
+from accountant.pairs.base import Masses
 from grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 
 mp = mpmath.mpf
@@ -34,17 +34,17 @@ def near(found, truth, relative=1e-9):
 def test_sizes_are_the_least_of_their_kind():
     sizes = sorted({2**a for a in range(1, 23)} | {3 * 2**a for a in range(22)})
     for least in (*range(2, 400), 1023, 1024, 1025, 1536, 1537, 10**6):
-        found = _fft.fft_size(least)
+        found = fft.fft_size(least)
         assert found == next(n for n in sizes if n >= least)
 
 
 @pytest.mark.parametrize("size", [2, 3, 96, 2**20])
 def test_the_error_of_a_transform_is_the_theorems(size):
-    assert near(_fft.fft_error(size), 8 * U * (mpmath.log(size, 2) + 1))
+    assert near(fft.fft_error(size), 8 * U * (mpmath.log(size, 2) + 1))
 
 
 def tilted(*parts):
-    return [_fft.Tilted(np.array(w, dtype=float), first, times) for w, first, times in parts]
+    return [fft.Tilted(np.array(w, dtype=float), first, times) for w, first, times in parts]
 
 
 COMPOSITIONS = [
@@ -88,7 +88,7 @@ def test_the_error_of_a_composition_is_the_theorems(parts, size):
     product = mp("1.01") * mpmath.expm1(mp("3.1") * U * count) * spectrum
     bound = (growth * lipschitz + product) / mpmath.sqrt(size) + mp("1.01") * relative * norm
     for first in (start, start - 2, start + 1):
-        total = _fft.compose(parts, first, size, 0.125)
+        total = fft.compose(parts, first, size, 0.125)
         assert near(total.error, mp("1.01") * bound, 1e-6)
         assert (total.first, total.outside, total.whole) == (first, 0.125, first <= start)
         found = total.weights.tolist()
@@ -101,7 +101,7 @@ def test_the_error_of_a_composition_is_the_theorems(parts, size):
 def test_the_error_of_a_long_composition_grows_with_the_sums():
     # A sum of weights is a few units off: a millionth of a millionth is left for it, each time.
     count, size = 10**7, 4
-    total = _fft.compose(tilted(([1.0], 0, count)), 0, size, 0.0)
+    total = fft.compose(tilted(([1.0], 0, count)), 0, size, 0.0)
     relative = 8 * U * 3
     error = relative * 2 * (1 + mp("1e-9"))
     growth = ((1 + mp("1e-12")) + error) ** count
@@ -112,9 +112,9 @@ def test_the_error_of_a_long_composition_grows_with_the_sums():
 
 def test_one_law_once_is_left_alone():
     weights = np.array([0.25, 0.75])
-    total = _fft.compose([_fft.Tilted(weights, -4, 1)], -9, 64, 0.5)
-    assert total == _fft.Total(weights, -4, 0.0, 0.0, True)
-    twice = _fft.compose([_fft.Tilted(weights, -4, 2)], -8, 4, 0.0)
+    total = fft.compose([fft.Tilted(weights, -4, 1)], -9, 64, 0.5)
+    assert total == fft.Total(weights, -4, 0.0, 0.0, True)
+    twice = fft.compose([fft.Tilted(weights, -4, 2)], -8, 4, 0.0)
     assert twice.weights == pytest.approx([0.0625, 0.375, 0.5625, 0.0])
 
 
@@ -130,8 +130,8 @@ def test_sums_and_their_errors(whole, outside, last, epsilon):
     offset, spacing, tilt, error = 0.05, 0.1, 3.0, 1e-10
     if not whole and epsilon < offset + first * spacing:
         epsilon = -0.31
-    total = _fft.Total(weights, first, error, outside, whole)
-    value, bound, slope, nearest = _fft.total_sums(total, offset, spacing, tilt, epsilon, last)
+    total = fft.Total(weights, first, error, outside, whole)
+    value, bound, slope, nearest = fft.total_sums(total, offset, spacing, tilt, epsilon, last)
     above = [
         (j, mp(offset) + j * mp(spacing) - mp(epsilon))
         for j in range(first if whole else -10, 60)
@@ -173,40 +173,40 @@ class Watched:
 
 
 def test_cells_and_halves_are_cut_where_they_should():
-    knots = Knots(0.25, 0.5, -3, 4)
+    knots = LossGrid(0.25, 0.5, -3, 4)
     t = [0.25 + 0.5 * i for i in range(-3, 5)]
     assert knots.losses().tolist() == t
     assert knots.reach() == 0.25 + 2.0
-    assert Knots(-0.25, 0.5, -5, 4).reach() == 0.25 + 2.5
+    assert LossGrid(-0.25, 0.5, -5, 4).reach() == 0.25 + 2.5
     assert knots.margin() == 2.0**-40 * 2.25
     assert edges_around(np.array(t), 0.125).tolist() == [x + s for x in t for s in (-0.125, 0.125)]
     pair = Watched()
     law = discretise(pair, knots, False)
     assert law.loss_error == 16 * 2.0**-53 * 2.25
     assert pair.edges.tolist() == sorted([*t, *(x + 0.25 for x in t[:-1])])
-    assert law.scattered == pytest.approx(sum(math.exp(-i) for i in range(14)), rel=1e-13)
+    assert law.off_grid_mass == pytest.approx(sum(math.exp(-i) for i in range(14)), rel=1e-13)
     law = discretise(pair, knots, True)
     margin = 2.0**-40 * 2.25
     assert law.loss_error == 16 * 2.0**-53 * 2.25 + margin
     expected = [*(x - margin for x in t), *(x + margin for x in t), *(x + 0.25 for x in t[:-1])]
     assert pair.edges.tolist() == sorted(expected)
-    # Atoms are what lies within the margins; the rest is scattered.
+    # Atoms are what lies within the margins; the rest lies off the grid.
     rest = sum(math.exp(-i) for i in range(22) if i % 3)
-    assert law.scattered == pytest.approx(rest, rel=1e-13)
+    assert law.off_grid_mass == pytest.approx(rest, rel=1e-13)
 
 
 def test_margins_around_atoms_end_at_a_sixteenth_of_a_cell():
-    knots = Knots(0.0, 2.0**-38, 0, 2**10)
+    knots = LossGrid(0.0, 2.0**-38, 0, 2**10)
     law = discretise(Watched(), knots, True)
     assert law.loss_error == 16 * 2.0**-53 * 2.0**-28 + 2.0**-40 * 2.0**-28
-    knots = Knots(1.0, 2.0**-38, 0, 4)
+    knots = LossGrid(1.0, 2.0**-38, 0, 4)
     law = discretise(Watched(), knots, True)
     assert law.loss_error == 16 * 2.0**-53 * knots.reach() + 2.0**-42
 
 
 @pytest.mark.parametrize("error", [0.0, 2.0**-20])
 def test_mass_at_infinity_is_rounded_outwards(error):
-    knots = Knots(0.0, 0.5, -2, 3)
+    knots = LossGrid(0.0, 0.5, -2, 3)
     law = discretise(Watched(0.25, error), knots, False)
     assert law.infinite_upper == 0.25 * (1 + error) + 1e-300
     assert law.infinite_lower == 0.0  # some of what lies above may be finite
@@ -223,7 +223,7 @@ def test_mass_at_infinity_is_rounded_outwards(error):
 @pytest.mark.parametrize("mu", [0.3, 1.1])
 @pytest.mark.parametrize("has_atoms", [True, False])
 def test_laws_enclose_closely(mu, has_atoms):
-    knots = Knots(0.01, 0.05, -120, 160)
+    knots = LossGrid(0.01, 0.05, -120, 160)
     law = discretise(Gaussian(mu), knots, has_atoms)
     for epsilon in np.linspace(-1.0, 2.0, 11).tolist():
         m, e = mp(mu), mp(epsilon)
@@ -244,26 +244,26 @@ def test_laws_enclose_closely(mu, has_atoms):
 @pytest.mark.parametrize("unit", [1.0, 0.1, math.pi * 1e-3])
 def test_common_spacings_divide_all(ratios, unit):
     spacings = [r * unit for r in ratios]
-    found = _lattice.common_spacing(spacings)
+    found = lattice.common_spacing(spacings)
     assert found == pytest.approx(unit * math.gcd(*ratios), rel=1e-14)
 
 
 def test_lattices_without_a_common_spacing():
-    assert _lattice.common_spacing([1.0, 1.0 + 2.0**-30]) is None
-    assert _lattice.common_spacing([65.0, 66.0]) is None  # a ratio finer than 1/64
-    assert _lattice.common_spacing([64.0, 65.0]) == pytest.approx(1.0)
-    assert _lattice.common_spacing([1.0, 1.0 + 2.0**-52]) == 1.0
-    assert _lattice.common_spacing([1.0, 1.0 + 2.0**-50]) is None
+    assert lattice.common_spacing([1.0, 1.0 + 2.0**-30]) is None
+    assert lattice.common_spacing([65.0, 66.0]) is None  # a ratio finer than 1/64
+    assert lattice.common_spacing([64.0, 65.0]) == pytest.approx(1.0)
+    assert lattice.common_spacing([1.0, 1.0 + 2.0**-52]) == 1.0
+    assert lattice.common_spacing([1.0, 1.0 + 2.0**-50]) is None
     # 64·63 is the last denominator kept, and 61·62·63 beyond it.
-    assert _lattice.common_spacing([1.0, 1 + 1 / 64, 1 + 1 / 63]) == pytest.approx(1 / 4032)
-    assert _lattice.common_spacing([1.0, 1 + 1 / 61, 1 + 1 / 62, 1 + 1 / 63]) is None
+    assert lattice.common_spacing([1.0, 1 + 1 / 64, 1 + 1 / 63]) == pytest.approx(1 / 4032)
+    assert lattice.common_spacing([1.0, 1 + 1 / 61, 1 + 1 / 62, 1 + 1 / 63]) is None
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5, 0.0])
 @pytest.mark.parametrize("spacings", [(1.0, math.sqrt(2.0)), (0.3, 0.7, 1.1), (2.0,)])
 def test_fitting_spacings_against_all_candidates(spacings, tolerance):
     most, least = 0.1, 1e-3
-    found = _lattice.fitting_spacing(spacings, most, least, tolerance)
+    found = lattice.fitting_spacing(spacings, most, least, tolerance)
     longest, lost = max(spacings), {}
     for n in itertools.count(math.ceil(longest / most)):
         if n >= max(int(longest / least), math.ceil(longest / most) + 1):
@@ -283,7 +283,7 @@ def test_parts_know_their_lattices():
     pairs = [randomized_response(1.0), Gaussian(1.0), Laplace(2.0), randomized_response(0.25)]
     used = [(pair, n) for n, pair in enumerate(pairs, 1)]
     laws = [coarse_law(pair, n) for pair, n in used]
-    spacings, parts = _lattice.lattice_parts(used, laws)
+    spacings, parts = lattice.lattice_parts(used, laws)
     assert spacings == (0.5, 1.0, 2.0)
     assert [part.times for part in parts] == [1, 2, 3, 4]
     assert [part.pure for part in parts] == [True, False, False, True]
@@ -298,14 +298,14 @@ def test_a_lattice_with_something_beside_it_is_not_pure():
         q = p * np.exp([1.0, -1.0, 0.1])
         pair = Atoms(p, q / q.sum(), (-1.0, 2.0), [-1.0, 1.0, -0.1])
         law = coarse_law(pair, 1)
-        assert _lattice._is_pure(pair, law, 1.0, 2.0) is pure
+        assert lattice._is_pure(pair, law, 1.0, 2.0) is pure
     # All of it at infinity, or too many knots to look at.
     pair = randomized_response(1.0)
     law = coarse_law(pair, 1)
-    assert not _lattice._is_pure(pair, law._replace(log_mass=law.log_mass - 1e3), 1.0, 2.0)
-    assert _lattice._is_pure(pair, law, 1.0, 2.0 / (2**16 - 1))
-    assert _lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 - 2))  # 2^17 knots and one
-    assert not _lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 + 2))
+    assert not lattice._is_pure(pair, law._replace(log_mass=law.log_mass - 1e3), 1.0, 2.0)
+    assert lattice._is_pure(pair, law, 1.0, 2.0 / (2**16 - 1))
+    assert lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 - 2))  # 2^17 knots and one
+    assert not lattice._is_pure(pair, law, 1.0, 2.0 / (2**17 + 2))
 
 
 def lattice_of(points, masses):
@@ -332,14 +332,14 @@ def lattice_of(points, masses):
 def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure):
     pair = lattice_of(points, masses)
     for offset in (1.0, -1.0):
-        assert _lattice._is_pure(pair, coarse_law(pair, 1), offset, 2.0) is pure
+        assert lattice._is_pure(pair, coarse_law(pair, 1), offset, 2.0) is pure
     if max(points) < 100.0:
         pair = lattice_of([x / 4 for x in points], masses)
-        assert _lattice._is_pure(pair, coarse_law(pair, 1), 0.25, 0.5) is pure
+        assert lattice._is_pure(pair, coarse_law(pair, 1), 0.25, 0.5) is pure
 
 
 def test_spacings_that_need_no_division():
-    assert _lattice.fitting_spacing((0.05,), 0.1, 1e-3, 1e-2) == 0.05
-    assert _lattice.fitting_spacing((0.1,), 0.1, 1e-3, 1e-2) == 0.1
-    assert _lattice.fitting_spacing((0.1, 0.05), 0.05, 1e-3, 1e-2) == 0.05
-    assert _lattice.fitting_spacing((0.1, 0.09), 0.1, 0.099, 1e-9) == 0.1
+    assert lattice.fitting_spacing((0.05,), 0.1, 1e-3, 1e-2) == 0.05
+    assert lattice.fitting_spacing((0.1,), 0.1, 1e-3, 1e-2) == 0.1
+    assert lattice.fitting_spacing((0.1, 0.05), 0.05, 1e-3, 1e-2) == 0.05
+    assert lattice.fitting_spacing((0.1, 0.09), 0.1, 0.099, 1e-9) == 0.1

@@ -11,7 +11,7 @@ from accountant import intervals as iv
 from accountant.analyses import classical, gdp, renyi_conversion
 from accountant.calibration import calibrate_sigma
 from accountant.errors import UnsupportedError
-from accountant.ledger import Budget, exact, filters
+from accountant.ledger import Budget, exact, filters, meters
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
 from accountant.rounding import text_down, text_up
 from toy_mechanisms import LinePair, Skewed
@@ -85,10 +85,10 @@ def test_what_is_left_is_what_was_not_spent(kind):
 
 
 def test_the_largest_count_is_found_at_both_ends():
-    assert filters.largest(lambda n: False) == 0
-    assert filters.largest(lambda n: True) == 2**53
+    assert meters.largest(lambda n: False) == 0
+    assert meters.largest(lambda n: True) == 2**53
     for most in (1, 2, 3, 1000, 2**53 - 1):
-        assert filters.largest(lambda n, most=most: n <= most) == most
+        assert meters.largest(lambda n, most=most: n <= most) == most
 
 
 @pytest.mark.parametrize("mu", [1e-8, 0.3, 1.0, 5.0, 30.0])

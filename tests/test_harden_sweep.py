@@ -21,7 +21,6 @@ from flint import arb, fmpz
 import accountant as ac
 import composed
 import psg
-from accountant._core import mixed_gaussians
 from accountant._core import subsampled_gaussian as core
 
 PROBLEMS = int(os.environ.get("HARDEN_PROBLEMS", "2000"))
@@ -87,9 +86,9 @@ def different_gaussians(rng):
     with composed.precision(700):
         square = sum(arb(n) / arb(s) ** 2 for n, s in zip(count, sigma, strict=True))
         truth = lambda e: composed.gaussian(square.sqrt(), e, 1, bits=700)  # noqa: E731
-        found = mixed_gaussians.delta_bounds(ones, sigma, count, epsilon, core.EITHER)
+        found = core.heterogeneous_delta_bounds(ones, sigma, count, epsilon, core.EITHER)
         fits = overlaps(found, truth(epsilon))
-        found = mixed_gaussians.epsilon_bounds(ones, sigma, count, delta, core.EITHER)
+        found = core.heterogeneous_epsilon_bounds(ones, sigma, count, delta, core.EITHER)
         return fits and exact_for(found, delta, truth), (sigma, count, epsilon, delta)
 
 

@@ -18,6 +18,7 @@ from accountant.learn import (
     CheckpointError,
     DPAdam,
     MultilayerPerceptron,
+    PerExampleModel,
     train_dp_sgd,
 )
 from accountant.learn.record import Release, TrainingRecord
@@ -379,6 +380,65 @@ def test_the_same_noise_is_not_used_for_another_function(tmp_path, other):
         run(path, kill=7)
     with pytest.raises(CheckpointError):
         run(path, model=MultilayerPerceptron((4, 6, 2), activation=other))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+def test_another_function_of_the_targets_is_refused(tmp_path, kind):
+    # Both are zero for the target 0, and their difference would be released without noise.
+    def trained(factor, kill):
+        model = PerExampleModel(np.zeros(4), lambda w, x, y: -factor * y[:, None] * x)
+
+        def hook(progress):
+            if progress.step == kill:
+                raise KilledError
+
+        return train_dp_sgd(
+            model, X, (2 * Y - 1).astype(kind), clipping_norm=1.0, noise_multiplier=5.0,
+            delta=1e-5, expected_batch_size=40, steps=20, callbacks=[hook],
+            checkpoint=Checkpoint(tmp_path / "c", every=1),
+        )  # fmt: skip
+
+    with pytest.raises(KilledError):
+        trained(0.01, kill=7)
+    for other in (0.02, -0.01, 0.01 * (1 + 1e-9)):
+        with pytest.raises(CheckpointError, match="function"):
+            trained(other, kill=None)
+    assert trained(0.01, kill=None).steps == 20
+
+
+def test_a_function_that_is_not_finite_on_normal_numbers_is_still_told_from_another(tmp_path):
+    def trained(power, kill):
+        model = PerExampleModel(np.zeros(4), lambda w, x, y: np.sqrt(x) ** power)
+
+        def hook(progress):
+            if progress.step == kill:
+                raise KilledError
+
+        return train_dp_sgd(
+            model, np.abs(X), Y, clipping_norm=1.0, noise_multiplier=5.0, delta=1e-5,
+            expected_batch_size=40, steps=20, callbacks=[hook],
+            checkpoint=Checkpoint(tmp_path / "c", every=1),
+        )  # fmt: skip
+
+    with pytest.raises(KilledError):
+        trained(1, kill=7)
+    with pytest.raises(CheckpointError, match="function"):
+        trained(3, kill=None)
+
+
+@pytest.mark.parametrize("threshold", [10.0, 1e3, 1e5])
+def test_a_function_that_differs_for_large_numbers_alone_is_another(tmp_path, threshold):
+    def trained(threshold, kill):
+        def gradients(w, x, y):
+            return np.clip(x @ w - y, -threshold, threshold)[:, None] * x
+
+        return run(tmp_path / "c", kill=kill, model=PerExampleModel(np.zeros(4), gradients))
+
+    with pytest.raises(KilledError):
+        trained(threshold, kill=7)
+    with pytest.raises(CheckpointError, match="function"):
+        trained(2 * threshold, kill=None)
+    assert trained(threshold, kill=None).steps == 20
 
 
 def test_steps_of_another_run_do_not_hide_those_of_a_resumed_one(tmp_path):

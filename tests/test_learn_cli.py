@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import accountant as ac
 from accountant.cli import main
+from accountant.rounding import text_up
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -43,6 +44,7 @@ def test_a_model_a_ledger_and_a_statement(table, tmp_path):
 
     ledger = Accountant.load(tmp_path / "model.ledger.json")
     assert len(ledger) == 25
+    assert ledger.deltas == (1e-4,)
 
 
 def test_npz_and_text(tmp_path):
@@ -64,6 +66,8 @@ def test_npz_and_text(tmp_path):
         ([], "steps"),
         (["--steps", 3, "--model", "softmax"], "--classes"),
         (["--steps", 3, "--target", "nothing"], "--target"),
+        (["--steps", 3, "--target=--3"], "--target"),
+        (["--steps", 3, "--target", "9" * 5000], "--target"),
         (["--steps", 3, "--model", "mlp", "--classes", 2, "--hidden", "x"], "--hidden"),
     ],
 )
@@ -103,3 +107,145 @@ def test_a_resumed_run_is_charged_once_and_to_every_ledger_it_is_given(table, tm
     (tmp_path / "c").unlink()
     assert call(table, "-o", tmp_path / "m.npz", *place, "--ledger", first).exit_code == 0
     assert len(Accountant.load(first)) == 8
+
+
+def test_a_second_run_on_the_same_ledger_prints_the_epsilon_of_both(table, tmp_path):
+    from accountant.ledger import Accountant
+
+    out = tmp_path / "m.npz"
+    arguments = (table, "-o", out, "--target", "label", "--steps", 5)
+    first = json.loads(call(*arguments, "--json").stdout)
+    second = json.loads(call(*arguments, "--json").stdout)
+    spent = Accountant.load(tmp_path / "m.ledger.json").epsilon(1e-4)
+    assert second["epsilon"] == spent > 1.2 * first["epsilon"]
+    assert first["epsilon"] == first["run_epsilon"] == second["run_epsilon"] <= 2.0
+    with np.load(out) as saved:
+        about = json.loads(str(saved["about"]))
+    assert about["epsilon"] == spent
+    assert about["statement"] == second["statement"]
+    text = call(*arguments).output
+    spent = Accountant.load(tmp_path / "m.ledger.json").epsilon(1e-4)
+    assert text.startswith(f"ε ≤ {text_up(spent)} at δ = 0.0001\n")
+    assert f"ε = {text_up(spent)} and" in text
+
+
+def test_no_ledger_is_named_that_was_not_written(table, tmp_path):
+    out = tmp_path / "m.npz"
+    for extra in (["--steps", 3, "--seed", 1], ["--steps", 3, "--seed", 1, "--json"]):
+        done = call(table, "-o", out, "--target", "label", *extra)
+        assert done.exit_code == 0, done.output
+        assert "ledger.json" not in done.output
+        assert not (tmp_path / "m.ledger.json").exists()
+        assert "ε ≤" not in done.output
+
+
+def bad_npz(path, how):
+    np.savez(path, X=X, y=Y)
+    content = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "bits":
+        path.write_bytes(content[:200] + bytes(b ^ 0x55 for b in content[200:400]) + content[400:])
+    elif how == "text":
+        path.write_text("1,2\n3,4\n")
+    elif how == "pickled":
+        np.savez(path, X=np.array([{}], dtype=object), y=Y)
+    elif how == "flat":
+        np.savez(path, X=X[:, 0], y=Y)
+    elif how == "number":
+        np.savez(path, X=np.array(1.0), y=Y)
+    elif how == "columns":
+        np.savez(path, X=X, y=Y[:, None])
+    elif how == "words":
+        np.savez(path, X=np.array([["a"]]), y=Y)
+    elif how == "array":
+        with path.open("wb") as file:
+            np.save(file, X)
+    elif how == "empty":
+        path.write_bytes(b"")
+
+
+LONG = "1" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0.5,x1,0\n1,2,0\n3,4,1\n", "first line"),
+        ("0.5,,0\n1,2,0\n3,4,1\n", "first line"),
+        ("?,?,?\n1,2,0\n3,4,1\n", "different"),
+        ("a,b\n1,2,0\n3,4,1\n", "record 1"),
+        ("1,2,0\n3,4\n", "record 2"),
+        ("a,b,c\n", "no records"),
+        ("", "empty"),
+        (b"a,b\n\xff\xfe,2\n", "UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),
+        (f"a,b\n1,{LONG}\n", "CSV"),
+        (f'a,b\n1,"{LONG}\n', "CSV"),
+        *[(how, "NPZ") for how in ("cut", "bits", "text", "pickled", "array", "empty")],
+        ("words", "real numbers"),
+        *[(how, "shape") for how in ("flat", "number", "columns")],
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_bad_data_are_refused_in_one_line(tmp_path, content, message):
+    # A file of arrays where the content is a single word.
+    npz = isinstance(content, str) and content.isalpha()
+    path = tmp_path / ("data.npz" if npz else "data.csv")
+    if npz:
+        bad_npz(path, content)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = call(path, "-o", tmp_path / "m.npz", "--steps", 3)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert len(done.output) < 300 + len(str(path))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_the_first_cell(tmp_path):
+    from accountant.cli.table import read
+
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"\xef\xbb\xbf1,2,0\n3,4,1\n")
+    features, targets = read(path, None)
+    assert features.tolist() == [[1, 2], [3, 4]]
+    assert targets.tolist() == [0, 1]
+    path.write_bytes(b"\xef\xbb\xbflabel,b\n3,4\n")
+    assert read(path, "label")[1].tolist() == [3]
+
+
+def test_a_file_of_names_alone_is_a_data_set_where_the_number_of_records_is_a_secret(tmp_path):
+    path = tmp_path / "data.csv"
+    for content in ("a,b,label\n", "a,b,label\n1,2,0\n"):
+        path.write_text(content)
+        out = tmp_path / "m.npz"
+        done = call(path, "-o", out, "--steps", 3, "--sampling-probability", 0.5)
+        assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_no_output_goes_over_the_data_the_ledger_or_the_checkpoint(table, tmp_path, link):
+    from accountant.ledger import Accountant
+
+    record = tmp_path / "book.json"
+    book = Accountant()
+    book.compose(ac.Gaussian(1.0))
+    book.save(record)
+    before = {file: file.read_bytes() for file in (record, table)}
+    other = tmp_path / "other"
+    if link:
+        other.hardlink_to(record)
+    output = other if link else record
+    for arguments in (
+        [table, "-o", output, "--ledger", record],
+        [table, "-o", output, "--checkpoint", record],
+        [table, "-o", table],
+        [table, "-o", tmp_path / "m.npz", "--checkpoint", tmp_path / "m.npz"],
+    ):
+        done = call(*arguments, "--target", "label", "--steps", 3)
+        assert done.exit_code == 2, done.output
+        assert "must be different files" in done.output
+    assert {file: file.read_bytes() for file in before} == before
+    assert not (tmp_path / "m.npz").exists()

@@ -85,6 +85,22 @@ def test_clipped_sum_in_single_precision(problem, log_norm):
     assert np.linalg.norm(ours - expected) <= 1e-4 * len(X) * norm
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size", "stability"),
+    [(np.float64, 1e-165, 1e-200), (np.float32, 1e-45, 1e-45), (np.float64, 0.0, 1e-300)],
+)
+def test_automatic_clipping_does_not_scale_up_what_it_cannot_measure(dtype, size, stability):
+    # The squares of such a gradient vanish: its norm is measured as 0.
+    with pytest.raises(DomainError, match="stability must be"):
+        Automatic(1.0, stability=stability)
+    for norm, least in ((1.0, 1e-18), (1e18, 1e-2)):
+        model = LogisticRegression(1, bias=False, dtype=dtype)
+        total = model.clipped_gradient_sum(np.full((1, 1), size), [1], Automatic(norm, least))
+        assert abs(float(total[0])) <= norm
+    with pytest.raises(DomainError, match=r"stability must be at least .* 0.01"):
+        Automatic(1e18, stability=9e-3)
+
+
 @given(problems())
 def test_automatic_and_per_layer_clipping_are_the_loop(problem):
     model, X, y = problem
@@ -207,7 +223,6 @@ def test_no_gradient_of_one_record_is_formed_for_dense_layers():
     [
         (np.full((3, 2), np.nan), [0, 1, 0], "finite"),
         (np.full((3, 2), np.inf), [0, 1, 0], "finite"),
-        (np.zeros((0, 2)), [], "at least one"),
         (np.zeros((3, 5)), [0, 1, 0], "shape"),
         (np.zeros(3), [0, 1, 0], "shape"),
         (np.zeros((3, 2)), [0, 1, 2], "classes"),
@@ -260,3 +275,13 @@ def test_a_trained_model_holds_no_records(kind: str) -> None:
     assert not any(row.tobytes() in saved for row in X)
     for layer in model.layers:
         assert not np.any(getattr(layer, "_product", 0.0))
+
+
+def test_a_model_learns_after_a_pickle() -> None:
+    # Its layers' weights are the parameters a trainer writes into, and not a copy of them.
+    for model in (MultilayerPerceptron((4, 3, 2)), ConvolutionalNetwork((4, 4), 2, kernels=(2,))):
+        again = pickle.loads(pickle.dumps(model))
+        x = np.random.default_rng(0).normal(size=(5, model.columns))
+        assert np.array_equal(again.outputs(x), model.outputs(x))
+        again.parameters[:] = 0
+        assert not again.outputs(x).any()

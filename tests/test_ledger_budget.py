@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
@@ -49,3 +50,15 @@ def test_budgets_outside_their_domain(arguments):
 def test_budgets_of_the_wrong_type(arguments):
     with pytest.raises(ArgumentTypeError):
         Budget(**({"epsilon": 1.0, "delta": 1e-5} | arguments))
+
+
+def test_orders_share_delta():
+    """Theorem L4: without the split the choice of the order is unpaid."""
+    budget = Budget(1.5, 1e-5, orders=(6.0, 12.0, 40.0))
+    orders, capacities = budget.renyi_capacities()
+    with mpmath.workdps(40):
+        for order, capacity in zip(orders, capacities, strict=True):
+            a, part = mpmath.mpf(order), mpmath.mpf(1e-5) / 3
+            allowed = mpmath.mpf(1.5) - mpmath.log(1 - 1 / a) + mpmath.log(part * a) / (a - 1)
+            assert capacity <= allowed
+            assert capacity >= allowed - mpmath.mpf("1e-12") * (1 + abs(allowed))

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from accountant.errors import LedgerError
+from accountant.errors import AccountantError, LedgerError
 from accountant.ledger import Accountant, Budget, register
 from toy_mechanisms import Noise, ledger_of
 
@@ -236,6 +236,64 @@ def test_the_rewriting_itself_is_harmless():
 
 
 def test_a_newer_version_is_refused_by_name():
-    text = ledger_of(1).to_json().replace('"version": 2', '"version": 3, "novelty": []')
+    text = ledger_of(1).to_json().replace('"version": 2', '"version": 4, "novelty": []')
     with pytest.raises(LedgerError, match="newer"):
         Accountant.from_json(text)
+
+
+def stated():
+    ledger = ledger_of(2, 7)
+    for delta in (1e-5, 1e-7, 1e-5):
+        ledger.note_delta(delta)
+    return ledger
+
+
+def test_the_deltas_at_which_a_ledger_is_stated_are_kept(path):
+    ledger = stated()
+    assert ledger.deltas == (1e-7, 1e-5)
+    assert json.loads(ledger.to_json())["version"] == 3
+    assert json.loads(ledger_of(2, 7).to_json())["version"] == 2
+    ledger.save(path)
+    again = Accountant.load(path)
+    assert again.deltas == ledger.deltas
+    assert again.history == ledger.history
+    assert again.to_json() == ledger.to_json()
+    other = Accountant(Budget(99.0, 1e-6))
+    other.merge(ledger)
+    assert other.deltas == (1e-6, 1e-7, 1e-5)
+    assert Accountant.from_json(other.to_json()).deltas == other.deltas
+
+
+def test_a_noted_delta_alone_is_a_change_to_a_file(path):
+    ledger_of(1).save(path)
+    with Accountant.transaction(path) as ledger:
+        ledger.note_delta(1e-6)
+    assert Accountant.load(path).deltas == (1e-6,)
+    assert len(Accountant.load(path)) == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -1e-5, 2, "1e-5", None, True, float("nan")])
+def test_only_a_probability_can_be_noted(bad):
+    ledger = ledger_of(1)
+    with pytest.raises(AccountantError):
+        ledger.note_delta(bad)
+    assert ledger.deltas == ()
+
+
+@pytest.mark.parametrize(
+    "bad", [None, [], {}, "1e-5", [0.0], [1.0], [1], [True], ["1e-5"], [1e-5, 1e-7], [1e-5, 1e-5]]
+)
+def test_unknown_deltas_are_refused(bad):
+    with pytest.raises(LedgerError):
+        Accountant.from_json(rewritten(stated(), lambda body: body.update(deltas=bad), 3))
+    with pytest.raises(LedgerError):
+        Accountant.from_json(rewritten(stated(), lambda body: body.pop("deltas"), 3))
+
+
+def test_the_checksum_of_version_3_is_that_of_the_canonical_text():
+    import hashlib
+
+    document = json.loads(stated().to_json())
+    whole = [document["revision"], document["ledger"]]
+    canonical = json.dumps(whole, sort_keys=True, separators=(",", ":"))
+    assert document["checksum"] == f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"

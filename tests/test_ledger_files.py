@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from accountant.errors import BudgetExceeded, LedgerConflict, LedgerError
+from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget, register, storage
 from toy_mechanisms import Noise, ledger_of
 
@@ -169,3 +169,70 @@ def test_bytes_that_are_no_text(path):
     path.write_bytes(b"\xff\xfe{}")
     with pytest.raises(LedgerError, match="UTF-8"):
         Accountant.load(path)
+
+
+@pytest.fixture
+def open_umask():
+    old = os.umask(0)
+    yield
+    os.umask(old)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_new_files_are_their_owners_only(tmp_path):
+    saved, spent = tmp_path / "saved.json", tmp_path / "spent.json"
+    ledger_of(1).save(saved)
+    charge(spent)
+    assert len(list(tmp_path.iterdir())) == 4
+    for file in tmp_path.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_lock_that_is_a_link_is_refused(tmp_path, path, there):
+    other = tmp_path / "other"
+    if there:
+        other.write_text("kept")
+    (tmp_path / ".ledger.json.lock").symlink_to(other)
+    with pytest.raises(DomainError, match=r"\.ledger\.json\.lock is a link"):
+        ledger_of(1).save(path)
+    assert not path.exists()
+    assert other.exists() == there
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_a_lock_that_is_no_file_is_refused(tmp_path, path, kind):
+    lock = tmp_path / ".ledger.json.lock"
+    os.mkfifo(lock) if kind == "fifo" else lock.mkdir()
+    with pytest.raises((DomainError, IsADirectoryError)):
+        ledger_of(1).save(path)
+    assert not path.exists()
+
+
+def charge(target):
+    with Accountant.transaction(target) as ledger:
+        ledger.compose(Noise(2.0))
+
+
+@pytest.mark.parametrize("how", ["save", "transaction"])
+@pytest.mark.parametrize("kind", ["device", "fifo", "directory"])
+def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path, kind, how):
+    target = tmp_path / "target"
+    if kind == "device":
+        target.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(target) if kind == "fifo" else target.mkdir()
+    write = ledger_of(1).save if how == "save" else charge
+    with pytest.raises(DomainError, match="path must be a regular file"):
+        write(target)
+    assert [file.name for file in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_huge_file_is_not_read_before_it_is_refused(path, monkeypatch):
+    ledger = ledger_of(1)
+    ledger.save(path)
+    monkeypatch.setattr(storage, "MAX_BYTES", path.stat().st_size)
+    with path.open("a") as stream:
+        stream.write(" " * 10**6)
+    with pytest.raises(LedgerConflict):
+        ledger.save(path)

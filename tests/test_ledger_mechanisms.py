@@ -18,13 +18,13 @@ from accountant import mechanisms as m
 from accountant import sampling
 from accountant.cli import main
 from accountant.composition import Composition, parallel
+from accountant.derived.joint import JointRelease
+from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.ledger import Accountant, pipeline, register, schema
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.joint import JointRelease
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import PoissonSampled
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
-from accountant.sampling.sampled_replacement import SampledReplacement
 
 REPLACE = NeighbouringRelation.REPLACE_ONE
 ZERO_OUT = NeighbouringRelation.ZERO_OUT
@@ -55,8 +55,8 @@ EXAMPLES = [
     m.ExponentialMechanism(0.4),
     m.ReportNoisyMax(0.4),
     m.AboveThreshold(4.0, 8.0),
-    m.BestOfRuns(m.Gaussian(4.0), 0.1, 0.0),
-    m.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
+    accountant.BestOfRuns(m.Gaussian(4.0), 0.1, 0.0),
+    accountant.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
     m.SmoothSensitivityGaussian(5.0, 0.01),
     m.ShuffledResponses(1.0, 1000, 4),
     objective_perturbation(),
@@ -66,6 +66,7 @@ EXAMPLES = [
     PoissonSampled(m.Gaussian(2.0) + m.Laplace(3.0), 0.1),
     Composition(((m.Gaussian(2.0), 3), (m.Laplace(1.0), 1))),
     parallel(m.Gaussian(2.0), 5 * m.Laplace(1.0)),
+    parallel(m.Gaussian(2.0), m.Laplace(1.0), adaptive=True),
     JointRelease(m.Gaussian(2.0) + m.PureDP(0.1)),
     PoissonSampled(JointRelease(m.Gaussian(2.0) + m.PureDP(0.1)), 0.1),
     SampledReplacement(m.Gaussian(2.0, relation=REPLACE), 0.1),

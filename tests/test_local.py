@@ -19,6 +19,7 @@ from accountant.learn.local import (
     randomize_laplace,
     shuffled_epsilon,
 )
+from accountant.mechanisms.shuffling import ShuffledBounds
 
 USERS = 100_000
 SHARES = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -136,13 +137,13 @@ def shuffled_law(chances, values):
 def test_shuffling_by_brute_force(k, n, epsilon):
     a = math.exp(epsilon)
     chances = [[(a if i == j else 1.0) / (a + k - 1) for j in range(k)] for i in range(k)]
-    bounds = [ShuffledResponses(epsilon, n, k), ShuffledResponses(epsilon, n)]
+    bounds = [ShuffledBounds(epsilon, n, k), ShuffledBounds(epsilon, n, None)]
     for others in itertools.combinations_with_replacement(range(k), n - 1):
         one, two = (shuffled_law(chances, (first, *others)) for first in (0, 1))
         for at in (0.0, 0.1, 0.4, 0.9 * epsilon):
             truth = sum(max(one[x] - math.exp(at) * two[x], 0.0) for x in one)
-            assert truth <= bounds[0].hockey(at) * (1 + 1e-12) + 1e-15
-            assert bounds[0].hockey(at) <= bounds[1].hockey(at) + 1e-9
+            assert truth <= bounds[0].delta(at) * (1 + 1e-12) + 1e-15
+            assert bounds[0].delta(at) <= bounds[1].delta(at) + 1e-9
             assert truth <= bounds[0].delta(at) + 1e-12
     assert bounds[0].delta(epsilon) == 0.0
 
@@ -152,7 +153,7 @@ def test_shuffling_binary_responses_is_attained():
     # nothing is shuffled, and the bound is randomised response itself.
     for at in (0.0, 0.3, 0.7):
         alone = ac.RandomizedResponse(1.0, relation=Relation.REPLACE_ONE).delta(at)
-        assert ShuffledResponses(1.0, 1, 2).hockey(at) == pytest.approx(alone, rel=1e-8)
+        assert ShuffledBounds(1.0, 1, 2).delta(at) == pytest.approx(alone, rel=1e-8)
 
 
 def test_shuffling_amplifies():
@@ -194,3 +195,9 @@ def test_shuffling_amplifies():
 def test_bad_input_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_values_outside_the_bounds_are_reported_as_the_ends():
+    for make, level in ((randomize_laplace, 50.0), (randomize_gaussian, 0.02)):
+        reports = make([1e9, -1e9, 1.0, 0.0], (0.0, 1.0), level, rng=1)
+        assert np.abs(reports.values - [1.0, 0.0, 1.0, 0.0]).max() < 1.0

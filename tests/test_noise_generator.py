@@ -107,6 +107,35 @@ def test_a_state_knows_only_the_future():
     assert not set(before.tolist()) & set(later.tolist())
 
 
+def test_a_key_that_was_given_is_not_private():
+    for seeded in (True, False):
+        generator = SecureGenerator.from_state(bytes(32), seeded=seeded)
+        assert generator.seeded
+        assert "key was given" in generator.why_not_private
+    assert not SecureGenerator().why_not_private
+
+
+def test_a_subclass_is_not_private():
+    class Quiet(SecureGenerator):
+        def rounded_normal(self, n, scale):
+            return np.zeros(n)
+
+    assert Quiet().seeded
+    assert "subclass" in Quiet().why_not_private
+    assert Quiet.from_state(bytes(32), seeded=False).seeded
+    for name in ("seeded", "_why"):
+        with pytest.raises(TypeError, match=name):
+            type("Lying", (SecureGenerator,), {name: False})
+
+
+def test_an_instance_keeps_its_methods():
+    generator = SecureGenerator()
+    with pytest.raises(AttributeError):
+        generator.rounded_normal = lambda n, scale: np.zeros(n)
+    with pytest.raises(AttributeError):
+        SecureGenerator(1).seeded = False
+
+
 def test_a_forked_child_draws_another_key():
     generator = SecureGenerator()
     generator.words(1)
@@ -271,3 +300,32 @@ def test_a_grid_must_be_fine_and_exact():
         Grid(0.3)
     with pytest.raises(DomainError, match="exactly"):
         Grid(2.0**-40).require_range(1e4)
+
+
+@pytest.mark.parametrize("scale", [1, 3, 40])
+def test_the_discrete_gaussian_has_its_tails(scale):
+    """The tails hold δ: a cut at four scales costs 1e-3 of it, and no bin of a chi-square test."""
+    n = 300_000
+    drawn = np.abs(SecureGenerator(6).discrete_gaussian(n, scale))
+    support = np.arange(-60 * scale, 60 * scale + 1)
+    weights = np.exp(-(support**2) / (2.0 * scale**2))
+    for scales in (3, 4):
+        tail = weights[np.abs(support) > scales * scale].sum() / weights.sum()
+        low, high = stats.binom.ppf([1e-7, 1 - 1e-7], n, tail)
+        assert low <= (drawn > scales * scale).sum() <= high
+        assert low > 0 or tail * n < 17
+
+
+def test_coins_of_far_records_are_independent():
+    n = 2**18
+    inside = np.zeros(n, bool)
+    inside[SecureGenerator(8).subset(n, 0.5)] = True
+    for lag in (1, 8, 64, 1000, 2**12, 2**14, 2**16, 2**17):
+        same = (inside[lag:] == inside[:-lag]).sum()
+        assert abs(same - (n - lag) / 2) < 6.0 * math.sqrt((n - lag) / 4), lag
+
+
+def test_no_word_is_handed_out_twice():
+    generator = SecureGenerator(9)
+    drawn = np.concatenate([generator.words(n) for n in (1, 3, 1, 7, 8, 9, 2, 64, 5, 1000, 1, 1)])
+    assert np.unique(drawn).size == drawn.size

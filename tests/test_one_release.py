@@ -11,9 +11,10 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant import intervals as iv
-from accountant.analyses import _kept, pld
-from accountant.analyses._one_release import profile_of_one
-from accountant.mechanisms.base import DominatingPair, Masses
+from accountant.analyses import pld
+from accountant.analyses.pld import memory
+from accountant.analyses.single_release import profile_of_one
+from accountant.pairs.base import DominatingPair, Masses
 
 
 class Moved(DominatingPair):
@@ -78,14 +79,14 @@ class Kept:
 
 
 def test_the_longest_unused_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr(_kept, "_holders", [])
-    monkeypatch.setattr(_kept, "MOST", 100)
+    monkeypatch.setattr(memory, "_holders", [])
+    monkeypatch.setattr(memory, "MOST", 100)
     first, second, third = Kept(40), Kept(40), Kept(40)
     for one in (first, second, first, third):
-        _kept.keep(one)
+        memory.keep(one)
     assert (first.held, second.held, third.held) == (40, 0, 40)
     large = Kept(200)  # what is in use stays, whatever its size
-    _kept.keep(large)
+    memory.keep(large)
     assert (first.held, third.held, large.held) == (0, 0, 200)
 
 

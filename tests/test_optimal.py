@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.analyses._binomial import randomised_response
 from accountant.analyses.optimal import (
     optimal_delta,
     optimal_delta_bounds,
     optimal_epsilon,
     optimal_epsilon_bounds,
 )
+from accountant.analyses.optimal.binomial import randomised_response
 from accountant.errors import ArgumentTypeError, DomainError, PrecisionError
 from strategies import log_uniform
 
@@ -172,7 +172,7 @@ def test_heterogeneous(seed):
 
 @pytest.mark.parametrize("points", [2**10, 2**13])
 def test_the_grid_brackets(points, monkeypatch):
-    from accountant.analyses import optimal
+    from accountant.analyses.optimal import composition as optimal
 
     draw = random.Random(4)
     parts = [(draw.uniform(0.01, 0.5), 0.0, draw.randint(1, 3)) for _ in range(6)]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.composition import both_ways
+from accountant.composition.problems import symmetrised_pairs
+from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.ledger import Accountant, Budget, Odometer
-from accountant.sampling.sampled_replacement import SampledReplacement
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 ZERO_OUT = ac.NeighbouringRelation.ZERO_OUT
@@ -142,7 +142,7 @@ def test_losses_given_by_functions_lean_either_way():
         tail("p", False), tail("p", True), tail("q", False), tail("q", True),
         losses=pair.support, relative_error=1e-12, relation=REPLACE,
     )  # fmt: skip
-    assert len(both_ways(one)) == 1
+    assert len(symmetrised_pairs(one)) == 1
     blank = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
     mixed = (1.0 - q) * blank + q * np.exp(-0.5 * (x - 1.0) ** 2) / math.sqrt(2.0 * math.pi)
     cell = (x[1] - x[0]) ** 2

@@ -7,9 +7,11 @@ import random
 import pytest
 
 import accountant as ac
-from accountant.analyses import choose, pld, renyi_conversion
+from accountant.analyses import pld, renyi_conversion
 from accountant.analyses.dispatch import solver
+from accountant.analyses.profile import joint_pair
 from accountant.analyses.solvers import Grid
+from accountant.composition.problems import counted_alternatives, directions
 from accountant.errors import PrecisionError, UnsupportedError
 
 COUNTS = (1, 1, 2, 3, 10, 100, 1000)
@@ -75,8 +77,8 @@ def asked(parts, question):
 def check_gaussians(seed):
     """Contour, closed form and grid, each direction, ε and δ, and Rényi above them all."""
     mechanism, delta = mixed(seed, (gaussian, sampled))
-    for parts in choose.directions(choose.leaves(mechanism)[0]):
-        exact = solver(parts)
+    for parts in directions(counted_alternatives(mechanism)[0]):
+        exact = solver(parts, joint_pair)
         assert not isinstance(exact, Grid)
         epsilon = ordered(exact.epsilon_bounds(delta))
         assert epsilon.lower <= renyi_conversion.epsilon_upper(parts, delta)
@@ -94,7 +96,7 @@ def check_gaussians(seed):
 def check_others(seed):
     """The grid at two tolerances, its two questions, and Rényi above."""
     mechanism, delta = mixed(seed, (gaussian, other, other))
-    for parts in choose.directions(choose.leaves(mechanism)[0]):
+    for parts in directions(counted_alternatives(mechanism)[0]):
         found = asked(parts, lambda composed: composed.epsilon_bounds(delta))
         if found is None:
             continue
@@ -108,7 +110,7 @@ def check_others(seed):
                 assert back is None or back.upper >= delta
         with contextlib.suppress(UnsupportedError):
             assert found.lower <= renyi_conversion.epsilon_upper(parts, delta)
-        chosen = ordered(solver(parts).epsilon_bounds(delta))
+        chosen = ordered(solver(parts, joint_pair).epsilon_bounds(delta))
         assert overlap(chosen, found)
 
 

@@ -10,6 +10,7 @@ from flint import arb
 
 from accountant.analyses import pld
 from accountant.analyses.contour import core as contour
+from accountant.bounds import Bounds
 from accountant.errors import DomainError, PrecisionError
 from grid_pairs import (
     Atoms,
@@ -198,17 +199,17 @@ class TestAtInfinity:
 
     def test_epsilon_is_infinite_below_it(self):
         pair = Atoms([0.9, 0.1], [1.0, 0.0])
-        assert pld.epsilon_bounds([(pair, 2)], 0.15) == pld.Bounds(math.inf, math.inf)
+        assert pld.epsilon_bounds([(pair, 2)], 0.15) == Bounds(math.inf, math.inf)
         assert pld.epsilon_bounds([(pair, 2)], 0.2).upper == 0.0
 
     def test_infinite_epsilon(self):
-        assert pld.delta_bounds([(Gaussian(1.0), 2)], math.inf) == pld.Bounds(0.0, 0.0)
+        assert pld.delta_bounds([(Gaussian(1.0), 2)], math.inf) == Bounds(0.0, 0.0)
 
 
 class TestFace:
     def test_nothing_composed(self):
-        assert pld.epsilon_bounds([], 1e-6) == pld.Bounds(0.0, 0.0)
-        assert pld.delta_bounds([(Laplace(1.0), 0)], 0.0) == pld.Bounds(0.0, 0.0)
+        assert pld.epsilon_bounds([], 1e-6) == Bounds(0.0, 0.0)
+        assert pld.delta_bounds([(Laplace(1.0), 0)], 0.0) == Bounds(0.0, 0.0)
 
     def test_one_object_answers_the_whole_profile(self):
         composed = pld.compose([(Laplace(1.0), 10)], delta=1e-6)

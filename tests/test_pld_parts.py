@@ -9,9 +9,9 @@ import scipy.fft
 from flint import acb
 
 from accountant._core import discretise as core
-from accountant.analyses import _fft
-from accountant.analyses._grid import Knots, discretise
-from accountant.analyses._lattice import common_spacing, fitting_spacing
+from accountant.analyses.pld import fft
+from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
+from accountant.analyses.pld.loss_grid import LossGrid, discretise
 from grid_pairs import Gaussian, Laplace, SubsampledGaussian, randomized_response
 
 
@@ -24,7 +24,7 @@ class TestGridLaws:
     )
     def test_profiles_enclose_the_true_one_everywhere(self, pair, spacing):
         """At knots and between them, in plain arithmetic with a margin far below the gap."""
-        knots = Knots(0.0, spacing, -math.ceil(4 / spacing), math.ceil(4 / spacing))
+        knots = LossGrid(0.0, spacing, -math.ceil(4 / spacing), math.ceil(4 / spacing))
         law = discretise(pair, knots, False)
         t = knots.losses()
         for epsilon in np.linspace(-3.9, 3.9, 301):
@@ -37,7 +37,7 @@ class TestGridLaws:
     def test_laws_differ_in_second_order(self):
         pair, widths = Gaussian(1.0), []
         for n in (100, 200, 400):
-            law = discretise(pair, Knots(0.0, 6.0 / n, -n, n + n // 4), False)
+            law = discretise(pair, LossGrid(0.0, 6.0 / n, -n, n + n // 4), False)
             t = law.knots.losses()
             stick = np.maximum(-np.expm1(0.5 - t), 0.0)
             widths.append((law.upper - law.lower) @ stick)
@@ -46,7 +46,7 @@ class TestGridLaws:
 
     def test_atoms_on_knots_cost_nothing(self):
         pair = randomized_response(1.0)
-        law = discretise(pair, Knots(-1.0, 2.0, 0, 1), True)
+        law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
         assert law.upper == pytest.approx(law.lower, rel=1e-13)
 
 
@@ -63,7 +63,7 @@ class TestTransforms:
             difference = acb(float(value.real), float(value.imag)) - truth
             error += float(abs(difference).mid()) ** 2
             norm += float(abs(truth).mid()) ** 2
-        assert math.sqrt(error / norm) <= _fft.fft_error(size)
+        assert math.sqrt(error / norm) <= fft.fft_error(size)
 
     @pytest.mark.parametrize("size", [2**12, 3 * 2**12, 2**16, 3 * 2**17, 2**20])
     def test_round_off_of_long_transforms(self, size):
@@ -73,18 +73,18 @@ class TestTransforms:
         for x in (rng.random(size), np.exp(-np.arange(size) / 50.0), rng.standard_normal(size)):
             exact = scipy.fft.rfft(x.astype(np.longdouble))
             error = np.linalg.norm((scipy.fft.rfft(x) - exact).astype(complex))
-            assert error <= _fft.fft_error(size) * np.linalg.norm(exact.astype(complex))
+            assert error <= fft.fft_error(size) * np.linalg.norm(exact.astype(complex))
             y = exact.astype(complex)
             back = scipy.fft.irfft(y.astype(np.clongdouble), size)
             error = np.linalg.norm((scipy.fft.irfft(y, size) - back).astype(float))
-            assert error <= _fft.fft_error(size) * np.linalg.norm(back.astype(float))
+            assert error <= fft.fft_error(size) * np.linalg.norm(back.astype(float))
 
     def test_error_of_a_composition_is_within_its_bound(self):
         rng = np.random.default_rng(7)
         for count in (2, 5, 33):
             a = rng.random(40)
             a /= a.sum()
-            total = _fft.compose([_fft.Tilted(a, 0, count)], 0, 2048, 0.0)
+            total = fft.compose([fft.Tilted(a, 0, count)], 0, 2048, 0.0)
             exact = np.array([1], dtype=object)
             scaled = np.array([int(v * 2**60) for v in a], dtype=object)
             assert all(int(v * 2**60) == v * 2**60 for v in a[a > 2**-7])
@@ -104,7 +104,7 @@ class TestTransforms:
 
     def test_sizes(self):
         for least in (2, 3, 5, 7, 1000, 1025, 1537, 10**6):
-            size = _fft.fft_size(least)
+            size = fft.fft_size(least)
             assert least <= size < 2 * least + 1
             assert size & (size - 1) == 0 or (size % 3 == 0 and size // 3 & (size // 3 - 1) == 0)
 

@@ -77,8 +77,20 @@ def test_epsilon_over_steps(tmp_path):
     assert list(exact.get_xdata()) == list(range(1, 101))
     assert np.array_equal(exact.get_ydata(), book.epsilon_over_steps(1e-5))
     assert np.array_equal(renyi.get_ydata(), book.epsilon_over_steps(1e-5, checkpoints=0))
-    assert legend(figure) == ["exact composition", "Rényi divergences"]
+    assert legend(figure) == ["tightest certified bound", "Rényi divergences"]
     assert len(lines(plots.epsilon_over_steps(book, 1e-5, methods=["rdp"]))) == 1
+
+
+def test_epsilon_over_steps_of_a_mix_ends_at_its_exact_composition():
+    book = ac.Accountant()
+    book.compose(ac.Gaussian(8.0), 6)
+    book.compose(ac.RandomizedResponse(0.2, 2), 2)
+    book.compose(ac.ApproximateDP(0.1, 1e-7))
+    drawn = lines(plots.epsilon_over_steps(book, 1e-5))
+    tight, renyi = (np.array(line.get_ydata()) for line in drawn)
+    assert tight[-1] <= book.epsilon(1e-5) * (1 + 1e-9) < 0.95 * renyi[-1]
+    assert (tight <= renyi).all()
+    assert np.isfinite(renyi).all()
 
 
 def test_tradeoff(tmp_path):

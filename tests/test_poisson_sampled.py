@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
-from accountant.mechanisms.base import GaussianPart
+from accountant.pairs.base import GaussianPart
 from oracle import losses as oracle
 from oracle.losses import agrees, discrete_gaussian
 from strategies import log_uniform
@@ -218,3 +218,40 @@ def test_values_and_refusals():
             PoissonSampled(ac.Gaussian(1.0), q)
     with pytest.raises(ac.ArgumentTypeError, match="Mechanism"):
         PoissonSampled(1.0, 0.1)
+
+
+def test_outcomes_possible_without_the_record_alone():
+    """Their mass is in the total variation: no bound on the finite losses tells it (M1)."""
+    p, q, share = (1.0, 0.0), (0.125, 0.875), 0.75
+    mixed = [share * a + (1.0 - share) * b for a, b in zip(p, q, strict=True)]
+    sampled = PoissonSampled(ac.DominatingPMFs(p, q, infinite_loss=True), share)
+    assert sampled.delta(math.log(1.25)) >= 0.625  # of removal: exact, and above that of addition
+    for one, other in ((mixed, q), (q, mixed)):
+        for loss in (0.0, 0.1, math.log(1.25), 0.4):
+            grown = math.exp(loss)
+            truth = sum(max(a - grown * b, 0.0) for a, b in zip(one, other, strict=True))
+            assert sampled.delta(loss) >= truth * (1.0 - 1e-14)
+            # Zero only where nothing is left.
+            assert truth < 1e-3 or sampled.epsilon(truth * 0.999) > loss
+    for pair in ac.DominatingPMFs(p, q, infinite_loss=True).pairs():
+        assert pair.variation >= 0.875
+        assert pair.mu == pair.rho == math.inf
+
+
+def test_outcomes_possible_without_the_record_alone_of_a_given_loss():
+    """The distribution functions tell it below the finite losses."""
+
+    def below(mass, lonely):
+        return lambda t: np.where(np.asarray(t) >= math.log(8.0), mass + lonely, lonely)
+
+    def above(mass):
+        return lambda t: np.where(np.asarray(t) >= math.log(8.0), 0.0, mass)
+
+    given = ac.LossDistribution(
+        below(1.0, 0.0), above(1.0), below(0.125, 0.875), above(0.125), losses=(0.0, 3.0)
+    )
+    pair = given.pairs()[0]
+    assert pair.lonely
+    assert pair.variation == 1.0
+    assert pair.pure_epsilon == math.inf
+    assert PoissonSampled(given, 0.75).delta(math.log(1.25)) >= 0.625 * (1.0 - 1e-9)

@@ -1,7 +1,7 @@
-"""Few rare events: two steps against a direct integral, the cuts' bounds off the real line, widths.
+"""Few rare events: two steps against an integral, the thresholds' bounds off the real line, widths.
 
 The integral is over the second step's noise, of the first step's profile in closed form: it shares
-neither a transform nor a cut with the core.
+neither a transform nor a threshold with the core.
 """
 
 import ctypes
@@ -91,7 +91,7 @@ def test_rare_events_have_an_exact_answer(q, sigma, steps, delta):
     assert upper - lower <= 1e-9 * upper
 
 
-class Cut(ctypes.Structure):
+class Threshold(ctypes.Structure):
     _fields_ = (
         ("origin", ctypes.c_double),
         ("scale", ctypes.c_double),
@@ -99,10 +99,10 @@ class Cut(ctypes.Structure):
     )
 
 
-def test_bounds_of_the_cuts_hold_off_the_real_line(tmp_path):
+def test_bounds_of_the_thresholds_hold_off_the_real_line(tmp_path):
     library = build(tmp_path, sorted(SOURCES.glob("*.c")))
-    bounds = library.acct_cut_bounds
-    bounds.argtypes = [*[ctypes.c_double] * 4, Cut, *[ctypes.POINTER(ctypes.c_double)] * 2]
+    bounds = library.acct_threshold_bounds
+    bounds.argtypes = [*[ctypes.c_double] * 4, Threshold, *[ctypes.POINTER(ctypes.c_double)] * 2]
     draw = np.random.default_rng(5)
     used = 0
     for _ in range(2000):
@@ -111,17 +111,17 @@ def test_bounds_of_the_cuts_hold_off_the_real_line(tmp_path):
         high = low * (1 + 10 ** draw.uniform(-2, 0.3))
         modulus, arg = low * 10 ** draw.uniform(-3, -0.5), low * 10 ** draw.uniform(-3, -0.1)
         log_above, log_below = ctypes.c_double(), ctypes.c_double()
-        cut = Cut(-0.1, 1.0, doublings)
-        if not bounds(low - 0.1, high - 0.1, modulus, arg, cut, log_above, log_below):
+        threshold = Threshold(-0.1, 1.0, doublings)
+        if not bounds(low - 0.1, high - 0.1, modulus, arg, threshold, log_above, log_below):
             continue
         used += 1
         excess = draw.uniform(low - modulus, high, 50) + 1j * draw.uniform(-arg, arg, 50)
         corners = [x + s * 1j * arg for x in (low - modulus, high) for s in (-1, 0, 1)]
         excess = np.append(excess, corners)
         t = -np.expm1(-(excess**2))
-        above_cut = np.abs(t) ** 2**doublings
-        below_cut = np.abs(np.exp(-(excess**2)) * sum(t**i for i in range(2**doublings)))
+        above = np.abs(t) ** 2**doublings
+        below = np.abs(np.exp(-(excess**2)) * sum(t**i for i in range(2**doublings)))
         slack = 1 + 1e-9  # of the doubles here
-        assert np.all(above_cut <= np.exp(log_above.value) * slack + 1e-250)
-        assert np.all(below_cut <= np.exp(log_below.value) * slack)
+        assert np.all(above <= np.exp(log_above.value) * slack + 1e-250)
+        assert np.all(below <= np.exp(log_below.value) * slack)
     assert used > 500

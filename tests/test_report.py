@@ -1,5 +1,6 @@
 """The privacy statement: its numbers are the library's, its words are escaped, its files whole."""
 
+import itertools
 import json
 import math
 import re
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import accountant as ac
+from accountant.bounds import Bounds
+from accountant.derived import BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import schema
-from accountant.mechanisms import BestOfRuns
 from accountant.report import STAGES, facts, over_steps, spending, statement
 from accountant.report.meaning import SampledProfile
 from accountant.sampling import FixedSizeSampled, poisson_replacement
@@ -155,6 +157,46 @@ def test_steps_are_bounds(make):
     for step in steps[::6]:
         bounds = ac.Composition(found[step.releases]).epsilon_bounds(1e-5)
         assert bounds.lower <= step.epsilon <= 4.0 * bounds.upper
+        assert step.epsilon_lower <= bounds.upper
+
+
+def one_after_another(first, second):
+    ledger = ac.Accountant()
+    ledger.compose(first, 60)
+    ledger.compose(second, 12)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "second",
+    [ac.Laplace(5.0), ac.ApproximateDP(0.2, 1e-7), ac.Gaussian(8.0)],
+    ids=repr,
+)
+def test_steps_are_exact_all_the_way_for_mixes(second):
+    ledger = one_after_another(ac.PoissonSampled(ac.Gaussian(1.1), 0.05), second)
+    steps = statement(ledger).steps
+    assert len(steps) >= 10
+    for step in steps:
+        assert step.epsilon_lower <= step.epsilon <= step.epsilon_lower * (1 + 1e-3) + 1e-3
+    # Another release costs more: nothing is flat.
+    values = [step.epsilon for step in steps]
+    assert all(a < b for a, b in itertools.pairwise(values))
+
+
+def test_steps_of_many_kinds_are_enclosed():
+    ledger = ac.Accountant()
+    for k in range(30):
+        ledger.step(noise_multiplier=2.0 + 0.1 * k, sampling_probability=0.3, count=20)
+        if k % 10 == 0:
+            ledger.compose(ac.ApproximateDP(0.02, 1e-7))
+    steps = over_steps.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
+    found = over_steps.prefixes(ledger.history, len(steps))
+    for (length, low, high), (same, counts) in zip(steps[:-1], found, strict=False):
+        gaussian = [(m, n) for m, n in counts if not isinstance(m, ac.ApproximateDP)]
+        alone = ac.Composition(tuple(gaussian)).epsilon_bounds(1e-5)
+        assert length == same
+        assert alone.lower <= high <= 1.02 * alone.upper + 0.06
+        assert 0.99 * alone.lower <= low <= high
 
 
 def test_looser_analyses_are_looser(case):

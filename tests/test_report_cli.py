@@ -113,3 +113,42 @@ def test_a_binary_file_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     done = run("report", path)
     assert (done.exit_code, "no UTF-8" in done.stderr) == (2, True)
+
+
+def with_budget():
+    ledger = ac.Accountant(ac.Budget(9.0, 1e-7))
+    ledger.merge(two_runs())
+    ledger.note_delta(1e-6)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("make", "deltas"),
+    [(two_runs, [1e-5]), (with_budget, [1e-7, 1e-6])],
+    ids=["none recorded", "a budget's and a run's"],
+)
+def test_show_and_report_answer_at_the_deltas_of_the_ledger(make, deltas, tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger = make()
+    ledger.save(path)
+    rows = json.loads(run("show", path, "--json").stdout)["epsilons"]
+    assert [row["delta"] for row in rows] == deltas
+    assert [row["epsilon"] for row in rows] == [ledger.epsilon(delta) for delta in deltas]
+    assumed = "δ = 1e-05 is assumed" in run("show", path).output
+    assert assumed == (not ledger.deltas)
+    told = run("report", path, "-o", tmp_path / "r.md", "--json")
+    assert json.loads(told.stdout)["delta"] == deltas[0]
+    assert json.loads(told.stdout)["epsilon"] == ledger.epsilon(deltas[0])
+    other = json.loads(run("show", path, "--delta", "1e-4", "--json").stdout)["epsilons"]
+    assert [row["delta"] for row in other] == [1e-4]
+
+
+def test_a_report_does_not_go_over_its_ledger(saved, tmp_path):
+    before = saved.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(saved)
+    for output in (saved, link):
+        done = run("report", saved, "-o", output)
+        assert done.exit_code == 2, done.output
+        assert "must be different files" in done.output
+    assert saved.read_bytes() == before

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.mechanisms._arithmetic import U, loss_of_sample, loss_of_sample_inverse
+from accountant._rounding import U
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 
 PROBABILITIES = [5e-324, 1e-300, 1e-100, 1e-8, 0.01, 0.3, 0.5, math.nextafter(0.5, 1.0), 0.7]
 PROBABILITIES += [0.99, 1 - 1e-8, 1 - 1e-12, 1 - 2.0**-52, 1 - 2.0**-53]

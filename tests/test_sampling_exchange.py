@@ -12,13 +12,13 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
+from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.sampling import FixedSizeSampled, TruncatedPoissonSampled
 from accountant.sampling.poisson_replacement import (
     ExchangePair,
     PoissonReplacement,
     TruncatedReplacement,
 )
-from accountant.sampling.sampled_replacement import SampledReplacement
 from oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE

@@ -43,9 +43,9 @@ def test_the_largest_release_is_a_true_lower_bound():
 
 
 def _pairs(composition):
-    from accountant.analyses.choose import directions, leaves
+    from accountant.composition.problems import counted_alternatives, directions
 
-    (alternative,) = leaves(composition)
+    (alternative,) = counted_alternatives(composition)
     return [parts[0][0] for parts in directions(alternative)]
 
 

@@ -9,6 +9,7 @@ from scipy import stats
 import accountant as ac
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.blocks import block_estimates, private_block_mean, private_block_median
+from accountant.noise import SecureGenerator
 
 RECORDS = np.random.default_rng(0).normal(0.3, 1.0, size=4000)
 BOUNDS = (-1.0, 1.0)
@@ -101,3 +102,36 @@ def test_scores_of_the_median_move_by_one():
 def test_bad_input_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_mean_has_the_noise_that_is_charged(noise):
+    generator, blocks, multiplier = SecureGenerator(14), 8, 3.0
+    found = [
+        private_block_mean(
+            np.full(blocks, 0.5),
+            (0.0, 1.0),
+            noise=noise,
+            noise_multiplier=multiplier,
+            rng=generator,
+        )
+        for _ in range(3000)
+    ]
+    off = np.array([each.value - 0.5 for each in found]) * blocks / multiplier
+    size = np.abs(off).mean() if noise == "laplace" else math.sqrt((off**2).mean())
+    assert size == pytest.approx(1.0, abs=0.1)
+    kind = ac.Laplace if noise == "laplace" else ac.Gaussian
+    assert found[0].mechanism == kind(multiplier)
+
+
+def test_the_median_has_the_law_that_is_charged():
+    """Two candidates, two estimates apart in score: the worse one with chance 1/(1 + e^ε)."""
+    generator, epsilon, draws = SecureGenerator(15), 1.0, 3000
+    found = [
+        private_block_median(np.zeros(4), (0.0, 1.0), epsilon, candidates=2, rng=generator)
+        for _ in range(draws)
+    ]
+    chance = 1.0 / (1.0 + math.exp(epsilon))
+    worse = sum(each.value == 1.0 for each in found)
+    assert abs(worse - draws * chance) < 6.0 * math.sqrt(draws * chance * (1.0 - chance))
+    assert found[0].mechanism == ac.ExponentialMechanism(epsilon)

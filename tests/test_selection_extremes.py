@@ -115,12 +115,12 @@ def test_binomial_masses_of_many_users():
 
 
 def test_grouped_clones_bound_single_ones(monkeypatch):
-    mechanism = ShuffledResponses(1.0, 3000)
-    one = mechanism.hockey(0.05)
+    bounds = ShuffledResponses(1.0, 3000).pairs()[0].bounds
+    one = bounds.delta(0.05)
     for blocks in (1, 7, 100):
         monkeypatch.setattr("accountant.mechanisms.shuffling.BLOCKS", blocks)
-        assert one <= mechanism.hockey(0.05)
-    assert mechanism.hockey(0.05) < 1.5 * one
+        assert one <= bounds.delta(0.05)
+    assert bounds.delta(0.05) < 1.5 * one
 
 
 @pytest.mark.parametrize(

@@ -75,3 +75,11 @@ def test_the_tail_of_the_smallest_word_has_no_end(scale):
     drawn = exact.rounded_laplace(Zeros(), 1, scale)
     # U is just above one half of 2 ** (1 - 64 * 20).
     assert drawn[0] == math.floor(scale * (64 * 20) * math.log(2.0) + 0.5)
+
+
+def test_indices_below_a_large_bound_are_uniform():
+    """Words modulo three eighths of their range would favour the lowest two thirds."""
+    n, bound = 20_000, 3 * 2**61
+    drawn = exact.uniform_index(SecureGenerator(12), bound, n)
+    low = (drawn < 2**62).sum()
+    assert abs(low - n * 2 / 3) < 6 * math.sqrt(n * 2 / 9)

@@ -10,9 +10,9 @@ from scipy import stats
 
 import accountant as ac
 from accountant.conversions import rdp_to_epsilon
+from accountant.derived import repetition_bounds
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.selection import draw_runs, select_best
-from accountant.mechanisms import repetition
 from accountant.noise import SecureGenerator
 
 BASE = ac.Gaussian(2.0)
@@ -30,7 +30,7 @@ def forty_digits():
 def test_published_figures_are_reproduced_and_beaten(eta, published):
     search = ac.BestOfRuns.with_mean(BASE, 10.0, eta=eta)
     assert search.mean == pytest.approx(10.0, rel=1e-12)
-    choice = (1.0 + eta) * repetition._renyi_term(BASE, search.stopping_probability)
+    choice = (1.0 + eta) * repetition_bounds._rdp_term(BASE.profile(), search.stopping_probability)
 
     def theirs(order):
         return BASE.rdp(order) + math.log(10.0) / (order - 1.0) + choice
@@ -147,7 +147,7 @@ def test_chords_lie_above_the_profile():
     search = ac.BestOfRuns.with_mean(BASE, 10.0)
     pair = search.pairs()[0]
     for epsilon in np.linspace(0.0, 8.0, 57):
-        direct = search.hockey(float(epsilon))
+        direct = pair.bounds.delta(float(epsilon))
         joined = pair.profile(float(epsilon)).upper
         # To the left the hull is a chord to (0, 1), below values that are not convex.
         if 1e-20 < direct < 0.05:

@@ -12,9 +12,9 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.analyses import choose
 from accountant.analyses.solvers import Renyi
-from accountant.mechanisms.joint import JointRelease
+from accountant.composition.problems import directions
+from accountant.derived.joint import JointRelease
 from oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
 
@@ -110,7 +110,7 @@ COMPOSED = [
 @pytest.mark.parametrize(("base", "q", "n"), COMPOSED, ids=repr)
 def test_a_composition_on_a_sample_is_never_looser_than_its_curve(base, q, n):
     found = n * ac.PoissonSampled(base, q)
-    curves = [Renyi(parts) for parts in choose.directions(found.parts)]
+    curves = [Renyi(parts) for parts in directions(found.parts)]
     joint = n * ac.PoissonSampled(JointRelease(base), q)
     for delta in (0.0, 1e-40, 1e-6, 0.01):
         limit = max(curve.epsilon_bounds(delta).upper for curve in curves)

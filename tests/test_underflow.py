@@ -11,8 +11,9 @@ import pytest
 
 import accountant as ac
 from accountant import sampling
+from accountant._rounding import U
 from accountant.errors import AccountantError
-from accountant.mechanisms._arithmetic import U, bend, bends
+from accountant.pairs.excess import rdp_excess_term, rdp_excess_terms
 
 LITTLE = [
     ac.Gaussian(1e300, 1e-300),
@@ -103,7 +104,10 @@ def test_bend_of_tiny_losses(order, loss):
         if z > 600:
             return
         truth = mp.expm1(z) - mp.mpf(order) * mp.expm1(x)
-        for found in (bend(order, loss), float(bends(order, np.array([loss]))[0])):
+        for found in (
+            rdp_excess_term(order, loss),
+            float(rdp_excess_terms(order, np.array([loss]))[0]),
+        ):
             assert abs(mp.mpf(found) - truth) <= (512 + 8 * abs(z)) * mp.mpf(U) * truth + 1e-300
 
 
@@ -150,7 +154,7 @@ def test_noise_at_the_ends_of_the_doubles(kind, noise):
 
 
 def test_tables_of_atoms_keep_a_bounded_room(monkeypatch):
-    from accountant.mechanisms import atoms
+    from accountant.pairs import atoms
 
     monkeypatch.setattr(atoms, "MOST_BYTES", 2**20)
     for k in range(12):
@@ -161,6 +165,6 @@ def test_tables_of_atoms_keep_a_bounded_room(monkeypatch):
 
 
 def _kept():
-    from accountant.mechanisms import atoms
+    from accountant.pairs import atoms
 
     return list(atoms._tables.values())

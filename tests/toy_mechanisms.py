@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import DominatingPair, GaussianPart, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, GaussianPart
 from accountant.relations import NeighbouringRelation
 
 ADD = NeighbouringRelation.ADD_OR_REMOVE

@@ -1,4 +1,7 @@
-# The one place where a status code of the native core becomes a Python exception.
+# What every entry of the native core shares: the floating-point environment it runs in, and the one
+# place where a status code becomes a Python exception.
+#
+# `acct_enter` and `acct_leave` stand around the numerics of every entry (environment.h).
 #
 # Scalar calls hand their code to `check`.  Array calls write one code per element, run to the end,
 # and hand the codes to `check_each`, so that the message can say how many elements failed.
@@ -9,6 +12,13 @@ cdef extern from "status.h" nogil:
         ACCT_EDOMAIN
         ACCT_ENOMEM
         ACCT_EPRECISION
+
+cdef extern from "environment.h" nogil:
+    ctypedef struct acct_environment:
+        int changed
+
+    void acct_enter(acct_environment *saved)
+    void acct_leave(const acct_environment *saved)
 
 
 cdef inline int fail(int status, str where) except -1:

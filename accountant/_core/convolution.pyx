@@ -8,6 +8,8 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
+from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
+
 cdef extern from "convolution.h" nogil:
     void acct_spread(
         const double *s, const double *p, int64_t n, const double *t, const double *r, int64_t m,
@@ -27,6 +29,7 @@ def spread(
     const double[::1] grid,
 ):
     """Return masses at the grid points, the mean that escaped, and the most terms in one sum."""
+    cdef acct_environment saved
     _shapes(s, p, t, r, grid)
     out = np.empty(grid.shape[0])
     counts = np.empty(grid.shape[0], dtype=np.int64)
@@ -34,10 +37,12 @@ def spread(
     cdef int64_t[::1] counts_view = counts
     cdef double escaped = 0.0
     with nogil:
+        acct_enter(&saved)
         acct_spread(
             &s[0], &p[0], s.shape[0], &t[0], &r[0], t.shape[0],
             &grid[0], grid.shape[0], &out_view[0], &counts_view[0], &escaped,
         )
+        acct_leave(&saved)
     return out, escaped, int(counts.max())
 
 
@@ -49,6 +54,7 @@ def merge(
     const double[::1] grid,
 ):
     """Return masses and first moments of the cells, and the most terms in one sum."""
+    cdef acct_environment saved
     _shapes(s, p, t, r, grid)
     mass = np.empty(grid.shape[0])
     moment = np.empty(grid.shape[0])
@@ -57,10 +63,12 @@ def merge(
     cdef double[::1] moment_view = moment
     cdef int64_t[::1] counts_view = counts
     with nogil:
+        acct_enter(&saved)
         acct_merge(
             &s[0], &p[0], s.shape[0], &t[0], &r[0], t.shape[0],
             &grid[0], grid.shape[0], &mass_view[0], &moment_view[0], &counts_view[0],
         )
+        acct_leave(&saved)
     return mass, moment, int(counts.max())
 
 

@@ -5,7 +5,7 @@ Arguments must already be inside their domains. All numerics run without the GIL
 
 from libc.stdlib cimport free, malloc
 
-from accountant._core._boundary cimport check
+from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave, check
 
 cdef extern from "status.h" nogil:
     enum acct_status:
@@ -58,6 +58,7 @@ def grid_laws(
     double[::1] upper, double[::1] lower,
 ):
     """Fill ``upper`` and ``lower``; tell whether the lower law is of second order."""
+    cdef acct_environment saved
     cdef Py_ssize_t n = t.shape[0] - 1
     if n < 1:
         raise ValueError("a grid needs two knots")
@@ -72,26 +73,34 @@ def grid_laws(
         check(ACCT_ENOMEM)
     cdef int second
     with nogil:
+        acct_enter(&saved)
         acct_grid_upper(&cells, &upper[0])
         second = acct_grid_lower(&cells, &lower[0], gap, <Py_ssize_t *>(gap + n + 1))
         free(gap)
+        acct_leave(&saved)
     return second != 0
 
 
 def multiply_power(const double complex[::1] z, unsigned long long power, double complex[::1] out):
     """Multiply ``out`` by ``z ** power``, element by element, in place."""
+    cdef acct_environment saved
     if z.shape[0] != out.shape[0]:
         raise ValueError("the spectra differ in length")
     if z.shape[0] == 0 or power == 0:
         return
     with nogil:
+        acct_enter(&saved)
         acct_spectrum_power(z.shape[0], <const double *>&z[0], power, <double *>&out[0])
+        acct_leave(&saved)
 
 
 def profile_sums(const double[::1] b, double first, double spacing, double tilt):
     """Sum a tilted law against the hockey stick: ``(value, slope, gross, square, most)``."""
+    cdef acct_environment saved
     cdef acct_profile_sums s = acct_profile_sums(0.0, 0.0, 0.0, 0.0, 0.0)
     if b.shape[0] > 0:
         with nogil:
+            acct_enter(&saved)
             acct_profile(b.shape[0], &b[0], first, spacing, tilt, &s)
+            acct_leave(&saved)
     return s.value, s.slope, s.gross, s.square, s.most

@@ -4,6 +4,8 @@ Matrices must be C-contiguous; shapes are compared here, values are not. No func
 and all run without the GIL.
 """
 
+from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
+
 ctypedef fused real:
     float
     double
@@ -53,11 +55,13 @@ def add_ghost_norms(
     const real[:, ::1] a, const real[:, ::1] g, double bias, double limit, double[::1] norms2
 ):
     """Add ``(|a_i|² + bias) |g_i|²`` to ``norms2``; rows beyond ``limit`` become infinite."""
+    cdef acct_environment saved
     same_rows(a.shape[0], norms2.shape[0])
     same_rows(g.shape[0], norms2.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         if real is double:
             acct_ghost_norms_f64(
                 &a[0, 0], &g[0, 0], a.shape[0], a.shape[1], g.shape[1], bias, limit, &norms2[0]
@@ -66,18 +70,22 @@ def add_ghost_norms(
             acct_ghost_norms_f32(
                 &a[0, 0], &g[0, 0], a.shape[0], a.shape[1], g.shape[1], bias, limit, &norms2[0]
             )
+        acct_leave(&saved)
 
 
 def add_row_norms(const real[:, ::1] v, double limit, double[::1] norms2):
     """Add ``|v_i|²`` to ``norms2``; rows beyond ``limit`` become infinite."""
+    cdef acct_environment saved
     same_rows(v.shape[0], norms2.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         if real is double:
             acct_row_norms_f64(&v[0, 0], v.shape[0], v.shape[1], limit, &norms2[0])
         else:
             acct_row_norms_f32(&v[0, 0], v.shape[0], v.shape[1], limit, &norms2[0])
+        acct_leave(&saved)
 
 
 def clip_factors(
@@ -85,46 +93,58 @@ def clip_factors(
     double[::1] factors
 ):
     """Fill ``factors``: flat when ``stability < 0``, else automatic; 0 where not finite."""
+    cdef acct_environment saved
     same_rows(norms2.shape[0], factors.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         acct_clip_factors(
             &norms2[0], norms2.shape[0], filled, clipping_norm, stability, &factors[0]
         )
+        acct_leave(&saved)
 
 
 def scale_rows(real[:, ::1] x, const double[::1] factors):
     """Multiply the rows of ``x`` by ``factors`` in place; a factor of 0 writes zeros."""
+    cdef acct_environment saved
     same_rows(x.shape[0], factors.shape[0])
     if not factors.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         if real is double:
             acct_scale_rows_f64(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
         else:
             acct_scale_rows_f32(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
+        acct_leave(&saved)
 
 
 def zero_rows(real[:, ::1] x, const double[::1] factors):
     """Write zeros into the rows of ``x`` whose factor is 0."""
+    cdef acct_environment saved
     same_rows(x.shape[0], factors.shape[0])
     if not factors.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         if real is double:
             acct_zero_rows_f64(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
         else:
             acct_zero_rows_f32(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
+        acct_leave(&saved)
 
 
 def accumulate(const real[::1] x, double[::1] total):
     """Add ``x`` to ``total`` in float64."""
+    cdef acct_environment saved
     same_rows(x.shape[0], total.shape[0])
     if not x.shape[0]:
         return
     with nogil:
+        acct_enter(&saved)
         if real is double:
             acct_accumulate_f64(&x[0], x.shape[0], &total[0])
         else:
             acct_accumulate_f32(&x[0], x.shape[0], &total[0])
+        acct_leave(&saved)

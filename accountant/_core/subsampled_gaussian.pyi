@@ -1,4 +1,4 @@
-"""Brackets for the composed Poisson-subsampled Gaussian: the C entry points, one to one."""
+"""Brackets for Poisson-subsampled Gaussian steps, repeated or different: the C entry points."""
 
 from typing import Final, TypeAlias
 
@@ -60,4 +60,19 @@ def fill_epsilon_renyi_upper(
     upper: _Floats,
     order: _Floats,
     statuses: _Statuses,
+) -> None: ...
+def heterogeneous_delta_bounds(
+    q: _Floats, sigma: _Floats, steps: _Floats, epsilon: float, direction: int
+) -> tuple[float, float]: ...
+def heterogeneous_epsilon_bounds(
+    q: _Floats, sigma: _Floats, steps: _Floats, delta: float, direction: int
+) -> tuple[float, float]: ...
+def fill_heterogeneous_odometer(
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    delta: float,
+    direction: int,
+    lower: _Floats,
+    upper: _Floats,
 ) -> None: ...

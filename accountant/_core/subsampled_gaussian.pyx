@@ -1,11 +1,23 @@
-"""Brackets for the composed Poisson-subsampled Gaussian: the C entry points, one to one.
+"""Brackets for Poisson-subsampled Gaussian steps, repeated or different: the C entry points.
 
-Arguments must already be inside their domains (``accountant.checks``). Each quantity has a scalar
-form and a ``fill_`` form over flat arrays of one length; the latter writes one status per element,
-which ``check_statuses`` turns into at most one exception. All numerics run without the GIL.
+Arguments must already be inside their domains (``accountant.checks``). For repeated steps each
+quantity has a scalar form and a ``fill_`` form over flat arrays of one length; the latter writes
+one status per element, which ``check_statuses`` turns into at most one exception. The
+``heterogeneous_`` functions take the parts of one composition as flat arrays of one length:
+sampling probabilities (1 is the plain Gaussian), noise multipliers, counts (as floats). All
+numerics run without the GIL.
 """
 
-from accountant._core._boundary cimport check, check_each, of_bracket
+from libc.stdlib cimport free, malloc
+
+from accountant._core._boundary cimport (
+    acct_enter,
+    acct_environment,
+    acct_leave,
+    check,
+    check_each,
+    of_bracket,
+)
 
 cdef extern from "subsampled_gaussian.h" nogil:
     enum acct_direction:
@@ -28,8 +40,27 @@ cdef extern from "subsampled_gaussian.h" nogil:
         double q, double sigma, double steps, double delta, double *epsilon, double *order
     )
 
+cdef extern from "heterogeneous.h" nogil:
+    ctypedef struct acct_part:
+        double q
+        double sigma
+        double steps
+
+    int acct_heterogeneous_delta(
+        const acct_part *parts, int count, double epsilon, int direction, acct_bounds *out
+    )
+    int acct_heterogeneous_epsilon(
+        const acct_part *parts, int count, double delta, int direction, acct_bounds *out
+    )
+    int acct_heterogeneous_odometer(
+        const acct_part *parts, int count, double delta, int direction, acct_bounds *out
+    )
+
 ctypedef int (*profile_function)(
     double, double, double, double, int, acct_bounds *
+) noexcept nogil
+ctypedef int (*heterogeneous_function)(
+    const acct_part *, int, double, int, acct_bounds *
 ) noexcept nogil
 
 REMOVE = ACCT_REMOVE
@@ -39,40 +70,52 @@ EITHER = ACCT_EITHER
 
 def delta_bounds(double q, double sigma, double steps, double epsilon, int direction):
     """Bracket δ(epsilon) of ``steps`` steps: ``(lower, upper)``."""
+    cdef acct_environment saved
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
     cdef int status
     with nogil:
+        acct_enter(&saved)
         status = acct_psg_delta(q, sigma, steps, epsilon, direction, &out)
+        acct_leave(&saved)
     check(of_bracket(status, out.lower, out.upper))
     return out.lower, out.upper
 
 
 def epsilon_bounds(double q, double sigma, double steps, double delta, int direction):
     """Bracket ε(delta) of ``steps`` steps: ``(lower, upper)``."""
+    cdef acct_environment saved
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
     cdef int status
     with nogil:
+        acct_enter(&saved)
         status = acct_psg_epsilon(q, sigma, steps, delta, direction, &out)
+        acct_leave(&saved)
     check(of_bracket(status, out.lower, out.upper))
     return out.lower, out.upper
 
 
 def renyi_bounds(double q, double sigma, double order, int direction):
     """Bracket the Rényi divergence of one step at ``order``: ``(lower, upper)``."""
+    cdef acct_environment saved
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
     cdef int status
     with nogil:
+        acct_enter(&saved)
         status = acct_psg_renyi(q, sigma, order, direction, &out)
+        acct_leave(&saved)
     check(of_bracket(status, out.lower, out.upper))
     return out.lower, out.upper
 
 
 def epsilon_renyi_upper(double q, double sigma, double steps, double delta):
     """Bound ε(delta) by Rényi DP: ``(upper, order)``, with the order that certifies it."""
+    cdef acct_environment saved
     cdef double epsilon = 0.0, order = 0.0
     cdef int status
     with nogil:
+        acct_enter(&saved)
         status = acct_psg_epsilon_renyi(q, sigma, steps, delta, &epsilon, &order)
+        acct_leave(&saved)
     check(of_bracket(status, 0.0, epsilon))
     return epsilon, order
 
@@ -94,16 +137,19 @@ cdef int fill_profile(
     const double[::1] q, const double[::1] sigma, const double[::1] steps, const double[::1] given,
     int direction, double[::1] lower, double[::1] upper, int[::1] statuses,
 ) except -1:
+    cdef acct_environment saved
     cdef Py_ssize_t i, n = q.shape[0]
     cdef int status
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}  # written only on success
     same_length(n, (sigma, steps, given, lower, upper, statuses))
     with nogil:
+        acct_enter(&saved)
         for i in range(n):
             status = function(q[i], sigma[i], steps[i], given[i], direction, &out)
             lower[i] = out.lower
             upper[i] = out.upper
             statuses[i] = of_bracket(status, out.lower, out.upper)
+        acct_leave(&saved)
     return 0
 
 
@@ -134,16 +180,19 @@ def fill_renyi_bounds(
     double[::1] lower, double[::1] upper, int[::1] statuses,
 ):
     """Fill ``lower`` and ``upper`` with :func:`renyi_bounds` of each element."""
+    cdef acct_environment saved
     cdef Py_ssize_t i, n = q.shape[0]
     cdef int status
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}  # written only on success
     same_length(n, (sigma, order, lower, upper, statuses))
     with nogil:
+        acct_enter(&saved)
         for i in range(n):
             status = acct_psg_renyi(q[i], sigma[i], order[i], direction, &out)
             lower[i] = out.lower
             upper[i] = out.upper
             statuses[i] = of_bracket(status, out.lower, out.upper)
+        acct_leave(&saved)
 
 
 def fill_epsilon_renyi_upper(
@@ -152,13 +201,96 @@ def fill_epsilon_renyi_upper(
     double[::1] upper, double[::1] order, int[::1] statuses,
 ):
     """Fill ``upper`` and ``order`` with :func:`epsilon_renyi_upper` of each element."""
+    cdef acct_environment saved
     cdef Py_ssize_t i, n = q.shape[0]
     cdef int status
     same_length(n, (sigma, steps, delta, upper, order, statuses))
     with nogil:
+        acct_enter(&saved)
         for i in range(n):
             upper[i] = 0.0  # written only on success
             status = acct_psg_epsilon_renyi(
                 q[i], sigma[i], steps[i], delta[i], &upper[i], &order[i]
             )
             statuses[i] = of_bracket(status, 0.0, upper[i])
+        acct_leave(&saved)
+
+
+cdef acct_part *gather(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps
+) except NULL:
+    cdef Py_ssize_t i, n = q.shape[0]
+    if sigma.shape[0] != n or steps.shape[0] != n or n < 1 or n > 2**30:
+        raise ValueError("the flat arrays handed to the native core differ in length")
+    cdef acct_part *parts = <acct_part *>malloc(n * sizeof(acct_part))
+    if parts == NULL:
+        raise MemoryError("no memory for the parts of a composition")
+    for i in range(n):
+        parts[i].q = q[i]
+        parts[i].sigma = sigma[i]
+        parts[i].steps = steps[i]
+    return parts
+
+
+cdef tuple heterogeneous_bounds(
+    heterogeneous_function function,
+    const double[::1] q, const double[::1] sigma, const double[::1] steps,
+    double given, int direction,
+):
+    cdef acct_environment saved
+    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
+    cdef int status, n = <int>q.shape[0]
+    cdef acct_part *parts = gather(q, sigma, steps)
+    with nogil:
+        acct_enter(&saved)
+        status = function(parts, n, given, direction, &out)
+        acct_leave(&saved)
+    free(parts)
+    check(of_bracket(status, out.lower, out.upper))
+    return out.lower, out.upper
+
+
+def heterogeneous_delta_bounds(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps, double epsilon,
+    int direction,
+):
+    """Bracket δ(epsilon) of a composition of different parts: ``(lower, upper)``."""
+    return heterogeneous_bounds(acct_heterogeneous_delta, q, sigma, steps, epsilon, direction)
+
+
+def heterogeneous_epsilon_bounds(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps, double delta,
+    int direction,
+):
+    """Bracket ε(delta) of a composition of different parts: ``(lower, upper)``."""
+    return heterogeneous_bounds(acct_heterogeneous_epsilon, q, sigma, steps, delta, direction)
+
+
+def fill_heterogeneous_odometer(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps, double delta,
+    int direction, double[::1] lower, double[::1] upper,
+):
+    """Fill ``lower`` and ``upper`` with the bracket of ε(delta) after each part; one direction."""
+    cdef acct_environment saved
+    cdef Py_ssize_t i
+    cdef int status, n = <int>q.shape[0]
+    if lower.shape[0] != n or upper.shape[0] != n:
+        raise ValueError("the flat arrays handed to the native core differ in length")
+    cdef acct_bounds *out = <acct_bounds *>malloc(n * sizeof(acct_bounds))
+    if out == NULL:
+        raise MemoryError("no memory for the brackets of a composition")
+    cdef acct_part *parts
+    try:
+        parts = gather(q, sigma, steps)
+        with nogil:
+            acct_enter(&saved)
+            status = acct_heterogeneous_odometer(parts, n, delta, direction, out)
+            acct_leave(&saved)
+        free(parts)
+        check(status)
+        for i in range(n):
+            check(of_bracket(status, out[i].lower, out[i].upper))
+            lower[i] = out[i].lower
+            upper[i] = out[i].upper
+    finally:
+        free(out)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from accountant._rounding import ratio_down, ratio_up
 from accountant.adapters import _dp_events_releases as releases
 from accountant.adapters._dp_events_releases import (
     ADD_OR_REMOVE,
@@ -16,12 +17,12 @@ from accountant.adapters._dp_events_releases import (
     number,
     whole,
 )
-from accountant.composition import Composition, root_of_squares
+from accountant.composition import Composition
+from accountant.derived import BestOfPoissonRuns, BestOfRuns, JointRelease, SampledReplacement
+from accountant.derived.repetition_bounds import mean_runs
 from accountant.errors import AccountantError
-from accountant.mechanisms import BestOfPoissonRuns, BestOfRuns, Gaussian, Mechanism
-from accountant.mechanisms._arithmetic import ratio_down, ratio_up
-from accountant.mechanisms.joint import JointRelease
-from accountant.mechanisms.repetition import mean_runs
+from accountant.mechanisms import Gaussian, Mechanism
+from accountant.pairs.sums import root_of_squares
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import (
     FixedSizeSampled,
@@ -31,7 +32,6 @@ from accountant.sampling import (
 )
 from accountant.sampling.arguments import share_up
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
-from accountant.sampling.sampled_replacement import SampledReplacement
 
 __all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
 

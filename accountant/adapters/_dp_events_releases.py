@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-from accountant.composition import root_of_squares
+from accountant._rounding import U, ratio_down, up
 from accountant.mechanisms import (
     ZCDP,
     ApproximateDP,
@@ -25,7 +25,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     RenyiCurve,
 )
-from accountant.mechanisms._arithmetic import U, ratio_down, up
+from accountant.pairs.sums import root_of_squares
 from accountant.relations import NeighbouringRelation
 
 __all__ = [

@@ -7,21 +7,23 @@ from typing import Any
 
 import torch
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
-from opacus.utils.uniform_sampler import (
-    DistributedUniformWithReplacementSampler,
-    UniformWithReplacementSampler,
-)
+from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
 
+from accountant.adapters._opacus_draws import SAMPLERS, Draws, follow, seed_of
 from accountant.errors import UnsupportedError
 
-__all__ = ["refuse_data_dependent_clipping", "refuse_random_records", "sampling_probability"]
+__all__ = [
+    "follow_batches",
+    "refuse_data_dependent_clipping",
+    "refuse_random_records",
+]
 
 # Opacus' distributed sampler leaves empty batches out; with a probability below this none is.
 _NEVER = 1e-18
 
 
-def sampling_probability(loader: Any) -> float:
-    """Return the rate of a loader of Poisson samples.
+def follow_batches(loader: Any) -> Draws:
+    """Return what a loader of Poisson samples draws from here on.
 
     Raises
     ------
@@ -33,12 +35,14 @@ def sampling_probability(loader: Any) -> float:
     sampler: Any = getattr(loader, "batch_sampler", None)
     if isinstance(sampler, BatchSplittingSampler):
         sampler = sampler.sampler
-    if type(sampler) is UniformWithReplacementSampler:
-        return float(sampler.sample_rate)
-    if type(sampler) is DistributedUniformWithReplacementSampler:
+    if type(sampler) in SAMPLERS:
+        if not isinstance(sampler, DistributedUniformWithReplacementSampler):
+            return follow(sampler, loader)
         _refuse_left_out(sampler)
         _refuse_shared_seed(sampler)
-        return float(sampler.sample_rate)
+        draws = follow(sampler, loader)
+        draws.seed = seed_of(sampler.generator)
+        return draws
     raise UnsupportedError(
         "the exact accountant needs Poisson batches; got a loader whose batch_sampler is a"
         f" {type(sampler).__name__}. Leave poisson_sampling=True, or account for the batches you"
@@ -88,10 +92,8 @@ def _refuse_left_out(sampler: Any) -> None:
 
 def _refuse_shared_seed(sampler: Any) -> None:
     """Refuse workers with one seed: their coins, and so the records of a batch, are the same."""
-    generator = sampler.generator
-    seed = torch.initial_seed() if generator is None else generator.initial_seed()
     seeds: list[Any] = [None] * sampler.num_replicas
-    torch.distributed.all_gather_object(seeds, seed)
+    torch.distributed.all_gather_object(seeds, seed_of(sampler.generator))
     if len(set(seeds)) < len(seeds):
         raise UnsupportedError(
             f"the workers must draw their batches independently; their seeds are {seeds}. Seed each"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["Classifier", "Privacy", "PrivateEstimator", "Probabilities", "with_intercept"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# What scikit-learn and NumPy say about refused data, and what of it may be said.
+_PRIVATE = (
+    (re.compile(r"\(\d+,(?=\)| \d)"), "(,"),  # a shape's number of records
+    (re.compile(r"(numbers of samples).*"), r"\1"),
+    (re.compile(r"array=.*?\nReshape", re.DOTALL), "Reshape"),
+    (re.compile(r"(could not convert [^:]*):.*", re.DOTALL), r"\1"),
+    (re.compile(r"(Complex data not supported).*", re.DOTALL), r"\1"),
+)
 
 
 @dataclass(frozen=True)
@@ -63,12 +74,30 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[Any]]:
         _refuse_search()
-        rows, labels = validate_data(self, x, y, dtype=np.float64, y_numeric=False)
-        return rows, labels
+        if self.random_state is not None:
+            warnings.warn(
+                "random_state makes this fit not private: whoever knows it can subtract the noise."
+                " Leave it out except in tests",
+                UserWarning,
+                stacklevel=4,
+            )
+        # Where the number of records is a secret, none is a data set like any other.
+        secret = getattr(self, "sampling_probability", None) is not None
+        least = 0 if secret else 1
+        refusal: Exception | None = None
+        try:
+            rows, labels = validate_data(self, x, y, dtype=np.float64, ensure_min_samples=least)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            refusal = kind(_without_records(str(error)))
+        if refusal is not None:  # raised here, where the first message is no context of it
+            raise refusal
+        # In one layout, for sums over a row round by it, and one row alone has both.
+        return np.require(rows, requirements=["C", "A"]), labels
 
     def _features(self, x: Any) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, x, dtype=np.float64, reset=False)
+        rows = validate_data(self, x, dtype=np.float64, reset=False, order="C")
         return np.asarray(clip_rows(rows, float(self.data_norm)))
 
 
@@ -87,7 +116,11 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def _classified(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[np.intp]]:
         """Check the data and number the classes."""
         rows, labels = self._checked(x, y)
-        check_classification_targets(labels)
+        with warnings.catch_warnings():
+            # That there are many classes for so few records says how many records there are.
+            warnings.simplefilter("ignore", UserWarning)
+            if len(labels):
+                check_classification_targets(labels)
         public = np.unique(labels) if self.classes is None else np.unique(self.classes)
         if not np.isin(labels, public).all():
             raise DomainError("y must hold only the labels named in classes")
@@ -144,6 +177,13 @@ def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray
     kept = clip_rows(rows, norm)
     column = np.full((len(rows), 1), norm)
     return np.hstack([kept, column]), norm * math.sqrt(2.0) * (1.0 + 1e-12)
+
+
+def _without_records(message: str) -> str:
+    """Return scikit-learn's message about data without their number, and without a value."""
+    for pattern, kept in _PRIVATE:
+        message = pattern.sub(kept, message)
+    return message
 
 
 def _refuse_search() -> None:

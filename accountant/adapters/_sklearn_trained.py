@@ -33,6 +33,7 @@ class _Trained(Probabilities, Classifier, ABC):
     steps: int = field(default=200, kw_only=True)
     learning_rate: float = field(default=1.0, kw_only=True)
     momentum: float = field(default=0.9, kw_only=True)
+    sampling_probability: float | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def _model(self, features: int, classes: int) -> Network:
@@ -43,6 +44,10 @@ class _Trained(Probabilities, Classifier, ABC):
         rows, labels = self._classified(X, y)
         _, norm = with_intercept(rows, self.data_norm, fit=False)
         model = self._model(rows.shape[1], len(self.classes_))
+        # A batch size beyond a public number of records would be no probability; a secret one is
+        # not looked at.
+        public = self.sampling_probability is None
+        batch = min(self.batch_size, len(rows)) if public else self.batch_size
         # Rows of norm one, so that one learning rate serves whatever the unit of the features.
         self.result_ = train_dp_sgd(
             model,
@@ -50,7 +55,8 @@ class _Trained(Probabilities, Classifier, ABC):
             labels,
             clipping_norm=self.clipping_norm,
             delta=self.delta,
-            expected_batch_size=min(self.batch_size, len(rows)),
+            expected_batch_size=batch,
+            sampling_probability=self.sampling_probability,
             target_epsilon=self.epsilon,
             steps=self.steps,
             optimizer=SGD(self.learning_rate, momentum=self.momentum),
@@ -80,8 +86,13 @@ class DPSGDClassifier(_Trained):
     clipping_norm : float
         Bound on one record's gradient, for rows scaled by ``data_norm``.
     batch_size : int
-        Expected batch size. The sampling rate, ``batch_size`` over the number of records, is
-        public.
+        Expected batch size, a public constant. Without ``sampling_probability`` the sampling rate
+        is ``batch_size`` over the number of records: this declares that number public, for the
+        noise is calibrated by it.
+    sampling_probability : float, optional
+        The sampling rate, when the number of records is a secret. Nothing then depends on that
+        number, which may be 0 to 2²⁴; name the ``classes``, for the labels at hand are public
+        otherwise.
     steps : int
         Number of noisy steps.
     learning_rate, momentum : float
@@ -105,7 +116,7 @@ class DPMLPClassifier(_Trained):
     ----------
     epsilon, delta, data_norm, clipping_norm, batch_size, steps
         As in :class:`DPSGDClassifier`.
-    learning_rate, momentum, classes, random_state
+    learning_rate, momentum, sampling_probability, classes, random_state
         As in :class:`DPSGDClassifier`.
     hidden_layer_sizes : tuple of int
         Widths of the hidden layers, with tanh between them.

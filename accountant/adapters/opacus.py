@@ -16,12 +16,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from opacus.accountants import IAccountant, register_accountant
+from opacus.utils.batch_memory_manager import BatchSplittingSampler
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
+from accountant.adapters import _opacus_ghost, _opacus_steps
 from accountant.adapters._opacus_batches import (
+    follow_batches,
     refuse_data_dependent_clipping,
     refuse_random_records,
-    sampling_probability,
 )
+from accountant.adapters._opacus_coins import States, coin_probability
+from accountant.adapters._opacus_draws import in_parts
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from accountant.ledger import Entry
     from accountant.mechanisms import Mechanism
 
-__all__ = ["NAME", "ExactAccountant", "get_noise_multiplier"]
+__all__ = ["NAME", "ExactAccountant", "discard_unfinished", "get_noise_multiplier"]
 
 NAME = "exact"
 
@@ -52,9 +57,9 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     Notes
     -----
     *Guarantee.* ε is never too small under add-or-remove, when every batch is a Poisson sample at
-    the recorded rate (torch's coins have 24 bits: their rate is above it by at most 2**-24, which
-    is not in ε; docs/adapters.md), every record's gradient is clipped and one draw of Gaussian
-    noise is added to a step's sum (docs/theorems.md; samplers: Theorem S1). In data-parallel
+    the recorded rate, every record's gradient is clipped and one draw of Gaussian noise is added to
+    a step's sum (Theorem E9; samplers: Theorem S1). Steps of ``make_private``'s optimiser are
+    watched, and recorded at the probability that torch's coins of 24 bits have. In data-parallel
     training a record lives on one worker and is drawn at the same rate; each worker's accountant
     records the same steps, and any one of them states the guarantee of all.
 
@@ -66,6 +71,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.ledger = Accountant()
+        self._noises = States("the noise of a step")
 
     @classmethod
     def mechanism(cls) -> str:
@@ -134,24 +140,26 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         Parameters
         ----------
         sample_rate : float
-            Rate of the Poisson sampler: the same on every worker.
+            What opacus believes; recorded is the rate that the step's batch was drawn at.
 
         Notes
         -----
-        Physical batches of one logical batch (``BatchMemoryManager``) end in one call. Several
-        Poisson batches accumulated into one step are refused: a record may be in each of them.
+        The optimiser must be one that ``make_private`` of an engine with this accountant returned,
+        whose steps are watched. Physical batches of one logical batch (``BatchMemoryManager``) end
+        in one call. Several Poisson batches accumulated into one step are refused: a record may be
+        in each of them.
         """
 
         def record(optimizer: Any) -> None:
-            refuse_data_dependent_clipping(optimizer)
-            batches = optimizer.accumulated_iterations
-            if batches != 1:
+            watched = getattr(optimizer, "accountant_watch", None)
+            if watched is None or watched.row is None:
                 raise UnsupportedError(
-                    f"a step must use one Poisson batch; this one accumulated {batches}, and a"
-                    " record may be in each of them. Use a larger batch, cut into physical ones by"
-                    " opacus' BatchMemoryManager"
+                    "the exact accountant records steps that it has watched; got an optimiser that"
+                    " make_private did not return. Let PrivacyEngine.make_private attach the hook"
                 )
-            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
+            noise_multiplier, rate = watched.row
+            self.step(noise_multiplier=noise_multiplier, sample_rate=rate)
+            watched.recorded()
 
         return record
 
@@ -219,8 +227,10 @@ def get_noise_multiplier(
 
     Parameters
     ----------
-    target_epsilon, target_delta, sample_rate
+    target_epsilon, target_delta
         As in :func:`accountant.calibrate_sigma`.
+    sample_rate : float
+        Of opacus' sampler, whose coins of 24 bits have a probability close to it.
     epochs, steps : int
         Exactly one. An epoch is as long as opacus' Poisson loader makes it.
     **kwargs
@@ -228,7 +238,8 @@ def get_noise_multiplier(
 
     Notes
     -----
-    *Guarantee.* That of :func:`accountant.calibrate_sigma`; there is no tolerance.
+    *Guarantee.* That of :func:`accountant.calibrate_sigma` at the coins' probability; there is no
+    tolerance.
     """
     if (steps is None) == (epochs is None):
         raise DomainError("get_noise_multiplier needs either steps or epochs; give one of them")
@@ -236,7 +247,30 @@ def get_noise_multiplier(
         assert epochs is not None
         # The loader's own count differs from epochs / rate where 1 / rate is no integer.
         steps = max(int(epochs / sample_rate), math.ceil(epochs * int(1 / sample_rate)))
-    return calibrate_sigma(target_epsilon, target_delta, sample_rate, steps)
+    return calibrate_sigma(target_epsilon, target_delta, coin_probability(sample_rate), steps)
+
+
+def discard_unfinished(optimizer: Any) -> None:
+    """Drop what an optimiser has summed and not released, to iterate over its loader anew.
+
+    For what an exception or a ``break`` left inside a step. What is recorded stays recorded.
+
+    Parameters
+    ----------
+    optimizer : DPOptimizer
+        What ``make_private`` of an engine with this accountant returned.
+
+    Notes
+    -----
+    That a loop is left must not depend on the data. A count of physical batches does: it depends on
+    the sizes of the logical ones. Count optimiser steps.
+    """
+    if getattr(optimizer, "accountant_watch", None) is None:
+        raise UnsupportedError(
+            "optimizer must be one that make_private returned, of an engine with the exact"
+            f" accountant; got a {type(optimizer).__name__} that is not"
+        )
+    _opacus_steps.discard(optimizer)
 
 
 def _row(mechanism: Mechanism) -> tuple[float, float] | None:
@@ -294,22 +328,35 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def make_private(engine: Any, **kwargs: Any) -> Any:
         if not isinstance(engine.accountant, ExactAccountant):
-            return original(engine, **kwargs)
+            found = original(engine, **kwargs)
+            _opacus_steps.unwatch(found[1])
+            return found
         refuse_data_dependent_clipping(engine)
         refuse_random_records(kwargs.get("rand_on_empty", False))
         if not kwargs.get("poisson_sampling", True):
             # Before anything is wrapped.
-            sampling_probability(kwargs.get("data_loader"))
+            follow_batches(kwargs.get("data_loader"))
         found = original(engine, **kwargs)
-        _, optimizer, *_, loader = found
+        module, optimizer, *_, loader = found
         refuse_data_dependent_clipping(optimizer)
-        # Opacus records one over the length of the loader, which rounds.
-        rate = sampling_probability(loader)
-        optimizer.attach_step_hook(engine.accountant.get_optimizer_hook_fn(sample_rate=rate))
+        draws = follow_batches(loader)
+        noises = engine.accountant._noises
+        _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook)
         return found
 
     make_private.exact = True  # type: ignore[attr-defined]
     return make_private
+
+
+def _wrapped(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``wrapper`` given the original after its first argument, marked as this adapter's."""
+
+    @functools.wraps(original)
+    def chosen(first: Any) -> Any:
+        return wrapper(first, original)
+
+    chosen.exact = True  # type: ignore[attr-defined]
+    return chosen
 
 
 def _install() -> None:
@@ -322,6 +369,11 @@ def _install() -> None:
             module.get_noise_multiplier = _calibrating(module.get_noise_multiplier)
     if not hasattr(engine.PrivacyEngine.make_private, "exact"):
         engine.PrivacyEngine.make_private = _refusing(engine.PrivacyEngine.make_private)
+    splitter, loss = BatchSplittingSampler, DPTensorFastGradientClipping
+    if not hasattr(splitter.__iter__, "exact"):
+        splitter.__iter__ = _wrapped(splitter.__iter__, in_parts)
+    if not hasattr(loss.backward, "exact"):
+        loss.backward = _wrapped(loss.backward, _opacus_ghost.backward)
 
 
 _install()

@@ -24,6 +24,7 @@ from accountant.adapters._sklearn_base import (
     with_intercept,
 )
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
+from accountant.learn.convex.arguments import MOST_RECORDS
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.regression import ada_ssp, private_ridge
@@ -49,6 +50,7 @@ class _Linear(Classifier):
 
     regularization: float | None = field(default=None, kw_only=True)
     fit_intercept: bool = field(default=True, kw_only=True)
+    max_records: int = field(default=MOST_RECORDS, kw_only=True)
 
     def _store(self, coefficients: FloatArray, scale: float) -> None:
         if self.fit_intercept:
@@ -73,6 +75,8 @@ class DPLogisticRegression(Probabilities, _Linear):
         Append a constant column of size ``data_norm``.
     classes : array-like, optional
         The public labels; by default the set of labels in ``y`` is taken to be public.
+    max_records : int
+        A public bound on the number of records; more are refused, without their number.
     random_state : int, optional
         For tests only: the fit is then not private.
 
@@ -86,7 +90,7 @@ class DPLogisticRegression(Probabilities, _Linear):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove
-    (docs/theorems_convex.md, Theorems V3, V4, V6 and V9).
+    (docs/theorems_convex.md, Theorems V3, V4, V6, V9 and V10).
     """
 
     def fit(self, X: Any, y: Any) -> DPLogisticRegression:  # noqa: N803
@@ -102,6 +106,7 @@ class DPLogisticRegression(Probabilities, _Linear):
             data_norm=norm,
             loss=Logistic() if binary else Softmax(len(self.classes_)),
             regularization=self.regularization,
+            max_records=self.max_records,
             rng=self.random_state,
         )
         self._store(result.value[None, :] if binary else result.value.T, self.data_norm)
@@ -117,7 +122,7 @@ class DPLinearSVC(_Linear):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, regularization, fit_intercept, classes, random_state
+    epsilon, delta, data_norm, regularization, fit_intercept, classes, max_records, random_state
         As in :class:`DPLogisticRegression`.
     half_width : float
         The hinge is smoothed over margins within this distance of 1.
@@ -125,7 +130,7 @@ class DPLinearSVC(_Linear):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove
-    (docs/theorems_convex.md, Theorems V5, V6 and V9), by basic composition over the classes.
+    (docs/theorems_convex.md, Theorems V5, V6, V9 and V10), by basic composition over the classes.
     """
 
     half_width: float = field(default=0.5, kw_only=True)
@@ -145,6 +150,7 @@ class DPLinearSVC(_Linear):
                 data_norm=norm,
                 loss=HuberHinge(self.half_width),
                 regularization=self.regularization,
+                max_records=self.max_records,
                 rng=None if self.random_state is None else self.random_state + 1000 * head,
             )
             for head in heads

@@ -12,9 +12,10 @@ from fractions import Fraction
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses import _arguments
-from accountant.analyses._arguments import Part, scalar
-from accountant.analyses.optimal import infinite_mass, largest_loss
+from accountant.analyses import arguments
+from accountant.analyses.arguments import Part, scalar
+from accountant.analyses.optimal.composition import infinite_mass, largest_loss
+from accountant.environment import to_nearest
 from accountant.intervals import Interval
 
 __all__ = ["advanced_epsilon", "basic_epsilon"]
@@ -22,6 +23,7 @@ __all__ = ["advanced_epsilon", "basic_epsilon"]
 FORMS = ("kairouz", "hyperbolic", "original")
 
 
+@to_nearest
 def basic_epsilon(parts: object, delta: object) -> float:
     """Return the ε of basic composition: the sum, when the δ of the parts fit.
 
@@ -48,13 +50,14 @@ def basic_epsilon(parts: object, delta: object) -> float:
     >>> basic_epsilon([(0.5, 0.0, 4), (0.25, 1e-6)], 1e-5)
     2.25
     """
-    checked = _arguments.parts(parts)
+    checked = arguments.parts(parts)
     total = scalar(checks.DELTA, delta)
     # Exactly: δ that just fit are a common request.
     spent = sum(Fraction(part.delta) * part.count for part in checked)
     return largest_loss(checked).up() if spent <= Fraction(total) else math.inf
 
 
+@to_nearest
 def advanced_epsilon(parts: object, delta: object, *, form: str = "kairouz") -> float:
     """Return the ε of advanced composition.
 
@@ -93,7 +96,7 @@ def advanced_epsilon(parts: object, delta: object, *, form: str = "kairouz") -> 
     >>> best <= new < old < basic_epsilon(parts, 1e-6)
     True
     """
-    checked = _arguments.parts(parts)
+    checked = arguments.parts(parts)
     total = scalar(checks.DELTA, delta)
     checks.choice("form", form, FORMS)
     if form == "original":

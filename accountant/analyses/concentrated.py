@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from accountant import intervals as iv
-from accountant.analyses._arguments import COUNT, OMEGA, ORDER, RHO, scalar, tuples, whole
+from accountant.analyses.arguments import COUNT, OMEGA, ORDER, RHO, scalar, tuples, whole
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError
 
 __all__ = ["TruncatedConcentrated", "compose_rdp", "compose_tcdp", "compose_zcdp"]
@@ -25,6 +26,7 @@ class TruncatedConcentrated(NamedTuple):
     omega: float
 
 
+@to_nearest
 def compose_zcdp(parts: Iterable[tuple[float, int]]) -> float:
     """Return the ρ of a composition of ``(rho, count)`` zero-concentrated parts, rounded up.
 
@@ -40,6 +42,7 @@ def compose_zcdp(parts: Iterable[tuple[float, int]]) -> float:
     return compose_tcdp((rho, math.inf, count) for rho, count in tuples(parts, 2)).rho
 
 
+@to_nearest
 def compose_tcdp(parts: Iterable[tuple[float, float, int]]) -> TruncatedConcentrated:
     """Return the (ρ, ω) of a composition of ``(rho, omega, count)`` parts: (Σρ, min ω).
 
@@ -65,6 +68,7 @@ def compose_tcdp(parts: Iterable[tuple[float, float, int]]) -> TruncatedConcentr
     return TruncatedConcentrated(math.inf if unbounded else total.up(), least)
 
 
+@to_nearest
 def compose_rdp(parts: Iterable[tuple[RenyiCurve, int]]) -> RenyiCurve:
     """Return the Rényi curve of a composition of ``(curve, count)`` parts.
 
@@ -83,6 +87,7 @@ def compose_rdp(parts: Iterable[tuple[RenyiCurve, int]]) -> RenyiCurve:
     """
     curves = [(_curve(part[0]), whole(COUNT, part[1])) for part in tuples(parts, 2)]
 
+    @to_nearest
     def composed(order: float) -> float:
         alpha = scalar(ORDER, order)
         total = iv.of(0.0)

@@ -1,69 +1,54 @@
-"""The solver of one direction of one composition, by what its parts offer."""
+"""Which analysis answers one direction of a composition: the tightest that is valid for its parts.
+
+==========================================  ==================================================
+all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
+all parts Gaussian, subsampled or not       the native contour (``contour``)
+all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
+several releases on one sample              the same, on the pair of their joint profile, and the
+                                            curve where it is lower
+some part known by its Rényi curve alone    Rényi divergences at the best order (``renyi``)
+a curve alone beside a distribution alone   the curve's profile, on the grid with the others
+==========================================  ==================================================
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
-from accountant.analyses.solvers import (
-    Contour,
-    Grid,
-    MergedGaussian,
-    Nothing,
-    Parts,
-    Renyi,
-    Solver,
-)
-from accountant.bounds import Bounds
+from accountant.analyses import renyi_conversion
+from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
+from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError, UnsupportedError
-from accountant.mechanisms.base import offers
+from accountant.pairs.base import JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.profile_pair import ProfilePair
+from accountant.pairs.sums import total
 
-__all__ = ["Hulls", "solver"]
+__all__ = ["cached_solver", "solver"]
 
 
-class Hulls(Solver):
-    """Parts known by a hull, on a grid, and by a curve, by Rényi divergences: the lesser.
+def cached_solver(parts: Parts, joint: JointPair) -> Solver:
+    """Return the solver of the parts, the same one when asked again soon."""
+    try:
+        return _remembered(parts, joint)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        return solver(parts, joint)
 
-    A hull dominates, and its own profile is above that of what it stands for: there is no lower
-    end. The curves are None where a part has none.
+
+# A solver holds its grids: keep the last few problems only.
+@lru_cache(maxsize=8)
+def _remembered(parts: Parts, joint: JointPair) -> Solver:
+    return solver(parts, joint)
+
+
+def solver(parts: Parts, joint: JointPair) -> Solver:
+    """Choose the analysis for the parts of one direction.
+
+    ``joint`` makes one pair of several releases on one sample, out of their answers.
     """
-
-    name = "grid"
-    reason = "what shares a sample, or has no order, has the hull of its profile on one grid"
-
-    def __init__(self, parts: Parts, hulls: Parts, curves: Renyi | None) -> None:
-        super().__init__(parts)
-        self._grid, self._curves = Grid(hulls), curves
-
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bound ε(delta) from above by the hulls, and by the curves."""
-        return self._narrower(lambda one: one.epsilon_bounds(delta))
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bound δ(epsilon) from above by the hulls, and by the curves."""
-        return self._narrower(lambda one: one.delta_bounds(epsilon))
-
-    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
-        """Ask the roughest grid of the hulls."""
-        return self._grid.glance(delta=delta, epsilon=epsilon)
-
-    def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:
-        try:
-            known = math.inf if self._curves is None else float(ask(self._curves).upper)
-        except UnsupportedError:  # some part has a hull and no curve
-            known = math.inf
-        try:
-            return Bounds(0.0, min(float(ask(self._grid).upper), known))
-        except AccountantError:
-            if known == math.inf:
-                raise
-            return Bounds(0.0, known)
-
-    _epsilon, _delta = epsilon_bounds, delta_bounds
-
-
-def solver(parts: Parts) -> Solver:
-    """Choose the analysis for the parts of one direction."""
     if not parts:
         return Nothing(parts)
     gaussian = [pair.gaussian_part for pair, _ in parts]
@@ -72,29 +57,60 @@ def solver(parts: Parts) -> Solver:
             return MergedGaussian(parts)
         if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
             return Contour(parts)
-    lacking = [pair for pair, _ in parts if not offers(pair, "masses")]
-    if not lacking:
+    if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
-    mute = [pair for pair, _ in parts if not offers(pair, "rdp")]
-    if (found := _of_hulls(parts, bool(mute))) is not None:
+    curves = all(has_rdp(pair) for pair, _ in parts)
+    if (found := _of_upper_pairs(parts, joint, curves)) is not None:
         return found
-    if mute:
-        raise UnsupportedError(
-            f"{type(lacking[0]).__name__} is known by its Rényi curve alone and"
-            f" {type(mute[0]).__name__} by its loss distribution alone: no analysis takes both."
-            " Account them apart, and add up ε and δ"
-        )
-    return Renyi(parts)
+    return Renyi(parts) if curves else _of_curve_profile(parts)
 
 
-def _of_hulls(parts: Parts, mute: bool) -> Solver | None:
-    """Return the analysis of hulls in place of parts without a loss distribution, if all do."""
+def _of_upper_pairs(parts: Parts, joint: JointPair, curves: bool) -> Solver | None:
+    """Return the analysis of dominating pairs in place of parts without a loss distribution."""
     try:
-        hulls = [(pair if offers(pair, "masses") else pair.hull, n) for pair, n in parts]
-        known = tuple((hull, n) for hull, n in hulls if hull is not None)
-        if len(known) < len(hulls):
-            return None
-        return Hulls(parts, known, None if mute else Renyi(parts))
+        uppers = [(pair if has_pld(pair) else pair.pld_upper_pair(joint), n) for pair, n in parts]
     except AccountantError:
-        # A profile out of reach: divergences are left, as without a hull.
+        # A profile out of reach: divergences are left, as without such a pair.
         return None
+    known = tuple((pair, n) for pair, n in uppers if pair is not None)
+    if len(known) < len(uppers):
+        return None
+    return UpperPairs(parts, known, Renyi(parts) if curves else None)
+
+
+def _of_curve_profile(parts: Parts) -> Solver:
+    """Return the analysis of parts of which some have only a curve, and some only a distribution.
+
+    The divergences of the former add up, and convert to a bound on their joint profile (Theorems
+    M12 and C10), whose chords are a loss distribution (Theorem P7).
+    """
+    curves = tuple((pair, n) for pair, n in parts if not has_pld(pair))
+    for pair, _ in curves:
+        if not has_rdp(pair):
+            raise UnsupportedError(
+                f"{type(pair).__name__} offers none of what an analysis can use: a loss"
+                " distribution (masses), a Rényi curve (rdp) or the parameters of Gaussian noise"
+                " (gaussian_part)"
+            )
+    rest = tuple((pair, n) for pair, n in parts if has_pld(pair))
+    return UpperPairs(parts, (*rest, (ProfilePair(CurveBounds(curves)), 1)), None)
+
+
+@dataclass(frozen=True)
+class CurveBounds:
+    """What Rényi curves alone say of the profile of a composition."""
+
+    parts: Parts
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile."""
+        return renyi_conversion.delta_upper(self.parts, epsilon)
+
+    def rdp(self, order: float) -> float:
+        """Bound the Rényi divergence."""
+        return total((pair.rdp(order), n) for pair, n in self.parts)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Bound the loss."""
+        return total((pair.pure_epsilon, n) for pair, n in self.parts)

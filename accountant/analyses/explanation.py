@@ -6,15 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accountant.analyses import choose, renyi_conversion
+from accountant import checks
+from accountant.analyses import renyi_conversion
+from accountant.analyses.dispatch import cached_solver
+from accountant.analyses.profile import joint_pair
 from accountant.bounds import Bounds
-from accountant.mechanisms.base import offers
+from accountant.composition.problems import counted_alternatives, directions
+from accountant.environment import to_nearest
+from accountant.mechanisms import _arguments as arguments
+from accountant.pairs.base import has_rdp
 from accountant.rounding import text_up
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import DominatingPair, Mechanism
+    from accountant.mechanisms.base import Counted, Mechanism
+    from accountant.pairs.base import DominatingPair, Parts
 
-__all__ = ["Contribution", "Explanation", "explanation"]
+__all__ = ["Contribution", "Explanation", "explain"]
 
 
 @dataclass(frozen=True)
@@ -82,27 +89,26 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explanation(mechanism: Mechanism, delta: float) -> Explanation:
-    """Explain ε(delta)."""
-    whole = choose.epsilon_bounds(mechanism, delta)
-    worst = max(
-        (
-            (float(choose._cached(parts).epsilon_bounds(delta).upper), -i, alternative, parts, ways)
-            for alternative in choose.leaves(mechanism)
-            for ways in [choose.directions(alternative)]
-            for i, parts in enumerate(ways)
-        ),
-        key=lambda row: row[:2],
-    )
-    _, index, alternative, parts, ways = worst
-    used = choose._cached(parts)
+@to_nearest
+def explain(mechanism: Mechanism, delta: object) -> Explanation:
+    """Say which analysis answers ε(delta), why, and what each part contributes."""
+    delta = arguments.scalar(checks.DELTA, delta)
+    whole = mechanism.epsilon_bounds(delta)
+    rows = []
+    for alternative in counted_alternatives(mechanism):
+        ways = directions(alternative)
+        for i, parts in enumerate(ways):
+            spent = float(cached_solver(parts, joint_pair).epsilon_bounds(delta).upper)
+            rows.append((spent, -i, alternative, parts, ways))
+    _, index, alternative, parts, ways = max(rows, key=lambda row: row[:2])
+    used = cached_solver(parts, joint_pair)
     names = ("both",) if len(ways) == 1 else ("remove", "add")
     shares = _shares(alternative, -index, parts, delta)
-    rows = [
+    found = [
         Contribution(m, n, float((n * m).epsilon(delta)) if n else 0.0, share)
         for (m, n), share in zip(alternative, shares, strict=True)
     ]
-    rows.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))
+    found.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))
     return Explanation(
         used.name,
         used.reason,
@@ -110,15 +116,13 @@ def explanation(mechanism: Mechanism, delta: float) -> Explanation:
         whole,
         delta,
         mechanism.relation.name.lower().replace("_", "-"),
-        tuple(rows),
+        tuple(found),
     )
 
 
-def _shares(
-    alternative: choose.Leaves, direction: int, parts: choose.Parts, delta: float
-) -> list[float | None]:
+def _shares(alternative: Counted, direction: int, parts: Parts, delta: float) -> list[float | None]:
     """Return each mechanism's share of the divergence at the best order."""
-    if not parts or not all(offers(pair, "rdp") for pair, _ in parts):
+    if not parts or not all(has_rdp(pair) for pair, _ in parts):
         return [None] * len(alternative)
     order = renyi_conversion.best_order(parts, max(delta, 1e-12))
     if order == math.inf:

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from accountant import checks
 from accountant import intervals as iv
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses._arguments import COUNT, MU, scalar, tuples, whole
+from accountant.analyses.arguments import COUNT, MU, scalar, tuples, whole
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 
 __all__ = [
     "clt_delta_approximation",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@to_nearest
 def compose_gdp(parts: Iterable[tuple[float, int]]) -> float:
     """Return the μ of a composition of ``(mu, count)`` Gaussian-private parts: √(Σ count μ²).
 
@@ -49,6 +51,7 @@ def compose_gdp(parts: Iterable[tuple[float, int]]) -> float:
     return iv.sqrt(total).up()
 
 
+@to_nearest
 def gdp_delta_bounds(mu: object, epsilon: object) -> Bounds:
     """Bracket the privacy profile of μ-GDP at ``epsilon`` >= 0.
 
@@ -66,6 +69,7 @@ def gdp_delta_bounds(mu: object, epsilon: object) -> Bounds:
     return Bounds(*delta_ends(scalar(MU, mu), scalar(checks.EPSILON, epsilon)))
 
 
+@to_nearest
 def gdp_epsilon_bounds(mu: object, delta: object) -> Bounds:
     """Bracket the ε of μ-GDP at ``delta``.
 
@@ -126,6 +130,7 @@ def _noise(mu: float) -> tuple[float, float]:
     return math.nextafter(inverse, 0.0), math.nextafter(inverse, math.inf)
 
 
+@to_nearest
 def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
     """Return the μ that DP-SGD tends to: an approximation, never a guarantee.
 
@@ -160,6 +165,7 @@ def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
         return math.inf
 
 
+@to_nearest
 def clt_epsilon_approximation(q: object, sigma: object, steps: object, delta: object) -> float:
     """Return the ε at ``delta`` of the central-limit μ: an approximation, never a guarantee.
 
@@ -176,6 +182,7 @@ def clt_epsilon_approximation(q: object, sigma: object, steps: object, delta: ob
     return epsilon_ends(clt_mu_approximation(q, sigma, steps), target)[1]
 
 
+@to_nearest
 def clt_delta_approximation(q: object, sigma: object, steps: object, epsilon: object) -> float:
     """Return the δ at ``epsilon`` of the central-limit μ: an approximation, never a guarantee.
 

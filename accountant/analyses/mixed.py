@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from accountant._core import mixed_gaussians as core
-from accountant._core import subsampled_gaussian as single
+from accountant._core import subsampled_gaussian as core
+from accountant.environment import to_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from accountant.analyses._loops import FloatArray
+    from accountant.analyses.array_evaluation import FloatArray
 
 __all__ = ["ADD", "EITHER", "REMOVE", "Part", "delta_bounds", "epsilon_bounds", "odometer"]
 
-REMOVE: Final = single.REMOVE
-ADD: Final = single.ADD
-EITHER: Final = single.EITHER
+REMOVE: Final = core.REMOVE
+ADD: Final = core.ADD
+EITHER: Final = core.EITHER
 
 # Smaller sampling probabilities are rounded up to this for upper bounds; the lower ones are 0.
 LEAST_Q = 1e-280
@@ -48,7 +48,7 @@ def epsilon_bounds(
         return 0.0, 0.0
     if not _bounded(spending):
         return 0.0, math.inf
-    lower, upper = core.epsilon_bounds(*_columns(spending), delta, direction)
+    lower, upper = core.heterogeneous_epsilon_bounds(*_columns(spending), delta, direction)
     return (lower, upper) if _resolved(spending) else (0.0, upper)
 
 
@@ -61,10 +61,11 @@ def delta_bounds(
         return 0.0, 0.0
     if not _bounded(spending):
         return 0.0, 1.0
-    lower, upper = core.delta_bounds(*_columns(spending), epsilon, direction)
+    lower, upper = core.heterogeneous_delta_bounds(*_columns(spending), epsilon, direction)
     return (lower, upper) if _resolved(spending) else (0.0, upper)
 
 
+@to_nearest
 def odometer(
     parts: Sequence[Part], delta: float, direction: int = EITHER
 ) -> tuple[FloatArray, FloatArray]:
@@ -98,7 +99,7 @@ def _directions(
 
     def one_way(one: int) -> tuple[FloatArray, FloatArray]:
         lower, upper = np.empty(len(spending)), np.empty(len(spending))
-        core.fill_odometer(*columns, delta, one, lower, upper)
+        core.fill_heterogeneous_odometer(*columns, delta, one, lower, upper)
         return lower, upper
 
     if direction != EITHER:

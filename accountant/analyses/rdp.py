@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses._loops import at_zero_delta, evaluate
+from accountant.analyses.array_evaluation import at_zero_delta, evaluate
 
 if TYPE_CHECKING:
-    from accountant.analyses._loops import FloatArray
+    from accountant.analyses.array_evaluation import FloatArray
     from accountant.checks import Checked
 
 __all__ = ["divergence_upper", "each_divergence_upper", "each_epsilon_upper", "epsilon_upper"]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import intervals as iv
-from accountant.analyses._golden import golden
-from accountant.composition import infinite_mass, total
+from accountant.analyses.golden_section import golden
+from accountant.pairs.sums import infinite_mass, total
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import DominatingPair
+    from accountant.pairs.base import DominatingPair
 
 __all__ = [
     "EPSILON_FORMS",

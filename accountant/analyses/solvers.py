@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
+from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
-from accountant.analyses._one_release import profile_of_one
+from accountant.analyses.brackets import capped, is_within
+from accountant.analyses.single_release import profile_of_one
 from accountant.bounds import Bounds
-from accountant.composition import infinite_mass, total
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
-from accountant.mechanisms._arithmetic import U
-from accountant.mechanisms.base import DominatingPair, GaussianPart, offers
+from accountant.pairs.base import DominatingPair, GaussianPart, has_rdp
+from accountant.pairs.sums import infinite_mass, total, variation
 
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed
 
-__all__ = ["Contour", "Grid", "MergedGaussian", "Nothing", "Renyi", "Solver"]
+__all__ = ["Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
@@ -42,6 +43,9 @@ NEGLIGIBLE = 1e-12
 # Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
 FAR = 300.0
 
+# Answers that a solver remembers.
+MOST_ANSWERS = 512
+
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
 GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
 
@@ -54,6 +58,15 @@ class Solver(ABC):
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
+        self._variation: float | None = None
+        self._answers: dict[tuple[str, float], Bounds] = {}
+
+    @property
+    def variation(self) -> float:
+        """No δ is above it: mostly the probability that the record is used at all."""
+        if self._variation is None:
+            self._variation = variation(self.parts)
+        return self._variation
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta), 0 <= delta < 1."""
@@ -67,7 +80,9 @@ class Solver(ABC):
             return Bounds(min(self._least(), upper), upper)
         if infinite >= 1.0:
             return Bounds(0.0, math.inf)
-        return self._epsilon(delta)
+        if self.variation <= delta:
+            return Bounds(0.0, 0.0)
+        return self._once("epsilon", delta, self._epsilon)
 
     def delta_bounds(self, epsilon: float) -> Bounds:
         """Bracket δ(epsilon), 0 <= epsilon <= inf."""
@@ -75,11 +90,25 @@ class Solver(ABC):
             return Bounds(0.0, infinite_mass(self.parts))
         if epsilon >= total((pair.pure_epsilon, n) for pair, n in self.parts):
             return Bounds(0.0, 0.0)
-        return self._delta(epsilon)
+        return capped(self._once("delta", epsilon, self._delta), self.variation)
 
-    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
-        """Bound ε(delta) or δ(epsilon) from above at little cost; infinite where none is known."""
+    def quick_epsilon_upper(self, delta: float) -> float:
+        """Bound ε(delta) from above at little cost; infinite where no such bound is known."""
         return math.inf
+
+    def quick_delta_upper(self, epsilon: float) -> float:
+        """Bound δ(epsilon) from above at little cost; infinite where no such bound is known."""
+        return math.inf
+
+    def _once(self, kind: str, at: float, ask: Callable[[float], Bounds]) -> Bounds:
+        """Answer an equal question equally: what was met on the way may differ the next time."""
+        found = self._answers.get((kind, at))
+        if found is None:
+            found = ask(at)
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[kind, at] = found
+        return found
 
     def _least(self) -> float:
         """Bound ε(0) from below."""
@@ -92,61 +121,6 @@ class Solver(ABC):
     def _delta(self, epsilon: float) -> Bounds: ...
 
 
-class Nothing(Solver):
-    """Nothing was released."""
-
-    name = "nothing"
-    reason = "nothing is released"
-
-    def _epsilon(self, delta: float) -> Bounds:
-        return Bounds(0.0, 0.0)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        return Bounds(0.0, 0.0)
-
-
-class MergedGaussian(Solver):
-    """Plain Gaussians: independent normal losses add up to one, in closed form."""
-
-    name = "gaussian"
-    reason = "all parts are plain Gaussian noise, which merges into one release (closed form)"
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        # Noise multipliers that bracket the true one: (least, most).
-        if len(parts) == 1 and _is_exact(parts[0][0]):
-            self._count = parts[0][1]
-            self._sigma = (_gaussian(parts[0][0]).noise_multiplier,) * 2
-            return
-        self._count = 1
-        # 1/σ² = Σ n/σᵢ²: squares, quotients, sum and root lose less than 8 units together; in
-        # units of the least σ, so that no square leaves the range of the doubles.
-        sigmas = [_gaussian(pair).noise_multiplier for pair, _ in parts]
-        unit = min(sigmas)
-        precision = math.fsum(n * (unit / s) ** 2 for s, (_, n) in zip(sigmas, parts, strict=True))
-        sigma = unit / math.sqrt(precision)
-        self._sigma = sigma * (1.0 - 16.0 * U), sigma * (1.0 + 16.0 * U)
-
-    def _least(self) -> float:
-        return math.inf
-
-    def _epsilon(self, delta: float) -> Bounds:
-        least, most = self._sigma
-        upper = core.epsilon_bounds(1.0, least, self._count, delta, core.REMOVE)
-        if least == most:
-            return Bounds(*upper)
-        lower = core.epsilon_bounds(1.0, most, self._count, delta, core.REMOVE)
-        return Bounds(min(lower[0], upper[1]), upper[1])
-
-    def _delta(self, epsilon: float) -> Bounds:
-        least, most = self._sigma
-        upper = core.delta_bounds(1.0, least, self._count, epsilon, core.REMOVE)
-        if least == most:
-            return Bounds(*upper)
-        lower = core.delta_bounds(1.0, most, self._count, epsilon, core.REMOVE)
-        return Bounds(min(lower[0], upper[1]), upper[1])
-
-
 class Contour(Solver):
     """Subsampled Gaussians: the transform of the loss inverted on a contour."""
 
@@ -156,7 +130,7 @@ class Contour(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._other: Solver | None = None
-        self._upper: GaussianParts = [(_gaussian(pair), n) for pair, n in parts]
+        self._upper: GaussianParts = [(gaussian_part(pair), n) for pair, n in parts]
         # Less noise costs more, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
             (part._replace(noise_multiplier=getattr(pair, "most_noise", part.noise_multiplier)), n)
@@ -224,11 +198,10 @@ class Grid(Solver):
         self._tolerances = tolerances
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
-        self._renyi = all(offers(pair, "rdp") for pair, _ in parts)
+        self._renyi = all(has_rdp(pair) for pair, _ in parts)
         # The scan of orders is the same for every question.
         self._curve = lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
-        # About the mean of the total loss.
-        self._expected = self._curve(1.0001) if self._renyi else 0.0
+        self._far = self._renyi and _is_far(parts)
         # The profile of one release is what its curve converts to, or below it.
         once = sum(n for _, n in parts) == 1
         self._sharper = not once and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
@@ -245,17 +218,23 @@ class Grid(Solver):
             ends.append(n * (edge - pair.loss_error))
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
-    def glance(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
+    def quick_epsilon_upper(self, delta: float) -> float:
         """Ask the roughest grid."""
-        if not (self._expected <= FAR and self._misses[0] == 0 and delta != 0.0):
+        if delta == 0.0:
             return math.inf
-        if self._alone is not None and delta is None:  # nothing is rougher
+        return self._roughly(lambda rough: rough.epsilon_bounds(delta))
+
+    def quick_delta_upper(self, epsilon: float) -> float:
+        """Ask the roughest grid; for a single release nothing is rougher than the answer."""
+        if self._alone is not None:
+            return math.inf
+        return self._roughly(lambda rough: rough.delta_bounds(epsilon))
+
+    def _roughly(self, question: Callable[[Composed], Bounds]) -> float:
+        if self._far or self._misses[0]:
             return math.inf
         try:
-            rough = self._composed(self._tolerances[-1])
-            if delta is not None:
-                return float(rough.epsilon_bounds(delta).upper)
-            return float(rough.delta_bounds(epsilon).upper) if epsilon is not None else math.inf
+            return float(question(self._composed(self._tolerances[-1])).upper)
         except PrecisionError:
             return math.inf
 
@@ -267,50 +246,56 @@ class Grid(Solver):
             self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
         return self._grids[tolerance]
 
-    def _ask(self, question: Callable[[Composed], Bounds], first: int = 0) -> Bounds | None:
-        """Return the narrowest bracket a grid gives; None when only Rényi is left."""
-        if self._expected > FAR:
-            return None
+    def _ask(
+        self, question: Callable[[Composed], Bounds], first: int = 0
+    ) -> tuple[Bounds | None, bool]:
+        """Return what all grids together say, and whether one was as narrow as it was to be."""
+        known: Bounds | None = None
+        if self._far:
+            return known, False
         for place, tolerance in enumerate(self._tolerances):
+            if known is not None and is_within(known, tolerance):  # too wide for a finer one
+                return known, True
             missed = self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]
             if place < first or missed:
                 continue
             try:
-                found = question(self._composed(tolerance))
-            except PrecisionError:
+                return question(self._composed(tolerance)).intersection(known), self._met(place)
+            except PrecisionError as error:
                 # Next to the end of the losses no grid has an answer; elsewhere it still does.
                 self._misses[place] += 1
-                continue
-            self._misses[place] = 0
-            return found
-        return None
+                wide: Bounds | None = getattr(error, "known", None)
+                known = known if wide is None else wide.intersection(known)
+        return known, False
+
+    def _met(self, place: int) -> bool:
+        self._misses[place] = 0
+        return True
 
     def _epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        found = self._ask(lambda composed: composed.epsilon_bounds(delta))
-        if found is None:
-            return Bounds(0.0, min(self._renyi_epsilon(delta), pure))
-        lower, upper = float(found.lower), min(float(found.upper), pure)
-        if self._sharper:
-            upper = min(upper, self._renyi_epsilon(delta))
-        return Bounds(lower if lower <= upper else 0.0, upper)
+        found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
+        known = capped(found, pure)
+        if self._renyi and (self._sharper or not narrow):
+            known = capped(known, self._renyi_epsilon(delta))
+        elif found is None and not known.upper < math.inf:
+            raise PrecisionError(self._out_of_reach)
+        return known
 
     def _delta(self, epsilon: float) -> Bounds:
         exact = None if self._alone is None else profile_of_one(self._alone, epsilon)
         if exact is not None and self._alone is not None and self._settles(exact, self._alone):
             return exact
         # Masses that do not settle it at two edges take a grid long to narrow down.
-        found = self._ask(lambda composed: composed.delta_bounds(epsilon), int(exact is not None))
-        if found is None:
-            if exact is not None and not self._renyi:
-                return exact
-            found = Bounds(0.0, self._renyi_delta(epsilon))
-        lower, upper = float(found.lower), float(found.upper)
-        if exact is not None:
-            lower, upper = max(lower, float(exact.lower)), min(upper, float(exact.upper))
-        if self._sharper:
-            upper = min(upper, self._renyi_delta(epsilon))
-        return Bounds(lower if lower <= upper else 0.0, upper)
+        found, narrow = self._ask(
+            lambda composed: composed.delta_bounds(epsilon), int(exact is not None)
+        )
+        if found is None and exact is None and not self._renyi:
+            raise PrecisionError(self._out_of_reach)
+        known = Bounds(0.0, 1.0).intersection(found).intersection(exact)
+        if self._renyi and (self._sharper or not narrow):
+            known = capped(known, self._renyi_delta(epsilon))
+        return known
 
     def _settles(self, found: Bounds, pair: DominatingPair) -> bool:
         """Tell whether a bracket of one release is as narrow as a grid's would be, or nearly."""
@@ -322,13 +307,9 @@ class Grid(Solver):
         return upper <= max(lower * (1.0 + wide), LEAST)
 
     def _renyi_epsilon(self, delta: float) -> float:
-        if not self._renyi:
-            raise PrecisionError(self._out_of_reach)
         return renyi_conversion.epsilon_upper(self.parts, delta, self._curve)
 
     def _renyi_delta(self, epsilon: float) -> float:
-        if not self._renyi:
-            raise PrecisionError(self._out_of_reach)
         return renyi_conversion.delta_upper(self.parts, epsilon, self._curve)
 
     @property
@@ -354,6 +335,11 @@ class Renyi(Solver):
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
 
 
+def _is_far(parts: Parts) -> bool:
+    """Tell whether a single loss is beyond what the grid's exponentials hold."""
+    return any(pair.finite_rdp(1.0001) > FAR for pair, _ in parts)
+
+
 def _beside_contour(parts: Parts) -> Solver:
     """Return what narrows a contour's bracket: fewer digits the more parts there are."""
     for most, tolerances in BESIDE_CONTOUR.items():
@@ -362,12 +348,14 @@ def _beside_contour(parts: Parts) -> Solver:
     return Renyi(parts)
 
 
-def _gaussian(pair: DominatingPair) -> GaussianPart:
+def gaussian_part(pair: DominatingPair) -> GaussianPart:
+    """Return the parameters of a pair that is Gaussian."""
     part = pair.gaussian_part
     if part is None:  # pragma: no cover (chosen by the caller)
         raise UnsupportedError(f"{pair!r} is not Gaussian")
     return part
 
 
-def _is_exact(pair: DominatingPair) -> bool:
+def is_exact(pair: DominatingPair) -> bool:
+    """Tell whether the noise multiplier of a Gaussian pair is the true one."""
     return bool(getattr(pair, "exact", True))

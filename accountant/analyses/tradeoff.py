@@ -18,11 +18,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from accountant import intervals as iv
-from accountant.analyses._arguments import FPR, PRIOR, scalar
-from accountant.analyses._golden import golden
-from accountant.analyses._secants import bounded_above
+from accountant.analyses.arguments import FPR, PRIOR, scalar
+from accountant.analyses.golden_section import golden
+from accountant.analyses.tradeoff_upper import bounded_above
 from accountant.bounds import Bounds
 from accountant.checks import Argument
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 
 __all__ = [
@@ -48,6 +49,7 @@ SCAN = (0.0, *(2.0**i for i in range(-10, 11)))
 REFINEMENTS = 24
 
 
+@to_nearest
 def tradeoff(fpr: object, profile: Profile, *, reverse: Profile | None = None) -> float:
     """Return the trade-off function at ``fpr``: the least false-negative rate of any attack.
 
@@ -80,6 +82,7 @@ def tradeoff(fpr: object, profile: Profile, *, reverse: Profile | None = None) -
     return _best(scalar(FPR, fpr), *_directions(profile, reverse))[0]
 
 
+@to_nearest
 def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None) -> float:
     """Return the largest true-positive rate of any attack at a false-positive rate.
 
@@ -105,6 +108,7 @@ def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None)
     return _best(scalar(FPR, fpr), *_directions(profile, reverse))[1]
 
 
+@to_nearest
 def tradeoff_bounds(
     fpr: object,
     profile: Profile,
@@ -145,6 +149,7 @@ def tradeoff_bounds(
     return Bounds(lower, max(lower, bounded_above(x, best, (up, up_back), (down, down_back))))
 
 
+@to_nearest
 def membership_advantage(profile: Profile, *, reverse: Profile | None = None) -> float:
     """Return the largest difference of true- and false-positive rate of any attack.
 
@@ -170,6 +175,7 @@ def membership_advantage(profile: Profile, *, reverse: Profile | None = None) ->
     return min(_checked(profile)(0.0), _checked(reverse or profile)(0.0))
 
 
+@to_nearest
 def bayes_accuracy(prior: object, profile: Profile, *, reverse: Profile | None = None) -> float:
     """Return the largest probability of guessing membership right, given a prior.
 
@@ -204,6 +210,7 @@ def bayes_accuracy(prior: object, profile: Profile, *, reverse: Profile | None =
     return min((likely + unlikely * way(max(log_odds, 0.0))).up(), 1.0)
 
 
+@to_nearest
 def posterior_bound(prior: object, failure: object, profile: Profile) -> float:
     """Return a posterior of membership that a release exceeds with probability at most ``failure``.
 
@@ -249,6 +256,7 @@ def posterior_bound(prior: object, failure: object, profile: Profile) -> float:
     return min((1.0 - 1.0 / (odds + 1.0)).up(), 1.0)
 
 
+@to_nearest
 def positive_predictive_value(
     prior: object, fpr: object, profile: Profile, *, reverse: Profile | None = None
 ) -> float:

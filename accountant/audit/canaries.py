@@ -58,6 +58,7 @@ class CanaryModel(Model):
         )
         self.groups = model.groups
         self.widest = max(model.widest, len(model.groups))
+        self.terms, self.spread = model.terms, model.spread
         self.rule = Rule((1.0,))
 
     def check(self, X: object, y: object) -> tuple[Array, Array]:
@@ -122,6 +123,10 @@ class CanaryModel(Model):
         """Return the model's own results."""
         self.model.parameters[:] = self.parameters[: self.model.size]
         return self.model.row_results(x[:, :-1].reshape(-1, *self.shape), y)
+
+    def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
+        """Return targets that fit the model."""
+        return self.model.probe_targets(generator, like)
 
     def penalty_gradient(self) -> Array | float:
         """Return the model's own; canary coordinates have none."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from scipy import special
 
 from accountant import checks
@@ -13,7 +13,18 @@ from accountant.checks import Argument
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CONFIDENCE", "binomial_mode", "binomial_tail", "clopper_pearson_upper", "whole"]
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CONFIDENCE",
+    "binomial_mode",
+    "binomial_modes",
+    "binomial_tail",
+    "clopper_pearson_upper",
+    "whole",
+]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
 
 CONFIDENCE = Argument(
     "confidence",
@@ -87,16 +98,29 @@ def binomial_tail(at_least: int, trials: int, probability: float) -> float:
 
 def binomial_mode(trials: int, probability: float) -> float:
     """Return an upper bound on the largest probability of one outcome of a binomial variable."""
-    if trials == 0:
-        return 1.0
-    j = min(trials, math.floor((trials + 1) * probability))
-    terms = (
-        math.lgamma(trials + 1.0),
-        -math.lgamma(j + 1.0),
-        -math.lgamma(trials - j + 1.0),
-        float(special.xlogy(j, probability)),
-        float(special.xlog1py(trials - j, -probability)),
+    return float(binomial_modes(np.array([float(trials)]), probability, trials, trials)[0])
+
+
+def binomial_modes(
+    trials: FloatArray, probability: float, most: int, most_failures: int
+) -> FloatArray:
+    """Bound the largest probability of an outcome with so many successes and failures at most.
+
+    For each number of ``trials``, none of them above the sum of the two.
+    """
+    # Probabilities rise up to the mode and fall beyond it.
+    mode = np.minimum(np.floor((trials + 1.0) * probability), trials)
+    j = np.maximum(np.minimum(mode, most), trials - most_failures)
+    terms = np.array(
+        [
+            special.gammaln(trials + 1.0),
+            -special.gammaln(j + 1.0),
+            -special.gammaln(trials - j + 1.0),
+            special.xlogy(j, probability),
+            special.xlog1py(trials - j, -probability),
+        ]
     )
     # Trusted to 8 roundings each; as much again for where rounding moved j beside the mode.
-    error = 16.0 * 2.0**-53 * math.fsum(map(abs, terms))
-    return min(1.0, math.exp(math.fsum(terms) + error) * (1.0 + OUTWARD))
+    error = 16.0 * 2.0**-53 * np.abs(terms).sum(axis=0)
+    bounds = np.exp(terms.sum(axis=0) + error) * (1.0 + OUTWARD)
+    return np.asarray(np.minimum(bounds, 1.0))

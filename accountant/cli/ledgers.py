@@ -10,7 +10,7 @@ import click
 
 from accountant.cli.compositions import print_epsilons
 from accountant.cli.group import Command
-from accountant.cli.options import JSON, STDIN, existing, read_stdin, written
+from accountant.cli.options import JSON, STDIN, existing, read_stdin, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress
 from accountant.errors import DomainError, LedgerError
@@ -54,18 +54,22 @@ def load(file: Path) -> tuple[Accountant, str]:
 )
 @click.argument("ledger", type=existing(stdin=True))
 @click.option(
-    "--delta", "deltas", type=float, multiple=True, help="δ, may be repeated; 1e-5 if left out."
+    "--delta", "deltas", type=float, multiple=True, help="δ, may be repeated; else LEDGER's own."
 )
 @JSON
 def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
     """Print what LEDGER holds and the ε it has spent.
 
-    LEDGER is a file that Accountant.save or "accountant train" wrote; "-" is standard input.
+    LEDGER is a file that Accountant.save or "accountant train" wrote; "-" is standard input. Left
+    out, δ are those of its budget and of the training runs in it, or 1e-5 where it has none.
     """
+    from accountant.report import ASSUMED_DELTA
+
     book, digest = load(ledger)
     rows = []
-    with progress("composing", len(deltas)) as advance:
-        for delta in deltas or (1e-5,):
+    asked = deltas or book.deltas or (ASSUMED_DELTA,)
+    with progress("composing", len(asked)) as advance:
+        for delta in asked:
             ends = book.epsilon_bounds(delta)
             rows.append(
                 {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
@@ -93,6 +97,8 @@ def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
     if len(counts) > MOST_ROWS:
         click.echo(f"… and {len(counts) - MOST_ROWS} further mechanisms")
     print_epsilons(rows)
+    if not (deltas or book.deltas):
+        click.echo(f"δ = {ASSUMED_DELTA:g} is assumed: neither a budget nor a run recorded one")
     if book.budget is not None:
         click.echo(f"budget: {book.budget!r}")
     click.echo(f"{len(book)} releases, {relation}, certified; {digest}")
@@ -111,7 +117,7 @@ def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
     "--output", "-o", type=written(), help="Where it goes (.html, .md, .json); else it is printed."
 )
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="If OUTPUT's name does not say.")
-@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ of the headline.")
+@click.option("--delta", type=float, help="δ of the headline; LEDGER's own, or 1e-5, if left out.")
 @click.option("--title", default="Privacy statement", show_default=True)
 @click.option("--unit", default="one record of the data set", help="What one record is, in words.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded; as --format json.")
@@ -125,6 +131,7 @@ def report(
     input.
     """
     kind = _kind(output, kind, as_json)
+    require_different(LEDGER=None if ledger == STDIN else ledger, OUTPUT=output)
     from accountant.report import STAGES, statement
 
     book, digest = load(ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,7 +15,17 @@ import click
 
 from accountant.errors import DomainError
 
-__all__ = ["JSON", "SAMPLING", "STDIN", "Sampling", "attach", "existing", "read_stdin", "written"]
+__all__ = [
+    "JSON",
+    "SAMPLING",
+    "STDIN",
+    "Sampling",
+    "attach",
+    "existing",
+    "read_stdin",
+    "require_different",
+    "written",
+]
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 
@@ -32,6 +43,27 @@ def existing(stdin: bool = False) -> click.Path:
 def written() -> click.Path:
     """Return the type of a file to write."""
     return click.Path(dir_okay=False, path_type=Path)
+
+
+def require_different(**files: Path | None) -> None:
+    """Refuse names of one file: what is written last would destroy the data, or the record."""
+    named = [(name, path) for name, path in files.items() if path is not None]
+    for place, (name, path) in enumerate(named):
+        for other, earlier in named[:place]:
+            if _is_same(earlier, path):
+                raise DomainError(
+                    f"{other} and {name} must be different files; both are {path}, and one would"
+                    " overwrite the other"
+                )
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    if os.path.realpath(first) == os.path.realpath(second):
+        return True
+    try:
+        return first.samefile(second)
+    except OSError:
+        return False  # one is not there yet
 
 
 def read_stdin() -> str:

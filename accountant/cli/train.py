@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from accountant.cli.group import Command
-from accountant.cli.options import JSON, existing, written
+from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
-from accountant.errors import DomainError
+from accountant.errors import AccountantError, DomainError
 from accountant.rounding import text_up
 
 if TYPE_CHECKING:
@@ -42,9 +42,14 @@ FILE = written()
 )
 @click.argument("data", type=existing())
 @click.option("--output", "-o", type=FILE, required=True, help="Where the model goes (.npz).")
-@click.option("--epsilon", type=float, required=True, help="The ε to stay within, in nats.")
+@click.option("--epsilon", type=float, required=True, help="The ε of this run, in nats.")
 @click.option("--delta", type=float, required=True, help="δ, e.g. 1e-5.")
 @click.option("--batch-size", type=float, required=True, help="Expected batch size.")
+@click.option(
+    "--sampling-probability",
+    type=float,
+    help="Of a record. Left out: batch size over number of records, which is then public.",
+)
 @click.option("--steps", type=int, help="Number of steps.")
 @click.option("--epochs", type=float, help="Passes over the data, in place of --steps.")
 @click.option("--model", "kind", type=click.Choice(MODELS), default="logistic", show_default=True)
@@ -69,14 +74,22 @@ def train(
     """Train a model on DATA (CSV or NPZ) by DP-SGD.
 
     A CSV holds numbers, with or without a line of names; an NPZ holds X and y. Encode words before,
-    by a vocabulary that does not come from the data.
+    by a vocabulary that does not come from the data. The ε printed is that of everything in the
+    ledger: of earlier runs, too.
     """
-    X, y = read(data, given.pop("target"))
-    result, record = _run(X, y, kind, ledger or output.with_suffix(".ledger.json"), **given)
+    from accountant.cli import table
+
+    ledger = ledger or output.with_suffix(".ledger.json")
+    require_different(DATA=data, OUTPUT=output, LEDGER=ledger, CHECKPOINT=given["checkpoint"])
+    X, y = table.read(data, given.pop("target"))
+    if not len(X) and given["sampling_probability"] is None:
+        raise DomainError(f"{data} holds no records")
+    result, record = _run(X, y, kind, ledger, **given)
     save(output, result, kind)
     plan = result.plan
     values = {
         "epsilon": result.epsilon,
+        "run_epsilon": result.run_epsilon,
         "delta": result.delta,
         "steps": result.steps,
         "sampling_probability": plan.sampling_probability,
@@ -84,20 +97,21 @@ def train(
         "private": result.private,
         "statement": result.statement,
         "model": str(output),
-        "ledger": str(record),
+        "ledger": None if record is None else str(record),
     }
     if as_json:
         print_json(values)
         return
-    click.echo(f"ε ≤ {text_up(result.epsilon)} at δ = {result.delta:g}")
+    if result.private:
+        click.echo(f"ε ≤ {text_up(result.epsilon)} at δ = {result.delta:g}")
     click.echo(result.statement)
-    click.echo(f"saved {output} and {record}")
+    click.echo(f"saved {output}" if record is None else f"saved {output} and {record}")
 
 
 def _run(
     X: NDArray[np.float64], y: NDArray[np.float64], kind: str, record: Path, **given: Any
-) -> tuple[TrainingResult, Path]:
-    """Charge the ledger for all steps, then make them."""
+) -> tuple[TrainingResult, Path | None]:
+    """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
     from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
     from accountant.ledger import Accountant
 
@@ -108,12 +122,17 @@ def _run(
     batch, steps, epochs = given["batch_size"], given["steps"], given["epochs"]
     checkpoint = given["checkpoint"]
 
+    charged: list[Path] = []
+
     def charge(plan: Any) -> None:
         # On the disk before the first gradient: after a crash it says too much, never too little.
         if not plan.steps or given["seed"] is not None:
             return
+        charged.append(record)
         step, label = plan.release.mechanism(), f"accountant train: {plan.run}"
         with Accountant.transaction(record) as book:
+            if plan.delta > 0.0:
+                book.note_delta(plan.delta)
             # A resumed run is in the ledger already, unless this is another one.
             known = sum(e.count for e in book.history if (e.mechanism, e.label) == (step, label))
             if known < plan.steps:
@@ -127,6 +146,7 @@ def _run(
         target_epsilon=given["epsilon"],
         delta=given["delta"],
         expected_batch_size=batch,
+        sampling_probability=given["sampling_probability"],
         steps=steps,
         epochs=epochs,
         optimizer=optimiser(given["optimizer"], given["learning_rate"]),
@@ -136,52 +156,20 @@ def _run(
         checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
         on_plan=charge,
     )
-    return result, record
+    if not charged:
+        return result, None
+    # The file may hold earlier runs, and what others charged meanwhile.
+    return replace(result, epsilon=_spent(record, result.delta)), record
 
 
-def read(path: Path, target: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return features and targets of a CSV or NPZ file."""
-    import numpy as np
+def _spent(record: Path, delta: float) -> float:
+    """Return the ε of the ledger; infinite where none is certified, for the model was trained."""
+    from accountant.ledger import Accountant
 
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            if "X" not in arrays or "y" not in arrays:
-                raise DomainError(f"{path} must hold arrays X and y; it holds {arrays.files}")
-            return np.asarray(arrays["X"]), np.asarray(arrays["y"])
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if not rows:
-        raise DomainError(f"{path} is empty")
-    names = None if _numbers(rows[0]) else rows.pop(0)
-    table = [_numbers(row) for row in rows]
-    for number, row in enumerate(table, 1):
-        if row is None or len(row) != len(table[0] or ()):
-            raise DomainError(
-                f"record {number} of {path} is not a row of {len(table[0] or ())} numbers;"
-                " encode words as numbers first"
-            )
-    values = np.array(table, dtype=np.float64)
-    column = _column(target, names, values.shape[1] if values.ndim == 2 else 0)
-    return np.delete(values, column, axis=1), values[:, column]
-
-
-def _numbers(row: list[str]) -> list[float] | None:
     try:
-        return [float(cell) for cell in row]
-    except ValueError:
-        return None
-
-
-def _column(target: str | None, names: list[str] | None, columns: int) -> int:
-    if columns < 2:
-        raise DomainError("the data must have a target column and at least one feature")
-    if target is None:
-        return columns - 1
-    if names is not None and target in names:
-        return names.index(target)
-    if target.lstrip("-").isdigit() and -columns <= int(target) < columns:
-        return int(target) % columns
-    raise DomainError(f"--target {target!r} is neither a column's name nor its number")
+        return Accountant.load(record).epsilon(delta)
+    except AccountantError:
+        return math.inf
 
 
 def build(kind: str, columns: int, given: dict[str, Any]) -> Any:

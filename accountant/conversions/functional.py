@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses._arguments import EPSILON_PART, FPR, scalar
+from accountant.analyses.arguments import EPSILON_PART, FPR, scalar
 from accountant.checks import Argument
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 
 __all__ = ["approximate_dp_tradeoff", "tradeoff_to_delta"]
@@ -30,6 +31,7 @@ TOLERANCE = Argument(
 MOST_CELLS = 5000
 
 
+@to_nearest
 def approximate_dp_tradeoff(epsilon: object, delta: object, fpr: object) -> float:
     """Return the trade-off function of (ε, δ)-differential privacy at ``fpr``, rounded down.
 
@@ -51,6 +53,7 @@ def approximate_dp_tradeoff(epsilon: object, delta: object, fpr: object) -> floa
     return max(0.0, steep.down(), flat.down())
 
 
+@to_nearest
 def tradeoff_to_delta(tradeoff: Tradeoff, epsilon: object, *, tolerance: object = 1e-3) -> float:
     """Return the δ at ``epsilon`` that a trade-off function implies, rounded up.
 

@@ -12,13 +12,15 @@ import sys
 from accountant import checks
 from accountant import intervals as iv
 from accountant.analyses import gdp
-from accountant.analyses._arguments import EPSILON_PART, MU, ORDER, scalar
+from accountant.analyses.arguments import EPSILON_PART, MU, ORDER, scalar
+from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.search import DOUBLES, boundary
 
 __all__ = ["gdp_to_delta", "gdp_to_epsilon", "gdp_to_rdp", "gdp_to_zcdp", "largest_gdp"]
 
 
+@to_nearest
 def gdp_to_epsilon(mu: object, delta: object) -> float:
     """Return the ε at ``delta`` of μ-GDP, exactly, rounded up (analytic Gaussian).
 
@@ -36,6 +38,7 @@ def gdp_to_epsilon(mu: object, delta: object) -> float:
     return gdp.epsilon_ends(scalar(MU, mu), scalar(checks.DELTA, delta))[1]
 
 
+@to_nearest
 def gdp_to_delta(mu: object, epsilon: object) -> float:
     """Return the δ at ``epsilon`` of μ-GDP, exactly, rounded up.
 
@@ -51,6 +54,7 @@ def gdp_to_delta(mu: object, epsilon: object) -> float:
     return gdp.delta_ends(scalar(MU, mu), scalar(checks.EPSILON, epsilon))[1]
 
 
+@to_nearest
 def gdp_to_rdp(mu: object, order: object) -> float:
     """Return the Rényi divergence αμ²/2 that μ-GDP allows at ``order``, rounded up.
 
@@ -67,6 +71,7 @@ def gdp_to_rdp(mu: object, order: object) -> float:
     return (iv.of(value) * value * alpha * 0.5).up()
 
 
+@to_nearest
 def gdp_to_zcdp(mu: object) -> float:
     """Return the ρ = μ²/2 for which μ-GDP implies ρ-zCDP, rounded up.
 
@@ -83,6 +88,7 @@ def gdp_to_zcdp(mu: object) -> float:
     return (iv.of(value) * value * 0.5).up()
 
 
+@to_nearest
 def largest_gdp(epsilon: object, delta: object) -> float:
     """Return the largest μ for which μ-GDP implies (epsilon, delta)-differential privacy.
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses._arguments import EPSILON_PART, ORDER, scalar
+from accountant.analyses.arguments import EPSILON_PART, ORDER, scalar
+from accountant.environment import to_nearest
 from accountant.search import DOUBLES
 
 __all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
@@ -22,6 +23,7 @@ LIBM = 8.0 * 2.0**-53
 LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
 
 
+@to_nearest
 def pure_to_rdp(epsilon: object, order: object) -> float:
     """Return the Rényi divergence of ``order`` that ε-differential privacy allows at most.
 
@@ -41,6 +43,7 @@ def pure_to_rdp(epsilon: object, order: object) -> float:
     return max(min((e + ratio / (alpha - 1.0)).up(), e.up()), 0.0)
 
 
+@to_nearest
 def pure_to_zcdp(epsilon: object, *, form: str = "tight") -> float:
     """Return the ρ for which ε-differential privacy implies ρ-zCDP.
 
@@ -67,6 +70,7 @@ def pure_to_zcdp(epsilon: object, *, form: str = "tight") -> float:
     return (e * -iv.expm1(-e) / (iv.exp(-e) + 1.0)).up()
 
 
+@to_nearest
 def pure_to_gdp(epsilon: object) -> float:
     """Return the μ for which ε-differential privacy implies μ-GDP.
 

@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses._arguments import OMEGA, ORDER, RHO, scalar
+from accountant.analyses.arguments import OMEGA, ORDER, RHO, scalar
 from accountant.analyses.renyi_conversion import EPSILON_FORMS, best_delta, best_epsilon
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
 RenyiCurve: TypeAlias = Callable[[float], float]
 
 
+@to_nearest
 def rdp_to_epsilon(
     curve: RenyiCurve,
     delta: object,
@@ -83,6 +85,7 @@ def rdp_to_epsilon(
     return best_epsilon(checked, target, form, known)
 
 
+@to_nearest
 def rdp_to_delta(
     curve: RenyiCurve,
     epsilon: object,
@@ -125,6 +128,7 @@ def rdp_to_delta(
     return best_delta(checked, point, form, known)
 
 
+@to_nearest
 def zcdp_to_rdp(rho: object, order: object) -> float:
     """Return the Rényi divergence ρα that ρ-zCDP allows at ``order``, rounded up.
 
@@ -137,6 +141,7 @@ def zcdp_to_rdp(rho: object, order: object) -> float:
     return (iv.of(value) * alpha).up()
 
 
+@to_nearest
 def zcdp_to_epsilon(rho: object, delta: object, *, form: str = "asoodeh") -> float:
     """Return the ε at ``delta`` that ρ-zCDP implies.
 
@@ -161,6 +166,7 @@ def zcdp_to_epsilon(rho: object, delta: object, *, form: str = "asoodeh") -> flo
     return tcdp_to_epsilon(rho, math.inf, delta, form=form)
 
 
+@to_nearest
 def zcdp_to_delta(rho: object, epsilon: object) -> float:
     """Return the δ at ``epsilon`` that ρ-zCDP implies, at the best order.
 
@@ -176,6 +182,7 @@ def zcdp_to_delta(rho: object, epsilon: object) -> float:
     return tcdp_to_delta(rho, math.inf, epsilon)
 
 
+@to_nearest
 def tcdp_to_epsilon(rho: object, omega: object, delta: object, *, form: str = "asoodeh") -> float:
     """Return the ε at ``delta`` that (ρ, ω)-tCDP implies.
 
@@ -208,6 +215,7 @@ def tcdp_to_epsilon(rho: object, omega: object, delta: object, *, form: str = "a
     return best_epsilon(lambda order: zcdp_to_rdp(r, order), target, form, None, limit)
 
 
+@to_nearest
 def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
     """Return the δ at ``epsilon`` that (ρ, ω)-tCDP implies, at the best order below ω.
 

@@ -35,7 +35,13 @@ CLIPPING_NORM = Argument(
     lambda x: ((x >= 1e-18) & (x <= 1e18)) | (x == math.inf),
     "It bounds the norm of one record's gradient",
 )
-STABILITY = checks.positive("stability", "It is added to every norm; 0.01 is usual")
+STABILITY = Argument(
+    "stability",
+    "a number in [1e-18, 1e18]",
+    lambda x: (x >= 1e-18) & (x <= 1e18),
+    "It is added to every norm; 0.01 is usual",
+)
+LARGEST_FACTOR = 1e20  # what automatic clipping may multiply a gradient by (Theorem T3)
 QUANTILE = Argument(
     "quantile",
     "a fraction in (0, 1)",
@@ -116,7 +122,16 @@ class Flat(Clipping):
 
 @dataclass(frozen=True)
 class Automatic(Clipping):
-    """Scale a gradient of norm n by clipping_norm / (n + stability) (Bu et al. 2022)."""
+    """Scale a gradient of norm n by clipping_norm / (n + stability) (Bu et al. 2022).
+
+    Parameters
+    ----------
+    clipping_norm : float
+        The bound, finite.
+    stability : float
+        In [1e-18, 1e18], and at least 1e-20 times the bound: a smaller one would scale up what
+        floating point no longer measures.
+    """
 
     clipping_norm: float
     stability: float = 0.01
@@ -126,6 +141,12 @@ class Automatic(Clipping):
         checks.real(STABILITY, self.stability)
         if math.isinf(self.clipping_norm):
             raise DomainError("automatic clipping needs a finite clipping_norm; got inf")
+        if not (self.clipping_norm <= LARGEST_FACTOR * self.stability):
+            raise DomainError(
+                f"stability must be at least clipping_norm / {LARGEST_FACTOR:g} ="
+                f" {self.clipping_norm / LARGEST_FACTOR:g}; got {self.stability!r}. A gradient too"
+                " short to be measured would be scaled up beyond the bound"
+            )
 
     def rule(self, groups: int) -> Rule:
         """Return the rule, the same in every step."""

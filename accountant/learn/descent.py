@@ -45,7 +45,8 @@ def train_projected_gradient_descent(
     projection_radius : float
         Of the ball around the origin.
     expected_records : float
-        A public estimate of the number of records, which the noisy sum is divided by.
+        A public estimate of the number of records, which the noisy sum is divided by. The number
+        itself is a secret: it may be 0 to 2²⁴, and nothing depends on it.
     learning_rate : float, optional
         Of the first step; step t takes it over √(t + 1). By default the radius over the clipping
         norm.
@@ -100,7 +101,8 @@ def train_one_example_sgd(
 
     Notes
     -----
-    *Guarantee.* As :func:`train_dp_sgd` with q = 1/n.
+    *Guarantee.* As :func:`train_dp_sgd` with q = 1/n, which declares the number of records n
+    public; with ``sampling_probability``, about one over it, n is a secret.
     """
     _refuse(options, ("sampler", "optimizer", "expected_batch_size", "epochs"))
     sigma = options.get("noise_multiplier") or 0.0

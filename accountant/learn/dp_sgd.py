@@ -14,7 +14,7 @@ from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import as_checkpoint
 from accountant.learn.clipping import as_clipping
 from accountant.learn.optimizers import SGD, Optimizer
-from accountant.learn.plan import Plan, make_plan
+from accountant.learn.plan import Plan, is_secret, make_plan, require_size
 from accountant.learn.record import as_record
 from accountant.learn.run import Run
 from accountant.noise import SecureGenerator
@@ -82,11 +82,11 @@ def train_dp_sgd(
     delta : float
         In [0, 1): of the guarantee.
     expected_batch_size : float
-        A public constant. Records are sampled with probability ``expected_batch_size / n``, which
-        is then public too, unless ``sampling_probability`` is given.
+        A public constant, which the noisy sum is divided by. Without ``sampling_probability``
+        records are sampled with probability ``expected_batch_size / n``: this declares n public.
     noise_multiplier, target_epsilon : float
         Exactly one: the noise's standard deviation over the sensitivity, or the ε for which it is
-        calibrated.
+        calibrated, that of this run alone.
     steps : int, optional
         Number of steps; or ``epochs``; or neither, with a ledger whose budget says how many.
     epochs : float, optional
@@ -96,7 +96,8 @@ def train_dp_sgd(
     sampler : {"poisson", "full"}
         Every record with probability q, or all of them in every step.
     sampling_probability : float, optional
-        q, when the number of records is itself a secret.
+        q, when the number of records n is itself a secret. Then, and with ``sampler="full"``,
+        nothing before, during or after the run depends on n, which may be 0 to 2²⁴.
     noise : {"gaussian", "discrete_gaussian"}
         Gaussian noise rounded to a grid, accounted exactly; or exact discrete Gaussian noise,
         accounted by Rényi divergences.
@@ -138,7 +139,7 @@ def train_dp_sgd(
 
     Notes
     -----
-    *Guarantee.* All iterates together are (``epsilon``, ``delta``)-differentially private under
+    *Guarantee.* All iterates together are (``run_epsilon``, ``delta``)-differentially private under
     add-or-remove, for ``get_epsilon(q, noise_multiplier, steps, delta)``, with the rounding of
     norms, sums and noise inside the guarantee (docs/theorems_training.md, Theorems T1 to T8).
 
@@ -158,6 +159,8 @@ def train_dp_sgd(
     >>> result.private and 1.99 < result.epsilon <= 2.0
     True
     """
+    if is_secret(sampler, sampling_probability):
+        require_size(X)
     data, targets = model.check(X, y)
     clipping = as_clipping(clipping_norm)
     record = as_record(ledger)

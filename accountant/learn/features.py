@@ -7,13 +7,18 @@ release of its own, which nothing here accounts for.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant._core import rows
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.probes import public_rows, rearranged, same_bits
 from accountant.learn.validation import features
+from accountant.noise.generator import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,18 +37,56 @@ __all__ = [
 
 Array: TypeAlias = "NDArray[Any]"
 FLOAT64 = np.dtype(np.float64)
+PIECE = 1024  # rows worked on at a time
+FROZEN_ROWS = 256  # rows that a function of the user's sees at a time, always
 
 
 class Extractor(ABC):
-    """Maps rows to rows, each by itself."""
+    """Maps rows to rows, each by itself.
+
+    Notes
+    -----
+    *Guarantee.* The features of a finite record are finite, and are the same bits whatever the
+    other records are, however many, and in which order they come
+    (docs/theorems_training.md, Theorem T11). Features that overflow are 0.
+    """
+
+    columns: int | None = None  # of a record; any number where None
 
     def __call__(self, X: object) -> NDArray[np.float64]:
         """Return the features of finite records of shape (n, d)."""
         return self.transform(features(X, None, FLOAT64))
 
-    @abstractmethod
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Array) -> NDArray[np.float64]:
         """Return the features of checked records."""
+        data = self._table(X)
+        # Rows are independent of one another, so pieces can be made in any order, by any thread.
+        pieces = [data[i : i + PIECE] for i in range(0, len(data), PIECE)] or [data]
+        if len(pieces) > 1 and THREADS > 1:
+            with ThreadPoolExecutor(THREADS) as pool:
+                return np.concatenate(list(pool.map(self._finite, pieces)))
+        return np.concatenate([self._finite(piece) for piece in pieces])
+
+    def _table(self, X: Array) -> NDArray[np.float64]:
+        """Return records as a matrix; a library's message about its shape would tell how many."""
+        data = np.ascontiguousarray(X, dtype=np.float64)
+        if data.ndim != 2 or self.columns not in (None, data.shape[1]):
+            wanted = "features" if self.columns is None else str(self.columns)
+            raise DomainError(
+                f"X must have shape (records, {wanted}); got {data.shape[1:]} a record"
+            )
+        return data
+
+    def _finite(self, X: Array) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):  # a warning would say something about a record
+            out = np.ascontiguousarray(self._rows(X), dtype=np.float64)
+        if not np.isfinite(out).all():
+            out = np.where(np.isfinite(out), out, 0.0)
+        return out
+
+    @abstractmethod
+    def _rows(self, X: Array) -> Array:
+        """Return the features of some contiguous rows, none of which may depend on another."""
 
 
 class PrincipalComponents(Extractor):
@@ -67,13 +110,14 @@ class PrincipalComponents(Extractor):
                 f" got {components!r}"
             )
         self.mean = data.mean(axis=0)
+        self.columns = data.shape[1]
         _, values, axes = np.linalg.svd(data - self.mean, full_matrices=False)
         scale = np.sqrt(len(data)) / np.maximum(values[:components], 1e-12) if whiten else 1.0
         self.axes = axes[:components].T * scale
 
-    def transform(self, X: Array) -> Array:
+    def _rows(self, X: Array) -> Array:
         """Return the coordinates along the components."""
-        return np.asarray((X - self.mean) @ self.axes)
+        return _products(X - self.mean, self.axes)
 
 
 class RandomFourierFeatures(Extractor):
@@ -87,13 +131,14 @@ class RandomFourierFeatures(Extractor):
             raise DomainError(f"bandwidth must be > 0; got {bandwidth!r}")
         generator = np.random.default_rng(seed)
         self.frequencies = generator.standard_normal((inputs, -(-outputs // 2))) / bandwidth
-        self.outputs = outputs
+        self.columns, self.outputs = inputs, outputs
 
-    def transform(self, X: Array) -> Array:
+    def _rows(self, X: Array) -> Array:
         """Return cosines and sines of random projections."""
-        angles = X @ self.frequencies
-        waves = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)[:, : self.outputs]
-        return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
+        angles = _products(X, self.frequencies)
+        waves = np.empty((len(X), self.outputs))
+        rows.waves(angles, 1.0 / math.sqrt(self.frequencies.shape[1]), waves)
+        return waves
 
 
 class OrientedGradients(Extractor):
@@ -113,21 +158,18 @@ class OrientedGradients(Extractor):
         if not (height >= cell >= 1 and width >= cell and orientations >= 2):
             raise DomainError("images must be at least one cell high and wide, with 2 orientations")
         self.height, self.width, self.cell, self.orientations = height, width, cell, orientations
+        self.columns = height * width
 
-    def transform(self, X: Array) -> Array:
-        """Return the histograms, shape (n, cells · orientations)."""
-        if X.shape[1:] != (self.height * self.width,):
-            raise DomainError(f"X must have {self.height * self.width} columns; got {X.shape}")
-        parts = [self._some(X[i : i + 512]) for i in range(0, len(X), 512)]
-        return np.concatenate(parts)
-
-    def _some(self, X: Array) -> Array:
+    def _rows(self, X: Array) -> Array:
+        # Sums, products and quotients of arrays are rounded correctly, each element by itself.
         images = np.pad(X.reshape(-1, self.height, self.width), ((0, 0), (1, 1), (1, 1)))
         across = images[:, 1:-1, 2:] - images[:, 1:-1, :-2]
         down = images[:, 2:, 1:-1] - images[:, :-2, 1:-1]
-        size = np.hypot(across, down)
+        size, angle = np.empty(across.size), np.empty(across.size)
+        rows.polar(across.ravel(), down.ravel(), size, angle)
+        size, angle = size.reshape(across.shape), angle.reshape(across.shape)
         bins = self.orientations
-        angle = np.arctan2(down, across) / (2 * np.pi) * bins % bins
+        angle = angle / (2 * np.pi) * bins % bins
         below = np.floor(angle)
         share = angle - below
         maps = [
@@ -135,7 +177,8 @@ class OrientedGradients(Extractor):
             for b in range(bins)
         ]
         pooled = [self._pool(m) for m in maps]
-        return np.stack(pooled, axis=-1).reshape(len(X), -1)
+        stacked = np.stack(pooled, axis=-1)
+        return stacked.reshape(len(X), math.prod(stacked.shape[1:]))
 
     def _pool(self, image: Array) -> Array:
         """Add up with triangular windows two cells wide, one cell apart."""
@@ -143,13 +186,15 @@ class OrientedGradients(Extractor):
         window = 1.0 - np.abs(np.arange(width) - (width - 1) / 2) / cell
         margin = cell // 2
         padded = np.pad(image, ((0, 0), (margin, margin), (margin, margin)))
-        rows = (padded.shape[1] - width) // cell + 1
-        columns = (padded.shape[2] - width) // cell + 1
-        out = np.zeros((len(image), rows, columns))
-        for i in range(rows):
-            for j in range(columns):
-                part = padded[:, i * cell : i * cell + width, j * cell : j * cell + width]
-                out[:, i, j] = np.einsum("nij,i,j->n", part, window, window)
+        high = (padded.shape[1] - width) // cell + 1
+        wide = (padded.shape[2] - width) // cell + 1
+        # Element by element in a fixed order; a library's sum would choose one by the shape.
+        strips = np.zeros((len(image), high, padded.shape[2]))
+        for k, weight in enumerate(window):
+            strips += weight * padded[:, k : k + (high - 1) * cell + 1 : cell]
+        out = np.zeros((len(image), high, wide))
+        for k, weight in enumerate(window):
+            out += weight * strips[:, :, k : k + (wide - 1) * cell + 1 : cell]
         return out
 
 
@@ -164,11 +209,13 @@ class UnitNorm(Extractor):
             raise DomainError(f"power must be > 0; got {power!r}")
         self.power = power
 
-    def transform(self, X: Array) -> Array:
+    def _rows(self, X: Array) -> Array:
         """Return rows of norm 1."""
-        shaped = np.sign(X) * np.abs(X) ** self.power if self.power != 1.0 else X
-        norms = np.linalg.norm(shaped, axis=1, keepdims=True)
-        return np.asarray(shaped / np.where(norms > 0.0, norms, 1.0))
+        shaped = np.array(X)
+        if self.power != 1.0:
+            rows.powers(shaped.reshape(-1), self.power, shaped.reshape(-1))
+        rows.units(shaped)
+        return shaped
 
 
 class Frozen(Extractor):
@@ -177,25 +224,70 @@ class Frozen(Extractor):
     Parameters
     ----------
     function : callable
-        Maps an array of shape (n, d) to one of shape (n, k). It is tried on a few rows by
-        themselves and together; one that looks across rows is refused.
+        Maps an array of shape (n, d) to one of shape (n, k). It is called on 256 rows at a time,
+        the last of them padded with zeros, and is tried on random rows first: one whose values for
+        a row change, by a single bit, with the other rows or with the row's place is refused.
     """
 
     def __init__(self, function: Callable[[Array], Array]) -> None:
         self.function = function
+        self._tried: set[int] = set()
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Array) -> NDArray[np.float64]:
         """Return the function's values."""
-        values = np.asarray(self.function(X), dtype=np.float64)
-        if values.ndim != 2 or len(values) != len(X):
-            raise DomainError(f"the function must return one row a record; got {values.shape}")
-        # On rows of noise, so that an exception says nothing about a record.
-        noise = np.random.default_rng(0).standard_normal((4, X.shape[1]))
-        together = np.asarray(self.function(noise.copy()))
-        alone = np.concatenate([np.asarray(self.function(noise[i : i + 1])) for i in range(4)])
-        if not np.allclose(together, alone, rtol=1e-6, atol=1e-9):
-            raise UnsupportedError("the function's value for a record depends on other records")
+        data = self._table(X)
+        columns = data.shape[1]
+        if columns not in self._tried:
+            # On public rows, so that an exception says nothing about a record.
+            _require_rows(self._block, columns)
+            self._tried.add(columns)
+        block = np.zeros((FROZEN_ROWS, columns))
+        with np.errstate(all="ignore"):
+            out = np.empty((len(data), self._block(block).shape[1]))
+            for start in range(0, len(data), FROZEN_ROWS):
+                filled = min(FROZEN_ROWS, len(data) - start)
+                block[:filled] = data[start : start + filled]
+                block[filled:] = 0  # the function may have written into it
+                out[start : start + filled] = self._block(block)[:filled]
+        if not np.isfinite(out).all():
+            out[~np.isfinite(out)] = 0.0
+        return out
+
+    def _rows(self, X: Array) -> Array:
+        return self._block(X)
+
+    def _block(self, block: Array) -> Array:
+        values = np.asarray(self.function(block), dtype=np.float64)
+        if values.ndim != 2 or len(values) != len(block):
+            raise DomainError(
+                "the function must return one row a record, shape (n, k); for"
+                f" {len(block)} records it returned {values.shape}"
+            )
         return values
+
+
+def _products(X: Array, right: Array) -> NDArray[np.float64]:
+    """Return ``X @ right``, row by row: a matrix library's last digits depend on all rows."""
+    out = np.empty((len(X), right.shape[1]))
+    rows.products(np.ascontiguousarray(X), right, out)
+    return out
+
+
+def _require_rows(function: Callable[[Array], Array], columns: int) -> None:
+    """Raise unless a function's values for a row are the same bits among other rows."""
+    generator = np.random.default_rng(0)
+    for x in public_rows(generator, FROZEN_ROWS, columns, FLOAT64):
+        with np.errstate(all="ignore"):
+            here = function(x.copy()).copy()
+            for order, other in rearranged(generator, x):
+                stay = order >= 0
+                there = function(other)[stay]
+                if not same_bits(here[order[stay]], there):
+                    raise UnsupportedError(
+                        "the function's value for a record depends on other records, or on its"
+                        " place among them, if only in the last bit. Compute every row by itself;"
+                        " with a matrix library, one thread may help"
+                    )
 
 
 class Chain(Extractor):
@@ -204,8 +296,12 @@ class Chain(Extractor):
     def __init__(self, *extractors: Extractor) -> None:
         self.extractors = extractors
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Array) -> NDArray[np.float64]:
         """Return the last extractor's features."""
+        data = np.ascontiguousarray(X, dtype=np.float64)
         for extractor in self.extractors:
-            X = extractor.transform(X)
-        return X
+            data = extractor.transform(data)
+        return data
+
+    def _rows(self, X: Array) -> Array:
+        return self.transform(X)

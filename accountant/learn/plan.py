@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,13 @@ from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.record import Release
 from accountant.learn.sampler import require_sampler
+from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
 
 if TYPE_CHECKING:
     from accountant.learn.clipping import Clipping
     from accountant.learn.record import TrainingRecord
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "is_secret", "make_plan", "require_size"]
 
 NOISE_MULTIPLIER = Argument(
     "noise_multiplier",
@@ -54,7 +56,11 @@ class Plan:
     noise_multiplier : float
         Of the whole step, as the ledger records it.
     delta, epsilon : float
-        The guarantee of the whole ledger after the last step.
+        The guarantee after the last step, of a training record whole; what an accountant holds
+        besides is in the result.
+    records : int or None
+        The number of records where it was declared public, by giving no sampling probability;
+        None where it is a secret, and nothing here depends on it.
     run : str
         A label for charges, which a resumed run keeps: no setting.
     """
@@ -67,12 +73,20 @@ class Plan:
     noise_multiplier: float
     delta: float
     epsilon: float
+    records: int | None = None
     run: str = ""
 
     @property
     def release(self) -> Release:
         """What one step releases, for the ledger."""
         return Release(self.noise, self.sampling_probability, self.noise_multiplier)
+
+    @property
+    def batch_cap(self) -> int:
+        """A public number that a batch exceeds with probability below e⁻⁷⁰⁰ (Theorem T4)."""
+        if self.records is not None:
+            return batch_cap(self.expected_batch_size)
+        return min(MOST_RECORDS, batch_cap(self.sampling_probability * MOST_RECORDS))
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
@@ -125,7 +139,24 @@ def make_plan(
     spent = dict(ledger.counts)
     spent[release] = spent.get(release, 0) + count
     epsilon = type(ledger)(counts=spent).epsilon(privacy_delta)
-    return Plan(name, q, batch, count, kind, release.noise_multiplier, privacy_delta, epsilon)
+    return Plan(
+        name, q, batch, count, kind, release.noise_multiplier, privacy_delta, epsilon,
+        None if is_secret(name, sampling_probability) else records,
+    )  # fmt: skip
+
+
+def is_secret(sampler: object, sampling_probability: object) -> bool:
+    """Whether the number of records is a secret: whether no public number is computed from it."""
+    return sampler == "full" or sampling_probability is not None
+
+
+def require_size(X: object) -> None:
+    """Raise for more records than a run with a secret number of them accepts, unseen."""
+    if isinstance(X, Sized) and len(X) > MOST_RECORDS:
+        raise DomainError(
+            f"X must hold at most {MOST_RECORDS} records where their number is a secret. Leave out"
+            " sampling_probability to declare it public"
+        )
 
 
 def _steps_to_calibrate(steps: object, epochs: object, q: float, ledger: TrainingRecord) -> int:
@@ -154,6 +185,11 @@ def _sampling(
     elif probability is not None:
         q = float(checks.real(checks.Q._replace(name="sampling_probability"), probability))
     else:
+        if records == 0:
+            raise DomainError(
+                "X must hold at least one record; got none. With sampling_probability their number"
+                " is a secret, and none is a data set like any other"
+            )
         if not (batch <= records):
             raise DomainError(
                 f"expected_batch_size must be at most the number of records, {records};"
@@ -163,11 +199,6 @@ def _sampling(
         q = float(exact)
         if Fraction(q) < exact:  # the account may only err upwards
             q = math.nextafter(q, math.inf)
-    if not (q * records <= 1.01 * batch + 1.0):
-        raise DomainError(
-            f"expected_batch_size must be about sampling_probability times the number of records,"
-            f" {q * records:g}, or more; got {batch:g}. It bounds the rounding of sums"
-        )
     return batch, q
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant import checks
-from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
+from accountant.errors import AccountantError, ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.quick import calibrate_sigma, calibrate_steps, get_epsilon, get_rdp
 from accountant.search import DOUBLES, boundary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
@@ -102,16 +104,14 @@ def _renyi_epsilon(q: float, sigma: float, steps: int, delta: float) -> float:
     return max(0.0, float(np.min(epsilon)) * (1.0 + 1e-12) + 1e-12)
 
 
-def _most_steps(release: Release, epsilon: float, delta: float) -> int:
-    """Return the largest number of steps, up to a billion, that stay within a budget."""
-    if release.sampling_probability == 0.0:
-        return MOST_STEPS
+def _most_steps(fits: Callable[[int], bool]) -> int:
+    """Return the largest number of steps, up to a billion, that ``fits``."""
     low, high = 0, 1
-    while high < MOST_STEPS and release.epsilon(high, delta) <= epsilon:
+    while high < MOST_STEPS and fits(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if release.epsilon(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
@@ -127,13 +127,16 @@ class TrainingRecord:
     counts : dict, optional
         What was spent before.
     accountant : Accountant, optional
-        A ledger that is charged along, and may refuse by its own budget.
+        A ledger that is charged along, and may refuse by its own budget. What ``counts`` holds at
+        first is taken to be no part of it.
     """
 
     budget_epsilon: float | None = None
     budget_delta: float | None = None
     counts: dict[Release, int] = field(default_factory=dict)
     accountant: Accountant | None = None
+    # Those of the counts that the accountant holds as well.
+    _shared: dict[Release, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.budget_epsilon is None) != (self.budget_delta is None):
@@ -145,11 +148,16 @@ class TrainingRecord:
         own = self.budget_epsilon is not None
         return own or (self.accountant is not None and self.accountant.budget is not None)
 
-    def charge(self, release: Release, steps: int = 1, label: str = "DP-SGD") -> None:
-        """Record ``steps`` releases, before they are made."""
+    def charge(
+        self, release: Release, steps: int = 1, label: str = "DP-SGD", delta: float = 0.0
+    ) -> None:
+        """Record ``steps`` releases, before they are made, and the δ they are stated at if any."""
         self._require_own(release, steps)
         if self.accountant is not None:
+            if delta > 0.0:
+                self.accountant.note_delta(delta)
             self.accountant.compose(release.mechanism(), steps, label)
+            self._shared[release] = self._shared.get(release, 0) + steps
         self.counts[release] = self.counts.get(release, 0) + steps
 
     def require(self, release: Release, steps: int) -> None:
@@ -181,6 +189,7 @@ class TrainingRecord:
         known = sum(entry.count for entry in self.accountant.history if entry.label == label)
         if steps > known:
             self.accountant.compose(release.mechanism(), steps - known, label)
+        self._shared[release] = max(steps, self._shared.get(release, 0))
 
     def _require_own(self, release: Release, steps: int) -> None:
         if self.budget_epsilon is None or self.budget_delta is None:
@@ -200,22 +209,31 @@ class TrainingRecord:
             return self.accountant.affordable(release.mechanism())
         if self.budget_epsilon is None or self.budget_delta is None:
             raise DomainError("this ledger has no budget, so it allows any number of steps")
-        if set(self.counts) - {release}:
-            raise UnsupportedError("steps of several kinds: say how many steps to make")
-        if release.noise == "gaussian":
+        epsilon, delta = self.budget_epsilon, self.budget_delta
+        others = {kind: n for kind, n in self.counts.items() if n and kind != release}
+        if not others and release.noise == "gaussian":
             allowed = calibrate_steps(
-                self.budget_epsilon,
-                self.budget_delta,
-                q=release.sampling_probability,
-                sigma=release.noise_multiplier,
+                epsilon, delta, q=release.sampling_probability, sigma=release.noise_multiplier
             )
+        elif release.sampling_probability == 0.0:
+            allowed = MOST_STEPS
         else:
-            allowed = _most_steps(release, self.budget_epsilon, self.budget_delta)
+            allowed = _most_steps(lambda n: _total(others | {release: n}, delta) <= epsilon)
         return max(0, allowed - self.counts.get(release, 0))
 
     def epsilon(self, delta: float) -> float:
-        """Return the certified ε of everything recorded, under add-or-remove."""
-        return _total(self.counts, delta)
+        """Return the certified ε of everything recorded, under add-or-remove.
+
+        That is of all that ``accountant`` holds, by whomever it was charged, and of what this
+        record knows besides; infinite where no bound can be certified.
+        """
+        rest = {kind: n - self._shared.get(kind, 0) for kind, n in self.counts.items()}
+        held = () if self.accountant is None else self.accountant.counts
+        try:
+            return _total(rest, delta, held)
+        except AccountantError:
+            # A run has been made by now; what it cost may be too dear, but it is not nothing.
+            return math.inf
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the entries as JSON values."""
@@ -245,12 +263,16 @@ def as_record(ledger: object) -> TrainingRecord:
     )
 
 
-def _total(counts: dict[Release, int], delta: float) -> float:
-    if not counts:
-        return 0.0
-    if len(counts) > 1:
-        raise UnsupportedError(
-            "this ledger holds steps of several kinds; compose them with the accountant's algebra"
-        )
-    (release, steps), *_ = counts.items()
-    return release.epsilon(steps, delta)
+def _total(
+    counts: dict[Release, int], delta: float, held: tuple[tuple[Mechanism, int], ...] = ()
+) -> float:
+    """Bound ε(delta) of the steps in ``counts``, together with counted mechanisms."""
+    from accountant.ledger import numbers
+
+    made = {release: steps for release, steps in counts.items() if steps > 0}
+    if not held and len(made) <= 1:
+        return max((release.epsilon(steps, delta) for release, steps in made.items()), default=0.0)
+    if any(release.noise_multiplier == 0.0 for release in made):
+        return math.inf
+    parts = [(release.mechanism(), steps) for release, steps in made.items()]
+    return numbers.epsilon((*held, *parts), delta)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn import probes
 from accountant.learn.checkpoint import fingerprint
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Totals
@@ -20,13 +21,18 @@ from accountant.learn.sensitivity import (
 from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from accountant.learn.clipping import AdaptiveQuantile
     from accountant.learn.models.base import Model
     from accountant.noise import Grid, SecureGenerator
+
+Array: TypeAlias = "NDArray[Any]"
+
+# Of features that a function is recognised by: a threshold may be out of reach of small ones.
+SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
 
 __all__ = ["Privatiser", "function_digest", "release_fraction", "require_row_independence"]
 
@@ -43,15 +49,23 @@ class Privatiser:
     noise_multiplier : float
         Standard deviation over the sensitivity after rounding; 0 releases the sum as it is.
     expected_batch_size : float
-        For the error bound of the sum.
+        For the error bound of the sum, where ``cap`` is left out.
+    cap : int, optional
+        The most records of a sum.
     """
 
     def __init__(
-        self, model: Model, noise: str, noise_multiplier: float, expected_batch_size: float
+        self,
+        model: Model,
+        noise: str,
+        noise_multiplier: float,
+        expected_batch_size: float,
+        *,
+        cap: int | None = None,
     ) -> None:
         self.noise, self.noise_multiplier = noise, noise_multiplier
         self.size = model.size
-        self.cap = batch_cap(expected_batch_size)
+        self.cap = batch_cap(expected_batch_size) if cap is None else cap
         self.excess = relative_excess(model, self.cap)
 
     def settings(self, rule: Rule) -> tuple[Grid, float]:
@@ -104,55 +118,96 @@ def release_fraction(
     return noisy / (2.0 * expected_batch_size) + 0.5
 
 
-def function_digest(model: Model, x_like: NDArray[Any], y_like: NDArray[Any]) -> str:
-    """Return a digest of the model's clipped sum and penalty on random public inputs.
+def function_digest(model: Model, x_like: Array, y_like: Array) -> str:
+    """Return a digest of the model's rows, clipped sums and penalties on random public inputs.
 
     It recognises the function whose values the noise of a run covers. The same noise on another
     function of the data (another activation, loss or machine's rounding) would be a second
     release, and the difference of the two would have no noise at all.
     """
-    generator = np.random.default_rng(1)
-    kept = model.parameters.copy()
-    try:
-        model.parameters[:] = 0.1 * generator.standard_normal(model.size)
-        x = generator.standard_normal((BLOCK_ROWS, *x_like.shape[1:])).astype(model.dtype)
+    seen: list[Array] = []
+
+    def note(x: Array, y: Array, rows: list[Array]) -> None:
         totals = Totals(np.zeros(model.size))
-        y = np.zeros((BLOCK_ROWS, *y_like.shape[1:]), y_like.dtype)
-        model.add_rows(x, y, None, Rule((1.0,)), totals)
+        model.add_rows(x.copy(), y.copy(), None, Rule((1.0,)), totals)
         penalty = np.asarray(model.penalty_gradient(), dtype=np.float64)
-    finally:
-        model.parameters[:] = kept
-    return fingerprint(totals.gradient, penalty)
+        seen.extend(np.where(np.isnan(a), np.nan, a) for a in (*rows, totals.gradient, penalty))
+
+    _try_out(model, x_like, y_like, 1, note, SIZES)
+    return fingerprint(*seen)
 
 
-def require_row_independence(model: Model, x_like: NDArray[Any], y_like: NDArray[Any]) -> None:
+def require_row_independence(model: Model, x_like: Array, y_like: Array) -> None:
     """Test, on random public inputs, that a row's results do not depend on the other rows.
 
-    Assumption A1 of docs/theorems_training.md. A matrix library whose products of one fixed shape
-    break it would let one record move the rounding of all others.
+    Assumption A1 of docs/theorems_training.md. A model that looks across records, or a library
+    whose rounding does, would let one record move the gradients of all others.
     """
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(2)
+
+    def compare(x: Array, y: Array, rows: list[Array]) -> None:
+        for order, other in probes.rearranged(generator, x):
+            stay = order >= 0
+            # Rows that gave way take targets of rows elsewhere.
+            targets = y[np.where(stay, order, generator.integers(len(y), size=len(y)))]
+            targets[order == probes.PADDING] = 0
+            try:
+                there = model.row_results(other, targets)
+            except Exception:
+                if (other == np.finfo(other.dtype).max).any():
+                    continue  # the function has no values for such features
+                raise
+            if len(rows) != len(there) or not all(
+                probes.same_bits(a[order[stay]], b[stay]) for a, b in zip(rows, there, strict=True)
+            ):
+                raise UnsupportedError(
+                    "the results of one record depend on the other records of its block: the model"
+                    " looks across records, or this machine's libraries do. Normalise records by"
+                    " themselves; or set OPENBLAS_NUM_THREADS=1 (or MKL_CBWR=COMPATIBLE) and try"
+                    " again"
+                )
+
+    _try_out(model, x_like, y_like, 0, compare)
+
+
+def _try_out(
+    model: Model,
+    x_like: Array,
+    y_like: Array,
+    seed: int,
+    use: Callable[[Array, Array, list[Array]], None],
+    sizes: tuple[float, ...] = (1.0,),
+) -> None:
+    """Hand random public blocks, of features of some sizes, and the model's results to ``use``.
+
+    The model has random parameters meanwhile. Targets on which a function of the user's raises are
+    left out, unless it raises on all of them.
+    """
+    generator = np.random.default_rng(seed)
+    drawn = probes.public_rows(generator, BLOCK_ROWS, x_like.shape[1:], model.dtype)
+    blocks = [(size * block).astype(model.dtype) for size in sizes for block in drawn]
+    targets = model.probe_targets(generator, y_like)
     kept = model.parameters.copy()
+    failure: Exception | None = None
+    tried = False
     try:
-        model.parameters[:] = 0.1 * generator.standard_normal(model.size)
-        x = generator.standard_normal((BLOCK_ROWS, *x_like.shape[1:])).astype(model.dtype)
-        y = np.zeros((BLOCK_ROWS, *y_like.shape[1:]), y_like.dtype)
-        first = model.row_results(x.copy(), y)
-        order = generator.permutation(BLOCK_ROWS)
-        other = x[order]
-        gone = np.arange(0, BLOCK_ROWS, 3)
-        other[gone] = 0
-        second = model.row_results(other.copy(), y)
-        stay = np.setdiff1d(np.arange(BLOCK_ROWS), gone)
-        same = all(
-            np.array_equal(a[order][stay], b[stay], equal_nan=True)
-            for a, b in zip(first, second, strict=True)
-        )
+        with np.errstate(all="ignore"):
+            for k in range(max(len(blocks), len(targets))):
+                scale = (0.1, 1.0)[k % 2]
+                model.parameters[:] = scale * generator.standard_normal(model.size)
+                x, y = blocks[k % len(blocks)], targets[k % len(targets)]
+                try:
+                    rows = model.row_results(x.copy(), y.copy())
+                except Exception as error:
+                    failure = error
+                    continue
+                tried = True
+                use(x, y, rows)
     finally:
         model.parameters[:] = kept
-    if not same:
+    if not tried:
         raise UnsupportedError(
-            "the results of one record depend on the other records of its block: the model looks"
-            " across records, or this machine's matrix library does. Normalise records by"
-            " themselves; or set OPENBLAS_NUM_THREADS=1 (or MKL_CBWR=COMPATIBLE) and try again"
-        )
+            "the model must compute gradients for random features and targets of the data's type,"
+            " on which it is tried before it sees a record; it raised an exception. Give"
+            " PerExampleModel public examples of targets"
+        ) from failure

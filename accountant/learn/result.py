@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +28,8 @@ class History:
     Attributes
     ----------
     public : list of dict
-        Functions of the noisy gradients and of public settings: may be published.
+        Functions of the noisy gradients and of public settings: may be published. ``run_epsilon``
+        is the ε of this run's steps so far, alone.
     private : list of dict
         Filled only under ``nonprivate_diagnostics=True``: batch sizes, clipped fractions, losses.
         These are computed from the data without noise; publishing them voids the guarantee.
@@ -72,7 +74,11 @@ class TrainingResult:
     history : History
         Of the run.
     epsilon, delta : float
-        The guarantee of everything in the ledger, in nats, under add-or-remove.
+        The guarantee of everything in the ledger when the run ended, in nats, under add-or-remove:
+        of this run and of all that was charged before it, or beside it. Infinite where no bound
+        can be certified.
+    run_epsilon : float
+        The ε of this run's steps alone, at ``delta``.
     steps : int
         Steps made.
     private : bool
@@ -87,6 +93,7 @@ class TrainingResult:
     history: History
     epsilon: float
     delta: float
+    run_epsilon: float
     steps: int
     private: bool
     plan: Plan
@@ -106,11 +113,23 @@ class TrainingResult:
         law = "discrete Gaussian" if plan.noise == "discrete_gaussian" else "rounded Gaussian"
         text = (
             f"The parameters of this model are (ε, δ)-differentially private with"
-            f" ε = {text_up(self.epsilon)} and δ = {self.delta:g} under the add-or-remove relation:"
-            f" {self.steps} steps, {sampling}, per-record clipping, {law} noise with multiplier"
-            f" {plan.noise_multiplier:.6g} from a cryptographic generator. The sampling probability"
-            " is treated as public."
+            f" ε = {text_up(self.run_epsilon)} and δ = {self.delta:g} under the add-or-remove"
+            f" relation: {self.steps} steps, {sampling}, per-record clipping, {law} noise with"
+            f" multiplier {plan.noise_multiplier:.6g} from a cryptographic generator. The sampling"
+            " probability is treated as public"
+            + (", and the number of records." if plan.records is not None else ".")
         )
+        if self.epsilon > self.run_epsilon:
+            text = f"{self._whole()} This run alone: {text}"
         if self.history.private:
             text += " The private diagnostics of the history are outside this guarantee."
         return text
+
+    def _whole(self) -> str:
+        """Say what everything cost, where the model is not all that was released."""
+        if not self.epsilon < math.inf:
+            return f"No finite ε is certified at δ = {self.delta:g} for everything in this ledger."
+        return (
+            "Everything in this ledger, the model included, is (ε, δ)-differentially private with"
+            f" ε = {text_up(self.epsilon)} and δ = {self.delta:g} under the add-or-remove relation."
+        )

@@ -21,7 +21,6 @@ from accountant.learn.release import (
 )
 from accountant.learn.result import History, Progress, TrainingResult
 from accountant.learn.sampler import draw_batch
-from accountant.noise import SecureGenerator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from accountant.learn.optimizers import Optimizer
     from accountant.learn.plan import Plan
     from accountant.learn.record import TrainingRecord
+    from accountant.noise import SecureGenerator
 
 __all__ = ["Run"]
 
@@ -63,11 +63,13 @@ class Run:
         self.diagnostics = diagnostics
         self.history = History()
         self.step = 0
-        self.start = self._identity()
+        self.start: dict[str, Any] = {}
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
         multiplier = clipping.gradient_noise(sigma) if sigma > 0.0 else 0.0
-        self.privatiser = Privatiser(model, plan.noise, multiplier, plan.expected_batch_size)
+        self.privatiser = Privatiser(
+            model, plan.noise, multiplier, plan.expected_batch_size, cap=plan.batch_cap
+        )
         if sigma > 0.0:
             self.privatiser.settings(clipping.rule(len(model.groups)))  # refuses what cannot be
             require_row_independence(model, X, y)
@@ -78,7 +80,7 @@ class Run:
         """Make one step; False when the ledger's budget does not allow it."""
         plan = self.plan
         try:
-            self.ledger.charge(plan.release, label=self.label)
+            self.ledger.charge(plan.release, label=self.label, delta=plan.delta)
         except BudgetExceeded:
             return False
         batch = draw_batch(plan.sampler, len(self.X), plan.sampling_probability, self.generator)
@@ -131,7 +133,7 @@ class Run:
         self.history.public.append(
             {
                 "step": self.step,
-                "epsilon": self.ledger.epsilon(self.plan.delta),
+                "run_epsilon": self.plan.release.epsilon(self.step, self.plan.delta),
                 "learning_rate": self.optimizer.schedule(self.optimizer.count - 1),
                 "clipping_norm": sensitivity,
                 "noisy_gradient_norm": norm,
@@ -192,6 +194,7 @@ class Run:
 
     def resume(self, place: Checkpoint) -> None:
         """Continue from a checkpoint, if there is one."""
+        self.start = self._identity()
         saved = place.load()
         if saved is None:
             return
@@ -202,7 +205,7 @@ class Run:
         self.model.parameters[:] = claim.parameters
         self.optimizer.restore(claim.step, claim.states["optimizer"])
         self.averaging.state = claim.states["averaging"]
-        self.generator = SecureGenerator.from_state(claim.key, seeded=self.generator.seeded)
+        self.generator = self.generator._continued(claim.key)
         release = self.plan.release
         if claim.charged:
             # What was spent before the run is in the record at hand, or in the one saved.
@@ -217,7 +220,7 @@ class Run:
         self.model.parameters[:] = kept
         reasons = []
         if self.generator.seeded:
-            reasons.append("not private: seeded, so the noise can be recomputed")
+            reasons.append(self.generator.why_not_private)
         if self.plan.noise_multiplier == 0.0 and self.step:
             reasons.append("no noise was added")
         return TrainingResult(
@@ -227,6 +230,7 @@ class Run:
             history=self.history,
             epsilon=self.ledger.epsilon(self.plan.delta),
             delta=self.plan.delta,
+            run_epsilon=self.plan.release.epsilon(self.step, self.plan.delta),
             steps=self.step,
             private=not reasons,
             plan=self.plan,

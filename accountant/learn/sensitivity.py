@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from accountant.learn.clipping import Rule
     from accountant.learn.models.base import Model
 
-__all__ = ["batch_cap", "grid_for", "relative_excess", "rounded_sensitivity"]
+__all__ = ["MOST_RECORDS", "batch_cap", "grid_for", "relative_excess", "rounded_sensitivity"]
+
+# A run whose number of records is a secret accepts as many as this, and pays for the rounding of
+# sums of as many as may be drawn from them: it may not look at how many there are.
+MOST_RECORDS = 2**24
 
 UNIT64 = 2.0**-53
 UNIT32 = 2.0**-24
@@ -47,17 +51,19 @@ def relative_excess(model: Model, cap: int) -> float:
     """Return r such that one record changes the computed sum by at most sensitivity · (1 + r).
 
     Covers the computed norms and clip factors (η), the scaled rows, and 2 γ cap for the rounding
-    of the sums of all records in both runs; not the rounding to a grid. Where a record adds several
-    outer products, what may cancel between them is at most ``spread`` times its norm.
+    of the sums of all records in both runs; not the rounding to a grid. Sums are in double
+    precision whatever the model's is. Where a record adds several outer products, what may cancel
+    between them, within a block, is at most ``spread`` times its norm.
     """
     spread, terms = model.spread, model.terms
-    single = model.dtype == np.float32
-    unit = UNIT32 if single else UNIT64
+    unit = UNIT32 if model.dtype == np.float32 else UNIT64
     eta = (model.widest / 8.0 + 64.0) * UNIT64 + 4.0 * unit * spread
-    within = (BLOCK_ROWS * terms + 4) * unit
+    within = (BLOCK_ROWS * terms + 4) * UNIT64
     across = (cap / BLOCK_ROWS + 4.0) * UNIT64
-    gamma = within / (1.0 - within) + across / (1.0 - across) + within * across
-    return ((1.0 + eta) * (1.0 + 2.0 * gamma * spread * cap) - 1.0) * OUTWARD
+    inside = within / (1.0 - within) * spread
+    gamma = inside + across / (1.0 - across) * (1.0 + inside)
+    sums = 2.0 * gamma * cap
+    return (eta + sums + eta * sums) * OUTWARD  # (1 + η) (1 + 2 γ cap) - 1, without cancellation
 
 
 def grid_for(

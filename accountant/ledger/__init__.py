@@ -2,7 +2,7 @@
 
 ``accountant``, ``history``, ``questions``, ``numbers``, ``schedule``
     What was released, what is asked about it, and who computes the answer; ε after every step.
-``budget``, ``filters``, ``fixed``, ``renyi``, ``exact``
+``budget``, ``filters``, ``fixed``, ``meters``, ``renyi``, ``exact``
     What must not be exceeded, the meters that watch over it, and their sums without rounding.
 ``odometer``, ``individual``
     Bounds that hold after every step at once; spends of single records.
@@ -11,9 +11,10 @@
 """
 
 from accountant.ledger.accountant import Accountant
-from accountant.ledger.budget import Budget, Remaining
+from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry
 from accountant.ledger.individual import IndividualFilter
+from accountant.ledger.meters import Remaining
 from accountant.ledger.odometer import Odometer
 from accountant.ledger.schema import register
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import secrets
 import threading
 from typing import TYPE_CHECKING, Any
 
+from accountant import checks
+from accountant.environment import to_nearest
 from accountant.errors import (
     AccountantError,
     ArgumentTypeError,
@@ -17,11 +18,11 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger import document, numbers, storage
-from accountant.ledger.budget import Budget, Remaining
-from accountant.ledger.filters import Meter, meter
+from accountant.ledger import document, filters, numbers, storage
+from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History, entry
-from accountant.ledger.questions import Questions
+from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.questions import Questions, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,9 +46,7 @@ class Accountant(Questions):
     Notes
     -----
     Safe to use from several threads. Copies are refused: two copies would spend one budget twice.
-
-    Equal consecutive records are one entry with a count, so that a million equal steps take the
-    memory of one.
+    Equal consecutive records are one entry with a count: a million take the memory of one.
 
     Examples
     --------
@@ -57,6 +56,7 @@ class Accountant(Questions):
     (0, 0.0)
     """
 
+    @to_nearest
     def __init__(self, budget: Budget | None = None) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ArgumentTypeError(f"budget must be a Budget or None; got {budget!r:.60}")
@@ -64,8 +64,9 @@ class Accountant(Questions):
         self._process = os.getpid()
         self._ended = self._busy = False
         self._budget = budget
-        self._meter: Meter | None = None if budget is None else meter(budget)
+        self._meter: Meter | None = None if budget is None else filters.meter(budget)
         self._history = History()
+        self._deltas: set[float] = set()
         # For each file: the digests of the contents this ledger knows, hence may replace.
         self._versions: dict[Path, storage.Versions] = {}
 
@@ -130,7 +131,7 @@ class Accountant(Questions):
         count, label
             As in :meth:`compose`.
         """
-        self.compose(_step(noise_multiplier, sampling_probability), count, label)
+        self.compose(numbers.dp_sgd_step(noise_multiplier, sampling_probability), count, label)
 
     def merge(self, other: Accountant) -> None:
         """Append all records of ``other``, which stays as it is.
@@ -148,10 +149,17 @@ class Accountant(Questions):
         if other is self:
             raise DomainError("merge needs another ledger; merged with itself it would count twice")
         # Taken before this ledger's lock, so that two merges cannot wait for each other.
-        new = other.history
+        new, deltas = other.history, set(other._deltas)
         self._refuse_forks()
         with self._lock:
             self._append(new)
+            self._deltas |= deltas
+
+    def note_delta(self, delta: float) -> None:
+        """Note a δ in (0, 1) at which this ledger is to be stated, and keep it with the ledger."""
+        checked = scalar(checks.TARGET_DELTA, delta)
+        with self._lock:
+            self._deltas.add(checked)
 
     # Reading
 
@@ -159,6 +167,16 @@ class Accountant(Questions):
     def budget(self) -> Budget | None:
         """The budget that watches over this ledger."""
         return self._budget
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        """The δ at which to state what was spent: the budget's, then those noted, least first.
+
+        ``accountant show`` and ``report`` answer at them; nothing else is derived from them.
+        """
+        with self._lock:
+            own = () if self._budget is None else (self._budget.delta,)
+            return (*own, *sorted(self._deltas.difference(own)))
 
     @property
     def history(self) -> tuple[Entry, ...]:
@@ -187,6 +205,7 @@ class Accountant(Questions):
         watched = "" if self._budget is None else f", budget={self._budget!r}"
         return f"<Accountant of {len(self)} releases of {len(self.counts)} mechanisms{watched}>"
 
+    @to_nearest
     def remaining(self, budget: Budget | None = None) -> Remaining:
         """Return what ``budget``, by default the ledger's own, has left after these records.
 
@@ -196,29 +215,32 @@ class Accountant(Questions):
             The budget's filter cannot charge a record.
         """
         with self._lock:
-            if budget is None:
-                if self._meter is None:
-                    raise DomainError("remaining needs a budget; this ledger has none of its own")
-                return self._meter.remaining()
-            return self._metered(budget).remaining()
+            watch = self._meter if budget is None else self._metered(budget)
+            if watch is None:
+                raise DomainError("remaining needs a budget; this ledger has none of its own")
+            return watch.remaining()
 
+    @to_nearest
     def affordable(self, mechanism: Mechanism, budget: Budget | None = None) -> int:
-        """Return how many more releases of ``mechanism`` the budget allows, at most 2**53."""
+        """Return how many more releases of ``mechanism`` the budget allows, at most 2**53 in all.
+
+        So many are admitted now, at once or one by one, and one more is not; but for
+        ``filter="non-adaptive"`` it is a lower bound, as brackets of a composition have a width.
+        """
         new = entry(mechanism, 1)
         with self._lock:
-            self._check_relation((new,))
-            if budget is None:
-                if self._meter is None:
-                    raise DomainError("affordable needs a budget; this ledger has none of its own")
-                return self._meter.affordable(mechanism)
-            return self._metered(budget).affordable(mechanism)
+            self._history.check_relation((new,))
+            watch = self._meter if budget is None else self._metered(budget)
+            if watch is None:
+                raise DomainError("affordable needs a budget; this ledger has none of its own")
+            return min(watch.affordable(mechanism), self._history.room(mechanism))
 
     # Keeping
 
     def to_json(self) -> str:
         """Return the whole ledger as JSON text (docs/ledger.md describes the schema)."""
         with self._lock:
-            return document.encode(self._history.entries, self._budget)
+            return self._encoded(None)
 
     @classmethod
     def from_json(cls, text: str) -> Accountant:
@@ -229,8 +251,9 @@ class Accountant(Questions):
         LedgerError
             The text is damaged, truncated, from a newer version, or holds anything unknown.
         """
-        entries, budget = document.decode(text)
+        entries, budget, deltas = document.decode(text)
         ledger = cls(budget)
+        ledger._deltas.update(deltas)
         try:
             ledger._restore(entries)
         except AccountantError as error:
@@ -243,7 +266,8 @@ class Accountant(Questions):
         Parameters
         ----------
         path : path-like
-            Written only if it does not exist or holds what this ledger loaded or saved last.
+            Written only if it does not exist or holds what this ledger loaded or saved last. A new
+            file is readable by its owner only.
         timeout : float
             Seconds to wait for another writer.
 
@@ -251,6 +275,8 @@ class Accountant(Questions):
         ------
         LedgerConflict
             Someone else saved a ledger there, or holds its lock.
+        DomainError
+            What is there, or its lock, is no regular file.
         UnsupportedError
             A record cannot be written; see :func:`register`.
         OSError
@@ -301,13 +327,13 @@ class Accountant(Questions):
             ledger = cls.load(where) if where.exists() else cls(budget)
             if budget is not None and ledger.budget != budget:
                 raise DomainError(f"{where} has the budget {ledger.budget!r}, not {budget!r}")
-            before = len(ledger)
+            before = len(ledger), ledger.deltas
             try:
                 yield ledger
             finally:
                 with ledger._lock:
                     ledger._ended = True
-                    changed = len(ledger) != before or not where.exists()
+                    changed = (len(ledger), ledger.deltas) != before or not where.exists()
                     if changed and ledger._process == os.getpid():  # a fork leaves the block, too
                         ledger._write(where)
 
@@ -328,6 +354,7 @@ class Accountant(Questions):
                 " charge, or share a file through Accountant.transaction"
             )
 
+    @to_nearest
     def _append(self, new: Sequence[Entry]) -> None:
         """Record all or nothing; the lock is held."""
         if self._ended:
@@ -336,65 +363,38 @@ class Accountant(Questions):
             raise UnsupportedError("this ledger is recording: a record within a record is refused")
         self._busy = True
         try:
-            self._check_relation(new)
+            self._history.check_relation(new)
             tally = self._history.tally(new)
             charges = [(item.mechanism, item.count) for item in new]
-            if self._meter is not None and not self._meter.admits(charges):
-                raise BudgetExceeded(self._refusal(charges, self._meter))
+            watch = self._meter
+            if watch is not None and self._budget is not None and not watch.admits(charges):
+                raise BudgetExceeded(filters.refusal(charges, watch, self._budget))
             # Nothing below can fail for a reason of the caller's.
-            if self._meter is not None:
-                self._meter.add(charges)
+            if watch is not None:
+                watch.add(charges)
             self._history.extend(new, tally)
         finally:
             self._busy = False
 
     def _restore(self, entries: Sequence[Entry]) -> None:
         """Take up records that happened, within the budget or not."""
-        self._check_relation(entries)
+        self._history.check_relation(entries)
         tally = self._history.tally(entries)
         if self._meter is not None:
             self._meter.add(list(tally.items()))
         self._history.extend(entries, tally)
 
-    def _check_relation(self, new: Sequence[Entry]) -> None:
-        first = self._history.first or (new[0].mechanism if new else None)
-        for item in new:
-            if item.mechanism.relation is not first.relation:  # type: ignore[union-attr]
-                raise UnsupportedError(
-                    f"{item.mechanism!r} has the neighbouring relation {item.mechanism.relation!r},"
-                    f" this ledger {first.relation!r}; guarantees under different relations"  # type: ignore[union-attr]
-                    " are never composed. Keep a ledger for each"
-                )
-
-    def _refusal(self, charges: list[tuple[Mechanism, int]], watch: Meter) -> str:
-        what = ", ".join(f"{count} x {mechanism!r:.80}" for mechanism, count in charges[:3])
-        more = ""
-        if watch.quick:
-            left = watch.remaining()
-            more = f", which has {left.fraction:.3%} left ({left.unit})"
-            if len(charges) == 1:
-                more += f"; {watch.affordable(charges[0][0])} would fit"
-        return f"{what} would exceed {self._budget!r}{more}. Nothing was recorded"
-
     def _metered(self, budget: Budget) -> Meter:
         if not isinstance(budget, Budget):
             raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
-        fresh = meter(budget)
+        fresh = filters.meter(budget)
         fresh.add(self._history.counts)
         return fresh
 
     def _write(self, where: Path) -> None:
-        text = document.encode(self._history.entries, self._budget, secrets.token_hex(16))
+        text = self._encoded(secrets.token_hex(16))
         storage.write(where, text, self._versions.setdefault(where, set()))
 
-
-@functools.lru_cache(maxsize=1024)
-def _cached_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
-    return numbers.dp_sgd_step(noise_multiplier, sampling_probability)
-
-
-def _step(noise_multiplier: Any, sampling_probability: Any) -> Mechanism:
-    # Only plain floats: to the cache 1.0, 1 and True are one key.
-    if type(noise_multiplier) is float and type(sampling_probability) is float:
-        return _cached_step(noise_multiplier, sampling_probability)
-    return numbers.dp_sgd_step(noise_multiplier, sampling_probability)
+    def _encoded(self, revision: str | None) -> str:
+        deltas = tuple(sorted(self._deltas))
+        return document.encode(self._history.entries, self._budget, revision, deltas)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from accountant import checks
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.ledger import renyi
+from accountant.ledger import filters, renyi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["FILTERS", "Budget", "Remaining"]
+__all__ = ["FILTERS", "Budget"]
 
 FILTERS = ("renyi", "gaussian", "approximate", "non-adaptive")
 
@@ -43,26 +44,6 @@ _DELTA = checks.Argument(
     lambda x: (x >= 1e-300) & (x < 1.0),
     "At delta = 0 only pure mechanisms compose, by adding up their epsilons",
 )
-
-
-class Remaining(NamedTuple):
-    """What a budget has left.
-
-    Attributes
-    ----------
-    spent, capacity : float
-        In the filter's own unit; ``spent`` is rounded up and never exceeds ``capacity`` while the
-        budget holds.
-    unit : str
-        What is being added up.
-    fraction : float
-        The unspent part, in [0, 1], rounded down; 0 when overspent.
-    """
-
-    spent: float
-    capacity: float
-    unit: str
-    fraction: float
 
 
 @dataclass(frozen=True)
@@ -121,6 +102,7 @@ class Budget:
     orders: float | Sequence[float] | None = None
     share: float | None = None
 
+    @to_nearest
     def __post_init__(self) -> None:
         self._set("epsilon", _scalar(checks.TARGET_EPS._replace(name="epsilon"), self.epsilon))
         self._set("delta", _scalar(_DELTA, self.delta))
@@ -129,6 +111,7 @@ class Budget:
         self._set("orders", self._resolved_orders())
 
     @classmethod
+    @to_nearest
     def suited_to(
         cls, mechanism: Mechanism, epsilon: float, delta: float, *, share: float | None = None
     ) -> Budget:
@@ -141,14 +124,14 @@ class Budget:
         epsilon, delta, share
             As for the class. Choose them, and the mechanism, before the first release.
         """
-        from accountant.ledger.filters import meter
-
         trial = cls(epsilon, delta, share=share)
 
         def allowed(order: float) -> int:
             if not renyi.capacity_lower(order, trial.epsilon, trial.losses_delta) > 0.0:
                 return 0
-            return meter(cls(epsilon, delta, orders=order, share=share)).affordable(mechanism)
+            return filters.meter(cls(epsilon, delta, orders=order, share=share)).affordable(
+                mechanism
+            )
 
         # Coarse, then fine: the count is a smooth function of the order but for its steps.
         coarse = renyi.CANDIDATES[::8]

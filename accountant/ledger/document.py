@@ -3,6 +3,7 @@
 Each different mechanism is written once, and a record is a line ``[mechanism, count, label, time]``
 that names it by its number: a million records take some fifty bytes each, and are read without
 building a million mechanisms. Version 1, which repeats the mechanism in every record, is read too.
+Version 3 adds the list of δ at which the ledger is stated, and is written where there are some.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "VERSION", "checksum", "decode", "encode"]
 
 FORMAT = "accountant-ledger"
-VERSION = 2
+VERSION = 3
+
+# The keys of "ledger" in each version.
+_PARTS = {
+    1: {"budget", "entries"},
+    2: {"budget", "entries", "mechanisms"},
+    3: {"budget", "deltas", "entries", "mechanisms"},
+}
 
 # Records that are put into canonical form at a time.
 _BATCH = 4096
@@ -33,7 +41,12 @@ _BATCH = 4096
 _compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def encode(entries: Iterable[Entry], budget: Budget | None, revision: str | None = None) -> str:
+def encode(
+    entries: Iterable[Entry],
+    budget: Budget | None,
+    revision: str | None = None,
+    deltas: tuple[float, ...] = (),
+) -> str:
     """Write a ledger as one JSON document with its checksum.
 
     ``revision`` makes the text unlike any other, so that two files are never mistaken for one
@@ -52,13 +65,16 @@ def encode(entries: Iterable[Entry], budget: Budget | None, revision: str | None
             known[id(item.mechanism)] = number
         lines.append(_compact([number, item.count, item.label, item.time]))
     written = None if budget is None else schema.encode_fields(budget)
-    digest = _digest(revision, written, [",".join(lines)], mechanisms)
-    head = {"format": FORMAT, "version": VERSION, "revision": revision, "checksum": digest}
+    stated = list(deltas) or None
+    digest = _digest(revision, written, stated, [",".join(lines)], mechanisms)
+    version = 3 if stated else 2
+    head = {"format": FORMAT, "version": version, "revision": revision, "checksum": digest}
     return "".join(
         (
             json.dumps(head, indent=1)[:-2],
             ',\n "ledger": {\n  "budget": ',
             json.dumps(written, allow_nan=False),
+            f',\n  "deltas": {json.dumps(stated)}' if stated else "",
             ',\n  "mechanisms": ',
             _listed([json.dumps(each, allow_nan=False) for each in mechanisms]),
             ',\n  "entries": ',
@@ -79,7 +95,7 @@ def _listed(lines: list[str]) -> str:
     return "[\n   " + ",\n   ".join(lines) + "\n  ]" if lines else "[]"
 
 
-def decode(text: object) -> tuple[list[Entry], Budget | None]:
+def decode(text: object) -> tuple[list[Entry], Budget | None, tuple[float, ...]]:
     """Read what :func:`encode` wrote, or its first version; LedgerError for anything else."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
@@ -98,15 +114,24 @@ def decode(text: object) -> tuple[list[Entry], Budget | None]:
     body = document["ledger"]
     if document["checksum"] != checksum(document["revision"], body):
         raise LedgerError("this ledger is damaged: its contents do not match its checksum")
-    parts = {"budget", "entries"} if version == 1 else {"budget", "entries", "mechanisms"}
+    parts = _PARTS[version]
     schema.keys(body, parts, '"ledger"')
     for name in parts - {"budget"}:
         if not isinstance(body[name], list):
             raise LedgerError(f'"{name}" must be a list')
     budget = None if body["budget"] is None else _decode_budget(body["budget"])
     if version == 1:
-        return [_decode_first(k, item) for k, item in enumerate(body["entries"])], budget
-    return _decode_entries(body["entries"], _decode_mechanisms(body["mechanisms"])), budget
+        return [_decode_first(k, item) for k, item in enumerate(body["entries"])], budget, ()
+    deltas = _decode_deltas(body["deltas"]) if version == 3 else ()
+    return _decode_entries(body["entries"], _decode_mechanisms(body["mechanisms"])), budget, deltas
+
+
+def _decode_deltas(values: list[Any]) -> tuple[float, ...]:
+    """Read the δ of a ledger: at least one, each in (0, 1), increasing."""
+    known = [value for value in values if type(value) is float and 0.0 < value < 1.0]
+    if not known or known != values or known != sorted(set(known)):
+        raise LedgerError(f'"deltas" must be increasing numbers in (0, 1); got {values!r:.80}')
+    return tuple(known)
 
 
 def _decode_mechanisms(values: list[Any]) -> list[Mechanism]:
@@ -166,11 +191,13 @@ def checksum(revision: object, body: object) -> str:
     try:
         if (
             isinstance(body, dict)
-            and set(body) == {"budget", "entries", "mechanisms"}
+            and set(body) in (_PARTS[2], _PARTS[3])
             and isinstance(body["entries"], list)
+            and body.get("deltas", 0) is not None
         ):
             batches = _batches(body["entries"])
-            return _digest(revision, body["budget"], batches, body["mechanisms"])
+            deltas = body.get("deltas")
+            return _digest(revision, body["budget"], deltas, batches, body["mechanisms"])
         return "sha256:" + hashlib.sha256(_compact([revision, body]).encode()).hexdigest()
     except RecursionError:
         raise LedgerError("this ledger is nested too deeply") from None
@@ -182,10 +209,15 @@ def _batches(entries: list[Any]) -> Iterator[str]:
         yield ("," if start else "") + _compact(entries[start : start + _BATCH])[1:-1]
 
 
-def _digest(revision: object, budget: object, entries: Iterable[str], mechanisms: object) -> str:
+def _digest(
+    revision: object, budget: object, deltas: object, entries: Iterable[str], mechanisms: object
+) -> str:
     # json writes every double's shortest repr, so equal contents have equal text.
     digest = hashlib.sha256()
-    digest.update(f'[{_compact(revision)},{{"budget":{_compact(budget)},"entries":['.encode())
+    stated = "" if deltas is None else f',"deltas":{_compact(deltas)}'
+    digest.update(
+        f'[{_compact(revision)},{{"budget":{_compact(budget)}{stated},"entries":['.encode()
+    )
     for piece in entries:
         digest.update(piece.encode())
     digest.update(f'],"mechanisms":{_compact(mechanisms)}}}]'.encode())

@@ -8,75 +8,25 @@ capacities are rounded down.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from accountant import checks
-from accountant.composition import both_ways
+from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact
-from accountant.ledger.budget import Budget, Remaining
+from accountant.ledger.fixed import FixedMeter
+from accountant.ledger.meters import Meter, Remaining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from accountant.mechanisms.base import DominatingPair, Mechanism
+    from accountant.ledger.budget import Budget
+    from accountant.mechanisms.base import Mechanism
+    from accountant.pairs.base import DominatingPair
 
-__all__ = ["Meter", "largest", "meter"]
-
+__all__ = ["meter", "refusal"]
 
 _OWN_DELTA = "δ of the releases"
-
-
-class Meter(ABC):
-    """A vector of exact sums, all starting at zero."""
-
-    # Whether sums are all there is to do: then a refusal can say what would fit.
-    quick = True
-
-    # Costs remembered: schedules repeat, and a ledger must not grow with its steps.
-    _CACHE = 1 << 16
-
-    def __init__(self, size: int) -> None:
-        self._spent = [0] * size
-        self._costs: dict[Mechanism, tuple[int, ...]] = {}
-
-    @abstractmethod
-    def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
-        """Return what one release adds to each sum; UnsupportedError if it cannot be said."""
-
-    @abstractmethod
-    def holds(self, sums: Sequence[int]) -> bool:
-        """Tell whether sums as large as these keep the guarantee."""
-
-    @abstractmethod
-    def remaining(self) -> Remaining:
-        """Describe what is left."""
-
-    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
-        """Tell whether the guarantee survives all ``charges`` together."""
-        return self.holds(self._after(charges))
-
-    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
-        """Add charges, without asking."""
-        self._spent = self._after(charges)
-
-    def affordable(self, mechanism: Mechanism) -> int:
-        """Return the largest count that would be admitted, at most 2**53."""
-        return largest(lambda n: self.admits([(mechanism, n)]))
-
-    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[int]:
-        sums = self._spent
-        for mechanism, count in charges:
-            cost = self._costs.get(mechanism)
-            if cost is None:
-                cost = self.cost(mechanism)
-                if len(self._costs) >= self._CACHE:
-                    self._costs.clear()
-                self._costs[mechanism] = cost
-            sums = [s + count * c for s, c in zip(sums, cost, strict=True)]
-        return sums
 
 
 class RenyiMeter(Meter):
@@ -187,8 +137,6 @@ class ApproximateMeter(Meter):
 
 def meter(budget: Budget) -> Meter:
     """Return a fresh meter for ``budget``."""
-    from accountant.ledger.fixed import FixedMeter
-
     kinds: dict[str, Callable[[Budget], Meter]] = {
         "renyi": RenyiMeter,
         "gaussian": GaussianMeter,
@@ -198,20 +146,20 @@ def meter(budget: Budget) -> Meter:
     return kinds[budget.filter](budget)
 
 
-def largest(admits: Any) -> int:
-    """Return the largest count in [0, 2**53] that is admitted; admission is monotone."""
-    low, high = 0, 1
-    while high <= checks.MAX_COUNT and admits(high):
-        low, high = high, 2 * high
-    high = min(high, checks.MAX_COUNT + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if admits(middle) else (low, middle)
-    return low
+def refusal(charges: Sequence[tuple[Mechanism, int]], watch: Meter, budget: Budget) -> str:
+    """Say what would exceed the budget, what is left of it, and what would fit."""
+    what = ", ".join(f"{count} x {mechanism!r:.80}" for mechanism, count in charges[:3])
+    more = ""
+    if watch.quick:
+        left = watch.remaining()
+        more = f", which has {left.fraction:.3%} left ({left.unit})"
+        if len(charges) == 1:
+            more += f"; {watch.affordable(charges[0][0])} would fit"
+    return f"{what} would exceed {budget!r}{more}. Nothing was recorded"
 
 
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:
-    pairs = both_ways(mechanism)
+    pairs = symmetrised_pairs(mechanism)
     return pairs[0], pairs[-1]
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from accountant.errors import AccountantError
 from accountant.ledger import numbers
-from accountant.ledger.budget import Budget, Remaining
-from accountant.ledger.filters import Meter
+from accountant.ledger.meters import Meter, Remaining, largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from accountant.ledger.budget import Budget
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["FixedMeter"]
@@ -63,10 +63,14 @@ class FixedMeter(Meter):
             self._known = (mechanism, ahead - count) if known == mechanism else (None, 0)
 
     def affordable(self, mechanism: Mechanism) -> int:
-        """Return the largest count that would be admitted, at most 2**53."""
-        from accountant.ledger.filters import largest
-
-        return largest(lambda n: self._surely_fits([(mechanism, n)]))
+        """Return a count that will be admitted, at most 2**53: the largest found by bisection."""
+        found = largest(lambda n: self._surely_fits([(mechanism, n)]))
+        known, ahead = self._known
+        # Kept: asked anew, the composition may answer with other last digits, and shorter ones
+        # with a wider bracket. What was promised is admitted, at once or in parts.
+        found = max(found, ahead) if known == mechanism else found
+        self._known = mechanism, found
+        return found
 
     def remaining(self) -> Remaining:
         """Describe ε at the budget's δ."""

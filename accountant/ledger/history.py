@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from accountant import checks
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Entry", "History", "entry", "record"]
 
@@ -82,6 +82,21 @@ class History:
     def first(self) -> Mechanism | None:
         """The first mechanism recorded, which settles the relation; None when there is none."""
         return self._entries[0].mechanism if self._entries else None
+
+    def check_relation(self, new: Sequence[Entry]) -> None:
+        """Refuse records of another neighbouring relation than the first's."""
+        first = self.first or (new[0].mechanism if new else None)
+        for item in new:
+            if first is not None and item.mechanism.relation is not first.relation:
+                raise UnsupportedError(
+                    f"{item.mechanism!r} has the neighbouring relation {item.mechanism.relation!r},"
+                    f" this ledger {first.relation!r}; guarantees under different relations"
+                    " are never composed. Keep a ledger for each"
+                )
+
+    def room(self, mechanism: Mechanism) -> int:
+        """Return how many more of a mechanism can be recorded so that counts stay exact doubles."""
+        return checks.MAX_COUNT - self._counts.get(mechanism, 0)
 
     def tally(self, new: Iterable[Entry]) -> dict[Mechanism, int]:
         """Return the merged counts of new records; refuse what could no longer be exact doubles."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.analyses import rdp
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
 
@@ -72,6 +73,7 @@ class IndividualFilter:
     [True, True, True]
     """
 
+    @to_nearest
     def __init__(self, budget: Budget, records: int) -> None:
         if not isinstance(budget, Budget):
             raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
@@ -107,6 +109,7 @@ class IndividualFilter:
         with self._lock:
             return self._spent.copy()
 
+    @to_nearest
     def restore(self, spent: ArrayLike, orders: ArrayLike) -> None:
         """Continue from the :attr:`spent` of an earlier run; nothing may have been charged yet.
 
@@ -129,6 +132,7 @@ class IndividualFilter:
                 raise DomainError("restore needs a fresh filter; this one has been charged")
             self._spent = values.copy()
 
+    @to_nearest
     def charge(self, divergences: ArrayLike) -> Mask:
         """Charge one release; return who takes part.
 
@@ -160,6 +164,7 @@ class IndividualFilter:
             self._spent = np.where(taking_part, total, self._spent)
             return np.asarray(taking_part)
 
+    @to_nearest
     def charge_gaussian(
         self, norms: ArrayLike, *, noise_multiplier: float, sampling_probability: float = 1.0
     ) -> Mask:

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from accountant.bounds import Bounds
 
 if TYPE_CHECKING:
+    from accountant.composition import Composition
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["WRAPPERS", "delta_bounds", "dp_sgd_step", "epsilon", "epsilon_bounds", "sampled"]
+__all__ = [
+    "WRAPPERS",
+    "composed",
+    "delta_bounds",
+    "dp_sgd_step",
+    "epsilon",
+    "epsilon_bounds",
+    "sampled",
+]
+
+
+def composed(counts: tuple[tuple[Mechanism, int], ...]) -> Composition:
+    """Return the composition of counted records, as a ledger has to account for it.
+
+    The disjoint sets of a ``parallel`` may depend on what other records released (Theorem M18).
+    """
+    from accountant.composition import Composition, adaptively
+
+    whole = Composition(counts)
+    return whole if sum(count for _, count in counts) <= 1 else adaptively(whole)
 
 
 def epsilon_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:
     """Bracket ε(delta) of the composition; exactly zero for nothing."""
-    from accountant.composition import Composition
-
-    return Composition(counts).epsilon_bounds(delta) if counts else Bounds(0.0, 0.0)
+    return composed(counts).epsilon_bounds(delta) if counts else Bounds(0.0, 0.0)
 
 
 def epsilon(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> float:
@@ -26,16 +45,24 @@ def epsilon(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> float:
 
 def delta_bounds(counts: tuple[tuple[Mechanism, int], ...], epsilon: float) -> Bounds:
     """Bracket δ(epsilon) of the composition."""
-    from accountant.composition import Composition
-
-    return Composition(counts).delta_bounds(epsilon) if counts else Bounds(0.0, 0.0)
+    return composed(counts).delta_bounds(epsilon) if counts else Bounds(0.0, 0.0)
 
 
 def dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     """Return one step of DP-SGD as a mechanism."""
+    # Only plain floats: to the cache 1.0, 1 and True are one key.
+    if type(noise_multiplier) is float and type(sampling_probability) is float:
+        return _cached_step(noise_multiplier, sampling_probability)
+    return _dp_sgd_step(noise_multiplier, sampling_probability)
+
+
+def _dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     from accountant.mechanisms import Gaussian
 
     return sampled(Gaussian(noise_multiplier), sampling_probability)
+
+
+_cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
 
 
 def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
@@ -48,12 +75,19 @@ def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
 def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
     """Return the mechanisms made of mechanisms, and those of samplers, by name."""
     from accountant import sampling
-    from accountant.composition import Composition, Parallel
-    from accountant.mechanisms.joint import JointRelease
+    from accountant.composition import AdaptiveParallel, Composition, Parallel
+    from accountant.derived import (
+        BestOfPoissonRuns,
+        BestOfRuns,
+        JointRelease,
+        SampledReplacement,
+    )
     from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
-    from accountant.sampling.sampled_replacement import SampledReplacement
 
     kinds = (
+        AdaptiveParallel,
+        BestOfPoissonRuns,
+        BestOfRuns,
         Composition,
         JointRelease,
         Parallel,

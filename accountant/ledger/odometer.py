@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant import checks
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import renyi, schedule
 from accountant.ledger.budget import MAX_ORDER
@@ -69,11 +70,13 @@ class Odometer:
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "orders", listed)
 
+    @to_nearest
     def over_steps(self, ledger: Accountant) -> NDArray[np.float64]:
         """Return the reading after each release, in nats: shape (len(ledger),), non-decreasing."""
         orders: Any = self.orders
         return schedule.over_steps(ledger.history, orders, self._convert)
 
+    @to_nearest
     def epsilon(self, ledger: Accountant) -> float:
         """Return the reading now; 0 before the first release."""
         orders: Any = self.orders

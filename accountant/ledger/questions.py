@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from accountant import checks
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError
-from accountant.ledger import numbers, schedule
+from accountant.ledger import mixes, numbers, schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ class Questions(ABC):
     def counts(self) -> tuple[tuple[Mechanism, int], ...]:
         """Distinct mechanisms with their total counts."""
 
+    @to_nearest
     def epsilon(self, delta: float) -> float:
         """Return the ε spent at ``delta``, certified never too small.
 
@@ -52,22 +54,30 @@ class Questions(ABC):
         recorded is (ε, δ)-differentially private under :attr:`relation` (docs/theorems_ledger.md,
         L1). Mechanisms may depend on earlier outputs; where their *parameters* do, too, only a
         :class:`Budget` or an :class:`Odometer` gives a guarantee.
+
+        The sets of a :func:`parallel` may depend on earlier outputs: unless it is the only release,
+        it is taken for adaptive (Theorem M18). ``Composition(ledger.counts).epsilon(delta)`` holds
+        for sets that were fixed before the first release.
         """
         return float(self.epsilon_bounds(delta).upper)
 
+    @to_nearest
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Return a certified bracket of :meth:`epsilon`."""
         checked = scalar(checks.DELTA, delta)
         return numbers.epsilon_bounds(self.counts, checked)
 
+    @to_nearest
     def delta(self, epsilon: float) -> float:
         """Return the δ at ``epsilon`` >= 0, certified never too small; as :meth:`epsilon`."""
         return float(self.delta_bounds(epsilon).upper)
 
+    @to_nearest
     def delta_bounds(self, epsilon: float) -> Bounds:
         """Return a certified bracket of :meth:`delta`."""
         return numbers.delta_bounds(self.counts, scalar(checks.EPSILON, epsilon))
 
+    @to_nearest
     def epsilon_over_steps(
         self, delta: float, *, checkpoints: int | None = None
     ) -> NDArray[np.float64]:
@@ -79,8 +89,9 @@ class Questions(ABC):
             In (0, 1).
         checkpoints : int, optional
             How many prefixes, evenly spaced, to compose exactly as well; 0 for Rényi bounds alone.
-            Different (subsampled) Gaussians are composed exactly after every release anyway; None
-            does so about every fourteenth part of the steps where all are of one mechanism.
+            Different (subsampled) Gaussians are composed exactly after every release anyway. None
+            composes equal steps whenever their number has grown by a fourteenth, and mixes of other
+            kinds at up to sixteen lengths, where the curve is widest.
 
         Returns
         -------
@@ -92,16 +103,20 @@ class Questions(ABC):
         *Guarantee.* Each element by itself, for parameters fixed in advance
         (docs/theorems_ledger.md, L8). Not an odometer: it must not decide when to stop.
 
-        *Algorithm.* Rényi curves at a few orders, summed up and converted; no element exceeds the
-        exact composition of the next checkpoint. A schedule of Gaussians is composed exactly along
-        one contour; 10,000 different steps take about a second.
+        *Algorithm.* Each element is the least of what is known: Rényi curves at a few orders, added
+        up and converted, with infinite losses kept apart; the largest losses, added up; the exact
+        composition of the next checkpoint. A schedule of Gaussians is composed exactly along one
+        contour; 10,000 different steps take about a second. The largest losses of other releases
+        among them are added to it (Theorem L11).
         """
         checked = scalar(checks.TARGET_DELTA, delta)
         wanted = None if checkpoints is None else int(scalar_count(_CHECKPOINTS, checkpoints))
         history = self.history
         one = len({item.mechanism for item in history}) <= 1
-        bound = schedule.pointwise if one or wanted == 0 else schedule.bounds
-        curve = bound(history, checked)
+        if one or wanted == 0:
+            curve = schedule.pointwise(history, checked)
+        else:
+            curve = (mixes.bounds if wanted is None else mixes.known)(history, checked)
         steps = len(curve)
         places: list[int] = []
         if wanted:

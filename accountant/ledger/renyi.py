@@ -8,10 +8,22 @@ five library calls and as many operations, each trusted to 8 units in the last p
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from accountant.errors import DomainError
 
-__all__ = ["CANDIDATES", "capacity_lower", "default_orders", "simultaneous_upper"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CANDIDATES",
+    "capacities_lower",
+    "capacity_lower",
+    "default_orders",
+    "simultaneous_upper",
+]
 
 # 16 roundings of 2**-53 of the sum of the absolute values of everything added.
 _SLACK = 16.0 * 2.0**-53
@@ -28,6 +40,17 @@ def capacity_lower(order: float, epsilon: float, delta: float) -> float:
     )
     size = epsilon + abs(terms[1]) + terms[2] + (1.0 - math.log(delta) + math.log(order)) / b
     return math.fsum(terms) - _SLACK * (1.0 + size)
+
+
+def capacities_lower(order: float, deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return :func:`capacity_lower` at ε = 0 for many δ; minus infinity where δ is not positive."""
+    b = order - 1.0
+    known = deltas > 0.0
+    logs = np.log(np.where(known, deltas, 1.0))
+    fixed = math.log(order) - math.log(b)
+    size = abs(math.log(b)) + math.log(order) + (1.0 - logs + math.log(order)) / b
+    found = fixed + (logs + math.log(order)) / b - 2.0 * _SLACK * (1.0 + size)
+    return np.where(known, found, -math.inf)
 
 
 def simultaneous_upper(order: float, rho: float, delta: float) -> float:

@@ -1,4 +1,7 @@
-"""ε after every release of a history: Rényi divergences at a few orders, exact where Gaussian."""
+"""ε after every release of a history: Rényi divergences at a few orders, exact where Gaussian.
+
+What holds mechanisms other than Gaussian noise is bounded in further ways by ``mixes``.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant.analyses import contour, mixed, rdp
-from accountant.composition import both_ways
-from accountant.errors import DomainError, PrecisionError
+from accountant.composition.problems import symmetrised_pairs
+from accountant.errors import AccountantError, DomainError
 from accountant.ledger import numbers, renyi
 from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +29,10 @@ __all__ = [
     "ORDERS",
     "bounds",
     "divergences",
+    "gaussian_setting",
+    "infinite_masses",
+    "largest_losses",
+    "monotone",
     "over_steps",
     "pointwise",
     "sharpen",
@@ -59,17 +67,23 @@ _WORKERS = 2
 def pointwise(
     history: Sequence[Entry], delta: float, evaluations: int = _EVALUATIONS
 ) -> FloatArray:
-    """Bound ε(delta) of every prefix.
+    """Bound ε(delta) of every prefix by Rényi divergences, and by adding up the largest losses.
 
     A coarse pass finds which orders matter to some prefix; the answer is from a fine grid of those.
+    Infinite losses are kept apart, at the price of their probability in ``delta`` (Theorem L8).
     """
+    _check_length(history)
+    masses = infinite_masses(history)
+    left = None if masses is None else np.nextafter(delta - masses, -np.inf)
 
     def convert(order: float, spent: FloatArray) -> FloatArray:
         # capacity_lower(α, 0, δ) is minus what the conversion adds to ρ, safely rounded; one more
         # rounding, of the sum.
-        return np.nextafter(spent - renyi.capacity_lower(order, 0.0, delta), np.inf)
+        if left is None:
+            return np.nextafter(spent - renyi.capacity_lower(order, 0.0, delta), np.inf)
+        return np.nextafter(spent - renyi.capacities_lower(order, left), np.inf)
 
-    coarse = _converted(history, ORDERS, convert, _COARSE)
+    coarse = _converted(history, ORDERS, convert, _COARSE, finite=True)
     if not coarse:
         return np.zeros(0)
     winners = np.unique(np.argmin([np.maximum(*rows) for rows in coarse], axis=0))
@@ -77,20 +91,61 @@ def pointwise(
     high = ORDERS[min(int(winners[-1]) + 1, len(ORDERS) - 1)] - 1.0
     distinct = min(len({item.mechanism for item in history}), _MAX_DISTINCT)
     orders = 1.0 + np.geomspace(low, high, min(max(evaluations // distinct, 12), 96))
-    return over_steps(history, orders.tolist(), convert)
+    curve = over_steps(history, orders.tolist(), convert, finite=True)
+    added = largest_losses(history)
+    if masses is not None:
+        added[masses > delta] = math.inf
+    return np.minimum(curve, added)
+
+
+def infinite_masses(history: Sequence[Entry]) -> FloatArray | None:
+    """Bound the probability of an infinite loss in each prefix; None where there is none."""
+    each = _by_mechanism(history, lambda pairs: max(pair.infinite_mass for pair in pairs), 0.0)
+    if not each.any():
+        return None
+    with np.errstate(divide="ignore"):
+        rates = -np.log1p(-np.minimum(each, 1.0)) * (1.0 + 2.0**-48)
+    spent = _running(rates, [item.count for item in history])
+    return np.asarray(np.minimum(-np.expm1(-spent) * (1.0 + 2.0**-48), 1.0))
+
+
+def largest_losses(history: Sequence[Entry]) -> FloatArray:
+    """Bound the largest finite loss of each prefix, infinite for Gaussian noise."""
+    each = _by_mechanism(
+        history, lambda pairs: max(0.0, *(pair.support[1] for pair in pairs)), math.inf
+    )
+    return _running(each, [item.count for item in history])
+
+
+def _by_mechanism(
+    history: Sequence[Entry],
+    measure: Callable[[Sequence[DominatingPair]], float],
+    gaussian: float,
+) -> FloatArray:
+    """Return what ``measure`` says of each entry's pairs, and ``gaussian`` for Gaussian steps."""
+    known: dict[Mechanism, float] = {}
+    for item in history:
+        if item.mechanism not in known:
+            plain = gaussian_setting(item.mechanism) is not None
+            known[item.mechanism] = (
+                gaussian if plain else measure(symmetrised_pairs(item.mechanism))
+            )
+    return np.array([known[item.mechanism] for item in history])
 
 
 def over_steps(
     history: Sequence[Entry],
     orders: Sequence[float],
     convert: Callable[[float, FloatArray], FloatArray],
+    finite: bool = False,
 ) -> FloatArray:
     """Return the least converted divergence over orders, the worse direction, after each release.
 
-    ``convert(order, spent)`` turns divergences spent at an order into ε.
+    ``convert(order, spent)`` turns divergences spent at an order into ε. ``finite`` ones are those
+    of finite losses alone.
     """
     best: list[FloatArray] | None = None
-    for rows in _converted(history, orders, convert, _MAX_DISTINCT):
+    for rows in _converted(history, orders, convert, _MAX_DISTINCT, finite):
         best = rows if best is None else [np.minimum(a, b) for a, b in zip(best, rows, strict=True)]
     return np.zeros(0) if best is None else np.maximum(np.maximum(*best), 0.0)
 
@@ -100,13 +155,14 @@ def _converted(
     orders: Sequence[float],
     convert: Callable[[float, FloatArray], FloatArray],
     distinct: int,
+    finite: bool = False,
 ) -> list[list[FloatArray]]:
     """Return, for each order and direction, what ``convert`` makes of the running sums."""
     _check_length(history)
     counts = [item.count for item in history]
     if not counts:
         return []
-    table = divergences([item.mechanism for item in history], orders, distinct)
+    table = divergences([item.mechanism for item in history], orders, distinct, finite)
     return [
         [convert(a, _running(table[:, j, d], counts)) for d in (0, 1)] for j, a in enumerate(orders)
     ]
@@ -149,11 +205,11 @@ def sharpen(
             done, upcoming = upcoming, next(wanted, None)
         length += item.count
         counts[item.mechanism] = counts.get(item.mechanism, 0) + item.count
-    _monotone(curve)
+    monotone(curve)
 
 
 def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
-    """Bound ε(delta) of every prefix: exactly where all are Gaussian and digits suffice."""
+    """Bound ε(delta) of every prefix of Gaussian releases, exactly where digits suffice."""
     _check_length(history)
     exact = _exactly(history, delta)
     if exact is None:
@@ -167,7 +223,7 @@ def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
         first = history[: entries + 1]
         for other in (pointwise(first, delta, _FEW), _as_equal_steps(first, delta)):
             np.minimum(curve[: other.size], other, out=curve[: other.size])
-        _monotone(curve)
+        monotone(curve)
     return curve
 
 
@@ -176,7 +232,7 @@ def _as_equal_steps(history: Sequence[Entry], delta: float) -> FloatArray:
 
     That is, of the largest q and the least σ so far; for numbers of steps not far apart.
     """
-    settings = [_gaussian(item.mechanism) or (1.0, 0.0) for item in history]
+    settings = [gaussian_setting(item.mechanism) or (1.0, 0.0) for item in history]
     counts = [item.count for item in history]
     q = np.repeat(np.maximum.accumulate([q for q, _ in settings]), counts)
     sigma = np.repeat(np.minimum.accumulate([sigma for _, sigma in settings]), counts)
@@ -195,7 +251,7 @@ def _exactly(history: Sequence[Entry], delta: float) -> tuple[FloatArray, FloatA
     """Bracket every prefix of (Poisson-subsampled) Gaussian releases; None for others, or many."""
     parts: list[mixed.Part] = []
     for item in history:
-        setting = _gaussian(item.mechanism)
+        setting = gaussian_setting(item.mechanism)
         if setting is None:
             return None
         parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
@@ -205,11 +261,11 @@ def _exactly(history: Sequence[Entry], delta: float) -> tuple[FloatArray, FloatA
     lower, upper = mixed.odometer(parts, delta)
     steps = [part.steps for part in parts]
     least = np.repeat(np.concatenate([[0.0], lower])[:-1], steps)
-    least[np.cumsum(steps) - 1] = lower
+    least[np.cumsum(steps, dtype=np.int64) - 1] = lower
     return least, np.repeat(upper, steps)
 
 
-def _monotone(curve: FloatArray) -> None:
+def monotone(curve: FloatArray) -> None:
     """Bounds from two analyses need not grow together; the truth does."""
     np.copyto(curve, np.minimum.accumulate(curve[::-1])[::-1])
 
@@ -223,7 +279,8 @@ def _pieces(count: int, entries: int) -> list[int]:
 def _composed(counts: dict[Mechanism, int], delta: float) -> float:
     try:
         return numbers.epsilon(tuple(counts.items()), delta)
-    except PrecisionError:
+    except AccountantError:
+        # Too dear or unknown: what else is known of the prefix stands.
         return math.inf
 
 
@@ -237,21 +294,24 @@ def total(counts: Sequence[tuple[Mechanism, int]], orders: Sequence[float]) -> F
         return np.asarray(spent * (1.0 + (len(counts) + 4.0) * 2.0**-52))
 
 
-def divergences(mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int) -> FloatArray:
+def divergences(
+    mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int, finite: bool = False
+) -> FloatArray:
     """Return upper bounds on the divergences, of shape (mechanisms, orders, 2 directions).
 
-    Beyond about ``limit`` different Gaussian steps their parameters are rounded.
+    Beyond about ``limit`` different Gaussian steps their parameters are rounded. With ``finite``
+    they are those of the finite losses, and infinite where a mechanism has no Rényi curve.
     """
     distinct = list(dict.fromkeys(mechanisms))
-    rows = dict(zip(distinct, _distinct(distinct, orders, limit), strict=True))
+    rows = dict(zip(distinct, _distinct(distinct, orders, limit, finite), strict=True))
     return np.array([rows[m] for m in mechanisms]).reshape(len(mechanisms), len(orders), 2)
 
 
 def _distinct(
-    mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int
+    mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int, finite: bool
 ) -> list[FloatArray]:
     """Evaluate each mechanism once; Gaussian steps by the native loop, all together."""
-    settings = [_gaussian(m) for m in mechanisms]
+    settings = [gaussian_setting(m) for m in mechanisms]
     keys = _rounded([s for s in settings if s is not None], limit)
     curves = _native(list(dict.fromkeys(keys.values())), orders)
     result = []
@@ -260,13 +320,30 @@ def _distinct(
             row = curves[keys[setting]]
             result.append(np.stack([row, row], axis=1))
         else:
-            pairs = both_ways(mechanism)
-            values = [[p.rdp(a) for p in (pairs[0], pairs[-1])] for a in orders]
+            pairs = symmetrised_pairs(mechanism)
+            curve = _finite_divergence if finite else _divergence
+            values = [[curve(p, a) for p in (pairs[0], pairs[-1])] for a in orders]
             result.append(np.array(values))
     return result
 
 
-def _gaussian(mechanism: Mechanism) -> tuple[float, float] | None:
+def _divergence(pair: DominatingPair, order: float) -> float:
+    return pair.rdp(order)
+
+
+def _finite_divergence(pair: DominatingPair, order: float) -> float:
+    """Return a bound >= 0 for the finite losses, infinite where none is known."""
+    try:
+        found = pair.finite_rdp(order)
+    except AccountantError:
+        return math.inf
+    if found >= 0.0:
+        return found
+    # The finite losses of a pair with mass at infinity are less than a probability.
+    return 0.0 if found < 0.0 else math.inf
+
+
+def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
     """Return q and σ, if both directions are those of one subsampled Gaussian."""
     found: tuple[float, float] | None = None
     for pair in mechanism.pairs():

@@ -2,14 +2,17 @@
 
 A crash at any point leaves the old file or the new one, because ``rename`` is atomic and happens
 only after the new file's contents have reached the disk. A writer that would overwrite a file it
-has not read is refused, so that no record is lost.
+has not read is refused, so that no record is lost. Labels and spending are not for everybody: new
+files are readable by their owner only, and a file that is there keeps its mode.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,13 +60,14 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     The lock is on a file beside it that is never removed (removing it would let two processes hold
     two locks). The kernel gives it up when its holder dies.
     """
+    _require_regular(path)
     try:
         import fcntl
     except ImportError:
         raise UnsupportedError(
             "ledger files need POSIX file locks, which this system lacks; keep to_json's text"
         ) from None
-    descriptor = os.open(_beside(path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = _open_lock(_beside(path, "lock"))
     try:
         deadline = time.monotonic() + timeout
         while True:
@@ -81,6 +85,32 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _open_lock(lock: Path) -> int:
+    """Open the lock file, a new one for its owner only; never what a link there points to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(lock, flags, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise _not_regular(lock, "a lock", "a link") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_regular(lock, "a lock", "something else")
+    return descriptor
+
+
+def _require_regular(path: Path) -> None:
+    """Refuse to replace a device, which may have no end, a pipe or a directory."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _not_regular(path, "path", "something else")
+
+
+def _not_regular(path: Path, what: str, found: str) -> DomainError:
+    return DomainError(f"{what} must be a regular file or not there yet; {path} is {found}")
+
+
 def write(path: Path, text: str, versions: Versions) -> None:
     """Replace ``path`` by ``text``, under its lock, if what it holds is one of ``versions``.
 
@@ -93,11 +123,7 @@ def write(path: Path, text: str, versions: Versions) -> None:
             f"{path} would have {len(content)} bytes, and no ledger of more than {MAX_BYTES} is"
             " read again; nothing was written. Shorten labels, or begin another file"
         )
-    try:
-        current = digest(path.read_bytes())
-    except FileNotFoundError:
-        current = None
-    if current is not None and current not in versions:
+    if not _replaceable(path, versions):
         raise LedgerConflict(
             f"{path} holds records this ledger has not read; saving would lose them, so nothing was"
             " written. Load it and compose again, or merge this ledger into it"
@@ -114,11 +140,21 @@ def write(path: Path, text: str, versions: Versions) -> None:
     versions.intersection_update({digest(content)})
 
 
+def _replaceable(path: Path, versions: Versions) -> bool:
+    """Tell whether nothing is there, or what is one of ``versions``; no larger file is."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return True
+    return len(content) <= MAX_BYTES and digest(content) in versions
+
+
 def _write_synced(temporary: Path, content: bytes, original: Path) -> None:
     # Under the lock nobody else writes here: what is found was left by a crash.
     temporary.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666)
+    descriptor = os.open(temporary, flags, 0o600)
     with open(descriptor, "wb") as stream:
         with contextlib.suppress(FileNotFoundError):
             os.fchmod(descriptor, original.stat().st_mode & 0o777)

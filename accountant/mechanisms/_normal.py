@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.mechanisms._arithmetic import TINY, U
+from accountant._rounding import TINY, U
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

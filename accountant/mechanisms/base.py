@@ -1,181 +1,42 @@
-"""The protocol between mechanisms and analyses: mathematics, not type names.
+"""What every mechanism is: a frozen value that hands out dominating pairs and answers questions.
 
 A :class:`Mechanism` states one bound per record and one neighbouring relation, and hands out its
-ordered *dominating pairs*: two of them (remove, then add) when the directions differ, one when they
-do not. A :class:`DominatingPair` offers what it can of the following capabilities; an analysis asks
-for the one it needs, and :class:`~accountant.errors.UnsupportedError` names what is missing.
-
-=================  ==============================================================================
-``rdp``            the Rényi curve: an upper bound on D_α(P‖Q) at every real α > 1
-``masses``         the loss distribution: masses of cells of the loss under P and Q
-``gaussian_part``  the loss of a Poisson-subsampled Gaussian, which the native contour inverts
-``profile``        the privacy profile in closed form
-=================  ==============================================================================
-
-A mechanism of one's own needs only one of them.
+ordered dominating pairs (:mod:`accountant.pairs`): two of them (remove, then add) when the
+directions differ, one when they do not. Its questions (``epsilon``, ``rdp``, …) and its algebra
+(``n * a + b``) are methods; what computes them is bound by the package.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from accountant._binding import bound
+from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.mechanisms._arithmetic import half_square
-from accountant.mechanisms.answers import Answers
+from accountant.pairs.base import DominatingPair, FloatArray, GaussianPart, Masses
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from accountant.analyses.explanation import Explanation
+    from accountant.analyses.profile import Profile
     from accountant.bounds import Bounds
+    from accountant.composition import Composition
     from accountant.relations import NeighbouringRelation
 
 __all__ = [
+    "Described",
     "DominatingPair",
+    "FloatArray",
     "GaussianPart",
     "Masses",
     "Mechanism",
-    "mu_of_pure",
-    "offers",
-    "rho_of_pure",
 ]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-
-
-class GaussianPart(NamedTuple):
-    """Poisson-subsampled Gaussian: sampling probability and noise multiplier; q = 1 is plain."""
-
-    sampling_probability: float
-    noise_multiplier: float
-    add: bool  # the reversed pair: N(0, σ²) against the mixture
-
-
-class Masses(NamedTuple):
-    """Masses of consecutive cells of the privacy loss L = log(dP/dQ).
-
-    Attributes
-    ----------
-    p, q : float64 array of shape (m + 1,)
-        For edges t₀ < … < t_{m-1}: the masses under P and Q of L ≤ t₀, t₀ < L ≤ t₁, …, L > t_{m-1}.
-        The last entry of ``p`` includes P{L = +∞}, the first of ``q`` includes Q{L = -∞}.
-    relative_error : float
-        Every mass lies within this relative error (and within 1e-300 absolutely) of the truth for
-        edges within :attr:`DominatingPair.loss_error` of those given.
-    """
-
-    p: FloatArray
-    q: FloatArray
-    relative_error: float
-
-
-class DominatingPair:
-    """An ordered pair (P, Q) whose privacy profile bounds that of one direction of a mechanism."""
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """An enclosure of the finite losses, in nats; ends may be infinite."""
-        return -math.inf, math.inf
-
-    @property
-    def infinite_mass(self) -> float:
-        """An upper bound on P{L = +∞}; no δ below it can be reached."""
-        return 0.0
-
-    @property
-    def loss_error(self) -> float:
-        """How far, in nats, round-off may move a loss across the edges handed to :meth:`masses`.
-
-        The masses returned are those of edges that lie within this distance of the ones given, so
-        ``count`` repetitions may be off by ``count * loss_error`` in ε (Theorem M2). A few units
-        in the last place of the largest loss that matters.
-        """
-        return 0.0
-
-    @property
-    def lattice(self) -> tuple[float, float] | None:
-        """``(offset, spacing)`` when all finite losses are ``offset + k * spacing``, k an integer.
-
-        A grid that contains the lattice loses nothing to discretisation. None when there is none;
-        for a density with atoms (Laplace) a lattice that contains the atoms.
-        """
-        return None
-
-    @property
-    def gaussian_part(self) -> GaussianPart | None:
-        """The parameters, when the loss is that of a (Poisson-subsampled) Gaussian."""
-        return None
-
-    @property
-    def mirrored(self) -> bool:
-        """Whether a bijection of the outcomes, its own inverse, exchanges P and Q.
-
-        Then a sampled addition has at most the Rényi divergences of a sampled removal (Mironov,
-        Talwar, Zhang 2019, Theorem 5).
-        """
-        return False
-
-    @property
-    def sharper_rdp(self) -> bool:
-        """Whether :meth:`rdp` is a bound on the mechanism that is below the pair's own curve.
-
-        Then the Rényi analysis may beat the grid, and is tried beside it.
-        """
-        return False
-
-    @property
-    def hull(self) -> DominatingPair | None:
-        """A pair with a loss distribution that dominates this one, where it has none itself.
-
-        None when none is known. A curve may still be sharper than the hull's: both are asked.
-        """
-        return None
-
-    def rdp(self, order: float) -> float:
-        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats."""
-        raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
-
-    def finite_rdp(self, order: float) -> float:
-        """Return :meth:`rdp` of the finite losses alone; the mass at infinity is kept apart.
-
-        It bounds log(∫ p^α q^{1-α}) / (α - 1) over the outcomes of finite loss (Theorem M12).
-        """
-        return self.rdp(order)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """An upper bound on every ``|L|``: the pair is that of an ε-private mechanism (M10)."""
-        if self.infinite_mass > 0.0:
-            return math.inf
-        low, high = self.support
-        return max(-low, high, 0.0)
-
-    @property
-    def rho(self) -> float:
-        """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
-        return rho_of_pure(self.pure_epsilon)
-
-    @property
-    def mu(self) -> float:
-        """A μ such that N(μ, 1) against N(0, 1) dominates; infinite when none is known."""
-        return mu_of_pure(self.pure_epsilon)
-
-    def masses(self, edges: FloatArray) -> Masses:
-        """Return the masses of the cells between increasing ``edges`` of the loss."""
-        raise UnsupportedError(f"{type(self).__name__} has no loss distribution")
-
-    def profile(self, epsilon: float) -> Bounds:
-        """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""
-        raise UnsupportedError(f"{type(self).__name__} has no closed-form privacy profile")
-
-
-def offers(pair: DominatingPair, capability: str) -> bool:
-    """Tell whether a pair overrides ``masses``, ``rdp`` or ``profile``."""
-    return getattr(type(pair), capability) is not getattr(DominatingPair, capability)
+# Counted mechanisms that are released together.
+Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
 class Described:
@@ -202,13 +63,22 @@ class Described:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class Mechanism(Described, Answers, ABC):
+class Mechanism(Described, ABC):
     """Something that was released: a frozen value that describes, and computes nothing global.
 
     Subclasses are frozen dataclasses (``repr`` evaluates back; they hash and compare by value) and
-    implement :attr:`relation` and :meth:`pairs`. Questions (:meth:`epsilon` and the rest) and the
-    algebra (``n * a + b``) come with the class: :class:`~accountant.mechanisms.answers.Answers`.
+    implement :attr:`relation` and :meth:`pairs`. All numbers are in nats.
     """
+
+    # NumPy's integers must leave ``n * mechanism`` to the mechanism.
+    __array_ufunc__ = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        # These round parameters outwards before any question is asked.
+        super().__init_subclass__(**arguments)
+        for name in ("__init__", "__post_init__", "group", "pairs", "under"):
+            if name in vars(cls):
+                setattr(cls, name, to_nearest(vars(cls)[name]))
 
     @property
     @abstractmethod
@@ -222,6 +92,13 @@ class Mechanism(Described, Answers, ABC):
         Under replace-one, where neither value of the record comes first, two pairs are those of
         one release in either order; compositions take the worse of them each time.
         """
+
+    def from_below(self) -> Mechanism | None:
+        """Return a mechanism whose profile is nowhere above, for the lower ends of brackets.
+
+        None where :meth:`pairs` serve for both ends.
+        """
+        return None
 
     def group(self, size: int) -> Mechanism:
         """Return this mechanism as seen by a group of ``size`` records that change together."""
@@ -239,6 +116,94 @@ class Mechanism(Described, Answers, ABC):
             f" to {relation!r}; derive it for that relation"
         )
 
+    def alternatives(self, count: int = 1) -> Iterator[Counted]:
+        """Yield the lists of counted mechanisms that ``count`` releases may amount to.
+
+        One of one mechanism; compositions list their parts, and parallel compositions every way to
+        meet their branches. The worst of them is the answer.
+        """
+        yield ((self, count),)
+
+    def profile(self) -> Profile:
+        """Return everything that is known of this release: one object for every question."""
+        return bound().solve(self)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the ε spent at ``delta`` in [0, 1), certified never too small.
+
+        Notes
+        -----
+        *Guarantee.* The release is (ε, delta)-differentially private under :attr:`relation`, in
+        both directions (docs/theorems_mechanisms.md, and the theorems of the analysis that
+        :meth:`explain` names).
+        """
+        return self.profile().epsilon(delta)
+
+    def epsilon_bounds(self, delta: float) -> Bounds:
+        """Return a certified bracket of ε(delta) for the stated dominating pairs.
+
+        The lower end is 0 where the analysis bounds from above only (Rényi). Where a pair is only
+        computed from above (random allocation), it is that of a pair below the mechanism.
+        """
+        return self.profile().epsilon_bounds(delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the δ at ``epsilon`` >= 0, certified never too small."""
+        return self.profile().delta(epsilon)
+
+    def delta_bounds(self, epsilon: float) -> Bounds:
+        """Return a certified bracket of δ(epsilon) for the stated dominating pairs."""
+        return self.profile().delta_bounds(epsilon)
+
+    def rdp(self, order: float) -> float:
+        """Return an upper bound on the Rényi divergence at ``order`` > 1, both directions."""
+        return self.profile().rdp(order)
+
+    def tradeoff(self, fpr: float) -> float:
+        """Return a lower bound on any attacker's false negative rate at rate ``fpr`` in [0, 1].
+
+        The safe direction is down: no test between two neighbouring data sets with false positive
+        rate at most ``fpr`` misses less often than this.
+        """
+        return self.profile().tradeoff(fpr)
+
+    @property
+    def mu(self) -> float:
+        """The μ of a Gaussian mechanism that dominates the release (GDP), rounded up.
+
+        Exact for Gaussian noise, subsampled or not (its tail allows no smaller μ); from the pure ε
+        otherwise (Theorem M11). Raises UnsupportedError where no such μ is known.
+        """
+        return self.profile().mu
+
+    @property
+    def rho(self) -> float:
+        """The ρ of zero-concentrated differential privacy, rounded up.
+
+        Raises UnsupportedError where none is known.
+        """
+        return self.profile().rho
+
+    def explain(self, delta: float) -> Explanation:
+        """Say which analysis answers :meth:`epsilon`, why, and what each part contributes."""
+        return bound().explain(self, delta)
+
+    def __mul__(self, count: int) -> Composition:
+        return bound().compose(((self, count),))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Mechanism) -> Composition:
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        return bound().compose(((self, 1), (other, 1)))
+
+    def __radd__(self, other: object) -> Mechanism:
+        # sum(mechanisms) starts from the integer 0.
+        if isinstance(other, int) and not isinstance(other, bool) and other == 0:
+            return self
+        return NotImplemented
+
 
 @cache
 def _parts(kind: Any) -> tuple[tuple[str, str, Any], ...]:
@@ -248,32 +213,3 @@ def _parts(kind: Any) -> tuple[tuple[str, str, Any], ...]:
         (part.name, str(part.metadata.get("argument", part.name)), part.default)
         for part in fields(kind)
     )
-
-
-def rho_of_pure(epsilon: float) -> float:
-    """Return ε²/2, rounded up (Theorem M10)."""
-    return half_square(epsilon)
-
-
-def mu_of_pure(epsilon: float) -> float:
-    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorem M11)."""
-    if not (0.0 < epsilon < 700.0):
-        return 0.0 if epsilon == 0.0 else math.inf
-    if epsilon < 1e-290:
-        # Φ(μ/2) - 1/2 = tanh(ε/2)/2 <= ε/4, and φ is flat here: μ = ε·√(π/2) to all digits.
-        return math.nextafter(1.26 * epsilon, math.inf)
-    # A loose guess, then bisection on a test with room for the errors of erf and erfc.
-    half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
-    target = 1.0 / (1.0 + math.exp(epsilon))
-    low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (low, middle) if _reaches(middle, target, half) else (middle, high)
-    return high
-
-
-def _reaches(mu: float, target: float, half: float) -> bool:
-    """Tell whether Φ(-μ/2) ≤ target, with room for the errors of the library functions."""
-    root = mu / math.sqrt(8.0)
-    if half < 0.25:
-        return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
-    return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target

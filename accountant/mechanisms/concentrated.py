@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from accountant._rounding import times_up, up
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import times_up, up
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["ZCDP", "RenyiCurve", "TruncatedCDP"]
@@ -140,6 +142,7 @@ class RenyiCurve(Mechanism):
         arguments.settle(self)
 
     @classmethod
+    @to_nearest
     def from_table(
         cls,
         orders: Sequence[float],

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, divergence, half_square, lift, ratio_up, up
-from accountant.mechanisms.atoms import AtomicPair, Atoms
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.excess import divergence
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["DiscreteGaussian", "DiscreteGaussianPair", "DiscreteLaplace", "DiscreteLaplacePair"]

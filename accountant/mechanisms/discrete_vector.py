@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accountant.mechanisms._arithmetic import half_square, ratio_up
-from accountant.mechanisms.base import DominatingPair
+from accountant._rounding import half_square, ratio_up
 from accountant.mechanisms.concentrated import ConcentratedPair
 from accountant.mechanisms.gaussian import SumNoise
+from accountant.pairs.base import DominatingPair
 
 __all__ = ["DiscreteGaussianVector", "DiscreteGaussianVectorPair"]
 

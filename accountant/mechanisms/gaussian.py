@@ -10,27 +10,19 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
+from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import (
-    LEAST,
-    U,
-    half_square,
-    lift,
-    loss_of_sample_inverse,
-    ratio_down,
-    ratio_up,
-    times_up,
-    up,
-)
 from accountant.mechanisms._normal import REACH, cells
-from accountant.mechanisms.base import DominatingPair, GaussianPart, Masses, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, GaussianPart, Masses
+from accountant.pairs.sampled_loss import loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "merged"]
 
@@ -208,6 +200,14 @@ class GaussianPair(DominatingPair):
             # The edges are carried back through the sampling too (Theorem M6).
             reach = 2.0 * reach + 1.0
         return up(16.0 * U * reach)
+
+    @property
+    def variation(self) -> float:
+        """q·(2Φ(1/2σ) - 1)."""
+        if self.mu == 0.0:
+            return 0.0
+        plain = up(lift(math.erf(self.mu / math.sqrt(8.0))), 64.0)
+        return min(up(lift(self.sampling_probability * plain)), 1.0)
 
     @property
     def rho(self) -> float:

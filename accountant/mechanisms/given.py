@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accountant._rounding import U, up
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, up
-from accountant.mechanisms.atoms import AtomicPair, Atoms
-from accountant.mechanisms.base import DominatingPair, Masses, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["DominatingPMFs", "LossDistribution", "PMFPair"]
 

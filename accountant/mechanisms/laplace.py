@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._rounding import U, lift, ratio_up, times_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, exp_minus_linear, lift, ratio_up, times_up, up
-from accountant.mechanisms.base import DominatingPair, Masses, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.excess import exp_minus_linear
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["ExponentialLossPair", "Laplace", "LaplacePair"]
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._rounding import U, half_square, lift, ratio_down, ratio_up, up
 from accountant.errors import DomainError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, half_square, lift, ratio_down, ratio_up, up
 from accountant.mechanisms._normal import REACH, cells
-from accountant.mechanisms.base import DominatingPair, Masses, Mechanism
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["MixtureOfGaussians", "MixturePair"]
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from accountant import checks
+from accountant._rounding import half_square, ratio_up, sum_up, times_up, up
 from accountant.errors import ArgumentTypeError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import half_square, ratio_up, sum_up, times_up, up
-from accountant.mechanisms.base import DominatingPair, Mechanism
-from accountant.mechanisms.black_boxes import ResponsePair
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.laplace import ExponentialLossPair
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Reports of many users, each locally private, whose order is forgotten."""
+"""Reports of many users through one local randomiser, whose order is forgotten."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from scipy import special
 
 from accountant.errors import UnsupportedError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms.base import DominatingPair, Mechanism
-from accountant.mechanisms.profile_pair import ProfilePair
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.profile_pair import ProfilePair
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["ShuffledResponses"]
 
@@ -27,21 +28,28 @@ BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
 
 @dataclass(frozen=True, repr=False, init=False)
 class ShuffledResponses(Mechanism):
-    """The multiset of reports of ``n`` users, each through an ε₀-private randomiser.
+    """The multiset of reports of ``n`` users, all made by *one* ε₀-private randomiser.
 
     Parameters
     ----------
     epsilon : float
-        ε₀ > 0 of every report, under replacing the user's value.
+        ε₀ > 0 of the randomiser, under replacing a user's value.
     n : int
         The number of users, in [1, 2**30]; public.
     k : int, optional
-        When all use k-ary randomised response; any randomiser otherwise.
+        When the randomiser is k-ary randomised response; any other one when None.
 
     Notes
     -----
     *Guarantee.* The clones of Feldman, McMillan, Talwar (2021, 2023), evaluated numerically, under
     replace-one (docs/theorems_selection.md, Theorem P14). Never above ε₀.
+
+    *Assumptions.* Every user draws his report by himself, once, with the same randomiser, fixed
+    before any report. Users with randomisers of their own, each ε₀-private, are **not** covered: a
+    report may tell whose it is, and then nothing is hidden. What they have in common is ε₀ alone,
+    ``PureDP(epsilon, relation=NeighbouringRelation.REPLACE_ONE)``. Different randomisers are
+    covered if any two of all the laws a report can have are ε₀-close, whichever users and values
+    they belong to.
     """
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
@@ -68,9 +76,18 @@ class ShuffledResponses(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
-        return (ProfilePair(self),)
+        return (ProfilePair(ShuffledBounds(self.epsilon0, self.n, self.k)),)
 
-    def hockey(self, epsilon: float) -> float:
+
+@dataclass(frozen=True)
+class ShuffledBounds:
+    """The profile of shuffled responses, from above."""
+
+    epsilon0: float
+    n: int
+    k: int | None
+
+    def delta(self, epsilon: float) -> float:
         """Bound the profile at ``epsilon`` >= 0."""
         if epsilon >= self.epsilon0:
             return 0.0
@@ -105,12 +122,13 @@ class ShuffledResponses(Mechanism):
         total = float(masses @ each) * (1.0 + 1e-9) + 2.0 * REACH
         return min(weight * total, 1.0)
 
-    def renyi(self, order: float) -> float:
+    def rdp(self, order: float) -> float:
         """Refuse: the atoms of the profile give the curve."""
         raise UnsupportedError("the curve is that of the profile")
 
-    def pure(self) -> float:
-        """ε₀."""
+    @property
+    def pure_epsilon(self) -> float:
+        """ε₀, of one response."""
         return self.epsilon0
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from accountant._rounding import U, lift
 from accountant.checks import Argument
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import U, lift
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["SmoothSensitivityGaussian"]

@@ -69,7 +69,8 @@ class SecureGenerator:
     Attributes
     ----------
     seeded : bool
-        Whether a seed was given.
+        Whether somebody may know what is drawn: a seed or a key was given, or the class is a
+        subclass, which may draw anything. Results made with such a generator are not private.
 
     Notes
     -----
@@ -85,18 +86,24 @@ class SecureGenerator:
     dtype('uint64')
     """
 
+    # No method of one instance can be replaced by another.
+    __slots__ = ("__weakref__", "_block", "_key", "_lock", "_process", "_spare", "_why")
+
     _key: NDArray[np.uint32]
     _block: int
     _spare: NDArray[np.uint64]
     _process: tuple[int, int]
     _lock: threading.RLock
+    _why: str
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer))):
             raise ArgumentTypeError(
                 f"seed must be None or an integer; got {seed!r}. Leave it out for secure noise"
             )
-        self.seeded = seed is not None
+        self._why = "" if seed is None else "not private: seeded, so the noise can be recomputed"
+        if type(self) is not SecureGenerator:
+            self._why = "not private: a subclass of SecureGenerator may draw anything"
         key = (
             secrets.token_bytes(32)
             if seed is None
@@ -212,12 +219,38 @@ class SecureGenerator:
             return self._key.astype("<u4").tobytes()
 
     @classmethod
-    def from_state(cls, key: bytes, *, seeded: bool) -> SecureGenerator:
-        """Return the generator that continues from :meth:`state`."""
+    def from_state(cls, key: bytes, *, seeded: bool = True) -> SecureGenerator:
+        """Return the generator that continues from :meth:`state`.
+
+        It counts as seeded, whatever ``seeded`` says: who hands over a key knows what is drawn,
+        and nothing shows that it was ever drawn at random. A trainer that resumes from a checkpoint
+        takes the key from there itself.
+        """
         generator = cls()
-        generator.seeded = seeded
+        generator._why = (
+            "not private: the generator's key was given, so the noise can be recomputed"
+        )
         generator._set_key(key)
         return generator
+
+    def _continued(self, key: bytes) -> SecureGenerator:
+        """Return the generator of an earlier process that this one takes the place of.
+
+        For checkpoints, which are as secret as the data; it is as private as this one.
+        """
+        generator = SecureGenerator.from_state(key)
+        generator._why = self._why
+        return generator
+
+    @property
+    def seeded(self) -> bool:
+        """Whether somebody may know what is drawn."""
+        return bool(self._why) or type(self) is not SecureGenerator
+
+    @property
+    def why_not_private(self) -> str:
+        """The reason, in words; empty for a generator keyed by the operating system."""
+        return self._why
 
     def _set_key(self, key: bytes) -> None:
         if len(key) != 32:
@@ -237,6 +270,13 @@ class SecureGenerator:
             self._process = (os.getpid(), _forks)
         else:
             self._set_key(secrets.token_bytes(32))
+
+    def __init_subclass__(cls, **given: object) -> None:
+        """Let no subclass call itself private."""
+        super().__init_subclass__(**given)
+        for name in ("seeded", "why_not_private", "_continued", "_why"):
+            if name in cls.__dict__:
+                raise TypeError(f"a subclass of SecureGenerator cannot define {name}")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a SecureGenerator cannot be copied: a copy would repeat its noise")

@@ -4,6 +4,6 @@
 ``looser``, words from ``facts``. ``render`` and ``charts`` make pages of them.
 """
 
-from accountant.report.statement import STAGES, Statement, statement
+from accountant.report.statement import ASSUMED_DELTA, STAGES, Statement, statement
 
-__all__ = ["STAGES", "Statement", "statement"]
+__all__ = ["ASSUMED_DELTA", "STAGES", "Statement", "statement"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from accountant.composition import Composition, Parallel
+from accountant.composition import AdaptiveParallel, Composition, Parallel
 from accountant.mechanisms import Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -24,6 +24,7 @@ __all__ = [
 
 # Theorems of mechanisms whose docstring names none, and of the analyses.
 _THEOREMS = {
+    "AdaptiveParallel": ("M18",),
     "GDP": ("M11",),
     "LossDistribution": ("M2",),
     "Parallel": ("M18",),
@@ -146,7 +147,7 @@ def inner(mechanism: Mechanism) -> Iterator[Mechanism]:
     if isinstance(mechanism, Composition):
         for part, _ in mechanism.parts:
             yield from inner(part)
-    elif isinstance(mechanism, Parallel):
+    elif isinstance(mechanism, (AdaptiveParallel, Parallel)):
         for branch in mechanism.branches:
             yield from inner(branch)
     for name in ("mechanism", "base"):

@@ -1,7 +1,8 @@
-"""ε after some prefixes of a history: Rényi divergences, and one contour where it is in reach."""
+"""Brackets of ε after some prefixes of a history: exact compositions where they are in reach."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,18 +11,28 @@ import numpy as np
 from accountant.analyses import contour, mixed
 from accountant.errors import AccountantError
 from accountant.ledger import Entry, renyi, schedule
-from accountant.report.spending import rounded
+from accountant.ledger.numbers import composed
+from accountant.report.spending import MOST_OFTEN, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.bounds import Bounds
     from accountant.mechanisms import Mechanism
 
 __all__ = ["coarser", "over_steps", "prefixes"]
 
 Counts: TypeAlias = "Sequence[tuple[Mechanism, int]]"
+Settings: TypeAlias = "dict[Mechanism, tuple[float, float] | None]"
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+# Numbers of releases at which ε is given; fewer where each takes a composition on a grid.
+POINTS, FEW_POINTS = 24, 10
+# Different sampled steps, and other mechanisms, from which on a grid takes too long to be asked for
+# so often.
+MOST_SAMPLED, MOST_OTHERS = 2, 12
+# A bracket as narrow as this is exact enough.
+NEAR = 0.999
 ORDERS = (1.0 + np.geomspace(0.05, 2.0**12, 80)).tolist()
 # Different steps that use a record less often than this together have a transform that decays too
 # slowly for a contour to be quick.
@@ -50,33 +61,95 @@ def prefixes(history: Sequence[Entry], points: int) -> Iterator[tuple[int, Count
 
 
 def over_steps(
-    history: Sequence[Entry], total: float, delta: float, points: int
-) -> list[tuple[int, float]]:
-    """Bound ε(delta) of some prefixes from above; none exceeds ``total``, that of them all.
+    history: Sequence[Entry], counts: Counts, headline: Bounds, delta: float
+) -> list[tuple[int, float, float]]:
+    """Bracket ε(delta) of some prefixes: their numbers of releases, lower and upper bounds.
 
-    Each holds by itself, for parameters fixed in advance (Theorem L8).
+    Each holds by itself, for parameters fixed in advance (Theorem L8). They are exact compositions,
+    whose ends agree, where these are in reach; elsewhere the lower bound tells how loose the upper
+    one may be. The last bracket is ``headline``.
     """
-    found = [(steps, tuple(counts)) for steps, counts in prefixes(history, points)]
-    bounds = _by_renyi([counts for _, counts in found], delta)
-    for k, (_, counts) in enumerate(found):
-        bounds[k] = min(bounds[k], _by_contour(counts, delta))
-    bounds = np.minimum(bounds, total)
-    # A prefix costs no more than a longer one.
-    least = np.minimum.accumulate(bounds[::-1])[::-1].tolist()
-    return [(steps, value) for (steps, _), value in zip(found, least, strict=True)]
+    costly = coarser(history, counts, MOST_OFTEN, True)
+    found = _brackets(costly, delta)
+    cheap = costly if costly is history else coarser(history, counts, MOST_OFTEN, False)
+    lower = found if cheap is costly else _brackets(cheap, delta)
+    steps = [length for length, _, _ in found]
+    low = np.minimum([one for _, one, _ in lower], float(headline.lower))
+    high = np.minimum([one for _, _, one in found], float(headline.upper))
+    low[-1], high[-1] = float(headline.lower), float(headline.upper)
+    # A prefix costs no more than a longer one, and no less than a shorter one.
+    high = np.minimum.accumulate(high[::-1])[::-1]
+    low = np.minimum(np.maximum.accumulate(low), high)
+    return list(zip(steps, low.tolist(), high.tolist(), strict=True))
+
+
+def _brackets(history: Sequence[Entry], delta: float) -> list[tuple[int, float, float]]:
+    """Bracket ε(delta) of prefixes, each on its own."""
+    mechanisms = dict.fromkeys(item.mechanism for item in history)
+    settings = {mechanism: schedule.gaussian_setting(mechanism) for mechanism in mechanisms}
+    points = POINTS if all(settings.values()) else FEW_POINTS
+    found = [(length, tuple(counts)) for length, counts in prefixes(history, points)]
+    result = []
+    for (length, counts), bound in zip(
+        found, _by_renyi([counts for _, counts in found], delta), strict=True
+    ):
+        low, high = _exactly(counts, settings, delta)
+        result.append((length, low, min(high, float(bound))))
+    return result
+
+
+def _exactly(counts: Counts, settings: Settings, delta: float) -> tuple[float, float]:
+    """Bracket ε(delta) of counted mechanisms, exactly where that takes little time."""
+    steps = [mixed.Part(*found, n) for m, n in counts if (found := settings[m]) is not None]
+    plain = len(steps) == len(counts)
+    bracket = _by_contour(steps, delta)
+    if plain and bracket[0] >= NEAR * bracket[1]:
+        return bracket
+    sampled = sum(part.sampling_probability < 1.0 for part in steps)
+    try:
+        if sampled <= MOST_SAMPLED and len(counts) - sampled <= MOST_OTHERS:
+            bounds = composed(tuple(counts)).epsilon_bounds(delta)
+            return float(bounds.lower), float(bounds.upper)
+    except AccountantError:
+        pass
+    if plain:
+        return bracket
+    # The Gaussian steps, and what the others add to them at most (Theorem L11).
+    others = [Entry(m, n) for m, n in counts if settings[m] is None]
+    added = float(schedule.largest_losses(others)[-1])
+    masses = schedule.infinite_masses(others)
+    left = delta if masses is None else math.nextafter(delta - float(masses[-1]), -math.inf)
+    if not (added < math.inf and left > 0.0):
+        return bracket[0], math.inf
+    return bracket[0], math.nextafter(_by_contour(steps, left)[1] + added, math.inf)
+
+
+def _by_contour(parts: Sequence[mixed.Part], delta: float) -> tuple[float, float]:
+    """Bracket ε(delta) of Gaussian steps."""
+    if not parts:
+        return 0.0, 0.0
+    try:
+        if len(parts) == 1:
+            return contour.epsilon_bounds(*parts[0], delta)
+        if sum(part.steps * part.sampling_probability for part in parts) >= LEAST_PARTICIPATION:
+            return mixed.epsilon_bounds(parts, delta)
+        # As many of the worst step cost no less, each part alone no more (Theorem L8).
+        low = max(contour.epsilon_bounds(*part, delta)[0] for part in parts)
+        worst = mixed.Part(
+            max(part.sampling_probability for part in parts),
+            min(part.noise_multiplier for part in parts),
+            sum(part.steps for part in parts),
+        )
+        return low, contour.epsilon_bounds(*worst, delta)[1]
+    except AccountantError:
+        return 0.0, math.inf
 
 
 def _by_renyi(parts: Sequence[Counts], delta: float) -> FloatArray:
-    """Convert the divergences of each list of parts at the best of a few orders."""
+    """Convert the divergences of each list of parts at the best of a few orders (Theorem L8)."""
     mechanisms = list(dict.fromkeys(mechanism for counts in parts for mechanism, _ in counts))
     places = {mechanism: k for k, mechanism in enumerate(mechanisms)}
-    try:
-        table = schedule.divergences(mechanisms, ORDERS, len(mechanisms))
-    except AccountantError:
-        # A part has no Rényi curve.
-        return np.full(len(parts), np.inf)
-    # What the conversion adds to a divergence; one more rounding, of the sum.
-    added = np.array([-renyi.capacity_lower(order, 0.0, delta) for order in ORDERS])
+    table = schedule.divergences(mechanisms, ORDERS, len(mechanisms), finite=True)
     result = []
     for counts in parts:
         repeats = np.zeros(len(mechanisms))
@@ -87,38 +160,25 @@ def _by_renyi(parts: Sequence[Counts], delta: float) -> FloatArray:
         with np.errstate(over="ignore"):
             spent = (table[used] * repeats[used, None, None]).sum(axis=0)
         spent *= 1.0 + (used.sum() + 4.0) * 2.0**-52
+        masses = schedule.infinite_masses([Entry(m, n) for m, n in counts])
+        left = delta if masses is None else math.nextafter(delta - float(masses[-1]), -math.inf)
+        if not left > 0.0:
+            result.append(math.inf)
+            continue
+        # What the conversion adds to a divergence; one more rounding, of the sum.
+        added = np.array([-renyi.capacity_lower(order, 0.0, left) for order in ORDERS])
         converted = np.nextafter(spent + added[:, None], np.inf)
         # The best order of each direction, and the worse direction.
         result.append(max(float(converted.min(axis=0).max()), 0.0))
     return np.array(result)
 
 
-def _by_contour(counts: Counts, delta: float) -> float:
-    """Bound ε(delta) of Gaussian steps; infinite for others, and where a contour would be slow."""
-    parts = []
-    for mechanism, count in counts:
-        found = {pair.gaussian_part and pair.gaussian_part[:2] for pair in mechanism.pairs()}
-        # Both directions of a subsampled Gaussian step have one q and one σ.
-        setting = found.pop()
-        if found or not setting:
-            return np.inf
-        parts.append(mixed.Part(*setting, count))
-    try:
-        if len(parts) == 1:
-            return float(contour.epsilon_bounds(*parts[0], delta)[1])
-        if sum(part.steps * part.sampling_probability for part in parts) < LEAST_PARTICIPATION:
-            return np.inf
-        return mixed.epsilon_bounds(parts, delta)[1]
-    except AccountantError:
-        return np.inf
-
-
-def coarser(history: Sequence[Entry], counts: Counts, most: int) -> Sequence[Entry]:
-    """Return a history that costs no less after every release, with few different mechanisms."""
+def coarser(history: Sequence[Entry], counts: Counts, most: int, costly: bool) -> Sequence[Entry]:
+    """Return a history of few different mechanisms that costs no less, or no more, at each step."""
     if len(counts) <= most:
         return history
     mechanisms = [mechanism for mechanism, _ in counts]
-    other = dict(zip(mechanisms, rounded(mechanisms, most, True), strict=True))
+    other = dict(zip(mechanisms, rounded(mechanisms, most, costly), strict=True))
     seen: dict[int, Mechanism] = {}
     result = []
     for item in history:

@@ -102,6 +102,7 @@ def _profile(statement: Statement) -> Chart:
 def _steps(statement: Statement) -> Chart:
     points = [(float(step.releases), step.epsilon) for step in statement.steps]
     finite = [point for point in points if math.isfinite(point[1])]
+    lower = [(float(step.releases), step.epsilon_lower) for step in statement.steps]
     delta = statement.headline.delta
     return charts.line_chart(
         "steps",
@@ -110,7 +111,10 @@ def _steps(statement: Statement) -> Chart:
         f" at {up(points[-1][1])} after {statement.total}.",
         Axis("releases", 0.0, max(point[0] for point in points)),
         Axis(f"ε at δ = {plain(delta)} (nats)", 0.0, _top([y for _, y in finite])),
-        [Series("certified ε", [(0.0, 0.0), *finite])],
+        [
+            Series("certified ε", [(0.0, 0.0), *finite]),
+            Series("lower bound", [(0.0, 0.0), *lower], "second"),
+        ],
     )
 
 

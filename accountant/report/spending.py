@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.analyses import choose
 from accountant.bounds import Bounds
 from accountant.composition import Composition
+from accountant.ledger.numbers import composed
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.sampling import PoissonSampled
 
@@ -77,7 +77,7 @@ class Spending:
     @cached_property
     def _sides(self) -> tuple[Composition, Composition]:
         if len(self.counts) <= self.most:
-            whole = Composition(self.counts)
+            whole = composed(self.counts)
             return whole, whole
         mechanisms = [mechanism for mechanism, _ in self.counts]
         sides = []
@@ -88,7 +88,7 @@ class Spending:
             for mechanism, (_, count) in zip(other, self.counts, strict=True):
                 merged[id(mechanism)] = merged.get(id(mechanism), 0) + count
             known = {id(mechanism): mechanism for mechanism in other}
-            sides.append(Composition(tuple((known[key], n) for key, n in merged.items())))
+            sides.append(composed(tuple((known[key], n) for key, n in merged.items())))
         return sides[0], sides[1]
 
     def epsilon_bounds(self, delta: float) -> Bounds:
@@ -121,7 +121,7 @@ class Spending:
     @property
     def analysis(self) -> tuple[str, str]:
         """The name of the analysis that answers, and why."""
-        first = next(choose.solvers(self.above))
+        first = self.above.profile().solvers()[0]
         return first.name, first.reason
 
     @cached_property

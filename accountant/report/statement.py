@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import accountant
 from accountant import checks, wording
+from accountant.bounds import Bounds
 from accountant.errors import ArgumentTypeError
 from accountant.report import facts, looser, meaning, over_steps, spending
 from accountant.report.looser import Comparison
@@ -21,8 +22,10 @@ __all__ = ["Release", "Row", "Statement", "Step", "statement"]
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
-# Numbers of releases at which ε is given, and points of the trade-off curve.
-STEPS, RATES = 24, 50
+# Where nothing says which δ was meant.
+ASSUMED_DELTA = 1e-5
+# Points of the trade-off curve.
+RATES = 50
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Step:
-    """ε after the first ``releases`` releases: an upper bound."""
+    """A certified bracket of ε after the first ``releases`` releases.
+
+    Its ends agree where the composition was exact; else the lower one tells how loose the upper
+    one may be.
+    """
 
     releases: int
     epsilon: float
+    epsilon_lower: float
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ class Statement:
 
 def statement(
     ledger: Accountant,
-    delta: float = 1e-5,
+    delta: float | None = None,
     *,
     title: str = "Privacy statement",
     unit: str = "one record of the data set",
@@ -152,8 +160,9 @@ def statement(
     ----------
     ledger : Accountant
         What was released.
-    delta : float
-        In (0, 1): the δ of the headline.
+    delta : float, optional
+        In (0, 1): the δ of the headline. Left out, that of the ledger's budget, or else the least
+        of the δ noted in it (:attr:`Accountant.deltas <accountant.Accountant.deltas>`), or 1e-5.
     title, unit : str
         Words for the page: what it is about, and what one record is.
     checksum : str, optional
@@ -182,6 +191,8 @@ def statement(
     >>> made.headline.epsilon == ledger.epsilon(1e-5)
     True
     """
+    if delta is None:
+        delta = next(iter(ledger.deltas), ASSUMED_DELTA)
     asked = checks.real(checks.TARGET_DELTA, delta)
     if not isinstance(asked, float):
         raise ArgumentTypeError("delta must be one number; got an array")
@@ -236,9 +247,8 @@ def _spending(
     advance()
     compared = looser.comparisons(often.above, delta)
     advance()
-    steps = over_steps.over_steps(
-        over_steps.coarser(history, counts, spending.MOST_OFTEN), headline.epsilon, delta, STEPS
-    )
+    ends = Bounds(headline.epsilon_lower, headline.epsilon)
+    steps = over_steps.over_steps(history, counts, ends, delta)
     analysis, reason = once.analysis
     advance()
     return {
@@ -247,7 +257,7 @@ def _spending(
         "reason": reason,
         "rounded": often.rounded,
         "table": table,
-        "steps": tuple(Step(*step) for step in steps),
+        "steps": tuple(Step(length, high, low) for length, low, high in steps),
         "attacks": meaning.attacks(profile),
         "curve": meaning.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
         "guesses": meaning.guesses(profile),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from accountant.mechanisms._arithmetic import lift, up
+from accountant._rounding import lift, up
 
 __all__ = ["add_from_curve", "remove_from_curve"]
 

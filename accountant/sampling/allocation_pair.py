@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.mechanisms._arithmetic import U, half_square, lift, ratio_up, up
-from accountant.mechanisms.atoms import AtomicPair, Atoms
+from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_law import sum_law
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from accountant.checks import DELTA, EPSILON
+from accountant.environment import to_nearest
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments
 
@@ -28,6 +29,7 @@ class Amplified(NamedTuple):
     relation: NeighbouringRelation
 
 
+@to_nearest
 def amplify(
     epsilon: float,
     delta: float,

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from accountant._rounding import U, lift, up
 from accountant.bounds import Bounds
-from accountant.mechanisms._arithmetic import U, up
-from accountant.mechanisms.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["BlendPair"]
 
@@ -43,6 +43,12 @@ class BlendPair(DominatingPair):
     def loss_error(self) -> float:
         """The larger of both."""
         return max(self.worse.loss_error, self.usual.loss_error)
+
+    @property
+    def variation(self) -> float:
+        """The blended one."""
+        worse, usual = self.worse.variation, self.usual.variation
+        return min(up(lift(self._blend(worse, usual))), 1.0) if worse or usual else 0.0
 
     @property
     def mu(self) -> float:

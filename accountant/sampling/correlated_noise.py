@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments
@@ -33,6 +34,7 @@ _PATTERNS = 20_000
 _SAFE_EXPONENT = 300
 
 
+@to_nearest
 def tree_strategy(steps: int) -> FloatArray:
     """Return the strategy of binary tree aggregation: one row for every complete dyadic interval.
 
@@ -59,6 +61,7 @@ def tree_strategy(steps: int) -> FloatArray:
     return strategy
 
 
+@to_nearest
 def square_root_strategy(steps: int) -> FloatArray:
     """Return the lower-triangular square root of the prefix-sum matrix (Toeplitz).
 
@@ -108,6 +111,7 @@ class MatrixMechanism:
     max_participations: int | None = None
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
 
+    @to_nearest
     def __post_init__(self) -> None:
         matrix = _matrix(self.strategy)
         steps = matrix.shape[1]
@@ -124,6 +128,7 @@ class MatrixMechanism:
             relation=arguments.supported("correlated noise", self.relation, _RELATIONS),
         )
 
+    @to_nearest
     def sensitivity_bounds(self) -> Bounds:
         """Bracket the ℓ2 sensitivity of the encoding when contributions have norm at most one.
 
@@ -160,6 +165,7 @@ class MatrixMechanism:
         whole = bool((self.strategy == np.round(self.strategy)).all())
         return whole and float(np.abs(self.strategy).sum()) ** 2 < 2.0**52
 
+    @to_nearest
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return the Gaussian mechanism of the whole run.
 
@@ -177,6 +183,7 @@ class MatrixMechanism:
             relation=self.relation,
         )
 
+    @to_nearest
     def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
         """Bracket ε(delta) of the whole run, in nats."""
         from accountant.mechanisms.gaussian import Gaussian

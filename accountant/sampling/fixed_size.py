@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from accountant._rounding import lift
 from accountant.errors import DomainError
-from accountant.mechanisms._arithmetic import lift
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.poisson_batches import poisson_gaussian

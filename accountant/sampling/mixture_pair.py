@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U, half_square, up
 from accountant.errors import PrecisionError
-from accountant.mechanisms._arithmetic import U, half_square, up
 from accountant.mechanisms._normal import REACH, cells
-from accountant.mechanisms.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.sampling import arguments
 from accountant.sampling.drawing import generator
@@ -35,6 +36,7 @@ class _Sample(NamedTuple):
     log_ratios: FloatArray  # of each component of the proposal to the law of interest
 
 
+@to_nearest
 def monte_carlo_delta(
     noise_multiplier: float,
     steps: int,
@@ -73,6 +75,7 @@ def monte_carlo_delta(
     return Bounds(max(centre - half, 0.0), min(centre + half, 1.0))
 
 
+@to_nearest
 def monte_carlo_epsilon(
     noise_multiplier: float,
     steps: int,

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from accountant._rounding import LEAST, times_up
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import LEAST, times_up
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.mixture import MixtureOfGaussians
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.sampled_pairs import sampled
 
@@ -87,6 +88,11 @@ class PoissonSampled(Mechanism):
             return (GaussianPair(math.inf),)
         remove, add = found[0], found[-1]
         return sampled(remove, q), sampled(add, q, remove)
+
+    def from_below(self) -> PoissonSampled | None:
+        """Return the sample of what bounds the inner mechanism from below."""
+        inner = self.mechanism.from_below()
+        return None if inner is None else PoissonSampled(inner, self.sampling_probability)
 
     def group(self, size: int) -> Mechanism:
         """Return the mechanism for a group: a binomial number of its records is used.

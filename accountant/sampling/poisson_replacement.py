@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant.mechanisms._arithmetic import TINY, U, bends, divergence, half_square, lift, up
+from accountant._rounding import TINY, U, half_square, lift, up
 from accountant.mechanisms._normal import REACH, cells
-from accountant.mechanisms.base import DominatingPair, Masses, Mechanism
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments
 from accountant.sampling.blend_pair import BlendPair
@@ -20,7 +22,7 @@ from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.truncated_poisson import overflow_probability
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["ExchangePair", "PoissonReplacement", "TruncatedReplacement"]
 
@@ -172,6 +174,11 @@ class ExchangePair(DominatingPair):
         return up(64.0 * U * (2.0 + REACH * mu + 2.0 * mu * mu + abs(self._odds)))
 
     @property
+    def variation(self) -> float:
+        """Only a record that was drawn is seen."""
+        return self.q
+
+    @property
     def mu(self) -> float:
         """2μ, as of the noise without sampling: the coin may be revealed."""
         return 2.0 * self.distance
@@ -221,7 +228,7 @@ class ExchangePair(DominatingPair):
             return plain
         shift = self.loss_error + 32.0 * U * float(np.abs(loss).max())
         found = self.masses(loss)
-        values = bends(order, loss + np.where(loss < 0.0, -shift, shift))
+        values = rdp_excess_terms(order, loss + np.where(loss < 0.0, -shift, shift))
         if not np.isfinite(values).all():
             return plain
         p_mass, q_mass = found.p[1:-1], found.q[1:-1]

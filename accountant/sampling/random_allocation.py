@@ -14,7 +14,8 @@ import numpy as np
 
 from accountant.errors import DomainError
 from accountant.mechanisms._arguments import integer
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
@@ -57,7 +58,8 @@ class Allocated(Mechanism):
     Notes
     -----
     *Guarantee.* Theorems S1, S4 and S5: the mean of the N(e_i, σ²I) against N(0, σ²I), attained,
-    and computed through a law that is larger in the convex order.
+    and computed through a law that is larger in the convex order; lower ends of brackets through
+    one that is smaller. A bracket is therefore about one percent of δ wide.
 
     Examples
     --------

@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
+from accountant._rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
-from accountant.mechanisms._arithmetic import (
-    TINY,
-    U,
-    half_square,
-    lift,
-    loss_of_sample,
-    loss_of_sample_inverse,
-    up,
-)
 from accountant.mechanisms._normal import REACH, cells
-from accountant.mechanisms.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
 if TYPE_CHECKING:
@@ -84,6 +77,11 @@ class ReplacementPair(DominatingPair):
         """A few units in the last place of the losses within reach of 1e-300."""
         most = max(self.distances)
         return up(32.0 * U * (REACH * most + most * most + 1.0))
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was drawn is seen."""
+        return self.sampling_probability
 
     @property
     def mu(self) -> float:

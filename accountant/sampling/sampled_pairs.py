@@ -9,33 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant.mechanisms._arithmetic import (
-    TINY,
-    U,
-    bends,
-    divergence,
-    lift,
-    loss_of_sample,
-    loss_of_sample_inverse,
-    up,
-)
-from accountant.mechanisms.atoms import AtomicPair, Atoms
-from accountant.mechanisms.base import (
-    DominatingPair,
-    Masses,
-    mu_of_pure,
-    offers,
-    rho_of_pure,
-)
+from accountant._rounding import TINY, U, lift, up
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair, Masses, has_pld, has_rdp, mu_of_pure, rho_of_pure
+from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling._renyi import add_from_curve, remove_from_curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant.mechanisms.base import FloatArray
+    from accountant.pairs.base import FloatArray, JointPair
 
-__all__ = ["SampledAtoms", "SampledCurve", "SampledPair", "sampled"]
+__all__ = ["SampledAtoms", "SampledCurve", "SampledLosses", "SampledPair", "sampled"]
 
 CELLS = 2048
 
@@ -51,8 +38,9 @@ def sampled(
         return GaussianPair(pair.noise_multiplier, q, add, pair.exact)
     if isinstance(pair, AtomicPair):
         return SampledAtoms(pair, q, add, reverse)
-    if offers(pair, "masses"):
-        return SampledPair(pair, q, add, reverse)
+    if has_pld(pair):
+        known = has_rdp(pair) and (reverse is None or has_rdp(reverse))
+        return (SampledPair if known else SampledLosses)(pair, q, add, reverse)
     return SampledCurve(pair, q, add, reverse)
 
 
@@ -83,11 +71,16 @@ class SampledCurve(DominatingPair):
         """Only a record that was used can be lost; an added one never is."""
         return 0.0 if self.add else up(self.q * self.inner.infinite_mass, 2.0)
 
-    @property
-    def hull(self) -> DominatingPair | None:
-        """The sample of the inner hull, which serves both directions (Theorem E1)."""
-        inner = self.inner.hull
+    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+        """Return the sample of the inner one, which serves both directions (Theorem E1)."""
+        inner = self.inner.pld_upper_pair(joint)
         return inner and sampled(inner, self.q, inner if self.add else None)
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was used is seen."""
+        inner = self.inner.variation
+        return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
 
     @property
     def rho(self) -> float:
@@ -248,6 +241,14 @@ class SampledPair(SampledCurve):
         return min(self.inner.mu, mu_of_pure(self.pure_epsilon))
 
 
+@dataclass(frozen=True)
+class SampledLosses(SampledPair):
+    """A Poisson-sampled pair of which the loss distribution alone is known: no curve is asked."""
+
+    rdp = DominatingPair.rdp
+    finite_rdp = DominatingPair.finite_rdp
+
+
 @lru_cache(maxsize=4096)
 def _from_masses(pair: SampledPair, order: float) -> float:
     """Bound D_α by chords of x ↦ x^α - 1 - α(x - 1), x = e^L, over narrow cells (Theorem M17)."""
@@ -262,7 +263,7 @@ def _from_masses(pair: SampledPair, order: float) -> float:
         column[0] += masses[0]
         column[-1] += masses[-1]
     # The function falls to 0 at L = 0 and rises beyond: its largest value within the loss's error.
-    values = bends(order, edges + np.where(edges < 0.0, -shift, shift))
+    values = rdp_excess_terms(order, edges + np.where(edges < 0.0, -shift, shift))
     if not np.isfinite(values).all():
         return math.inf
     rise = np.expm1(np.diff(edges))
@@ -337,6 +338,12 @@ class SampledAtoms(AtomicPair):
         if all(map(math.isfinite, self.inner.support)):
             return super().finite_rdp(order)
         return _curve(self.inner, self.reverse, self.q, self.add, order)
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was used is seen."""
+        inner = self.inner.variation
+        return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
 
     @property
     def rho(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,12 @@ class Sampler(ABC):
     theorem: ClassVar[str]
     relations: ClassVar[tuple[NeighbouringRelation, ...]]
     relation: NeighbouringRelation
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for name in ("__post_init__", "mechanism", "witnesses"):
+            if name in vars(cls):
+                setattr(cls, name, to_nearest(vars(cls)[name]))
 
     if TYPE_CHECKING:
         # A field in some subclasses, a property in others.
@@ -90,6 +97,7 @@ class Sampler(ABC):
                 shown.append(f"{part.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    @to_nearest
     def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
         """Bracket the ε(delta) of the sampler itself, in nats.
 
@@ -108,6 +116,7 @@ class Sampler(ABC):
         # Both are certified, so a crossing is a rounding of two equal numbers.
         return Bounds(min(lower, upper), upper)
 
+    @to_nearest
     def epsilon(self, noise_multiplier: float, delta: float) -> float:
         """Return the ε spent at ``delta``, certified never too small."""
         return float(self.mechanism(noise_multiplier).epsilon(delta))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
-from accountant.mechanisms._arithmetic import U
-from accountant.mechanisms.atoms import AtomicPair, Atoms
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant._rounding import U
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.lognormal import normal_tail

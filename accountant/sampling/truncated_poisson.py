@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.environment import to_nearest
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.blend_pair import BlendPair
@@ -23,6 +25,7 @@ __all__ = ["TruncatedPoissonSampled", "TruncatedPoissonSampler", "overflow_proba
 _ADD_OR_REMOVE = (NeighbouringRelation.ADD_OR_REMOVE,)
 
 
+@to_nearest
 def overflow_probability(records: int, probability: float, size: int) -> float:
     """Return an upper bound on P[Bin(records, probability) >= size], tight to a few 1e-9.
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from accountant.errors import PrecisionError
-from accountant.mechanisms.base import DominatingPair, Mechanism
-from accountant.mechanisms.black_boxes import ResponsePair
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.mixture_pair import MixturePair

@@ -2,8 +2,7 @@
  * it took. Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free.
  * Usage: allocation CALLS SEED */
 #include "drive.h"
-#include "loss.h"
-#include "mix.h"
+#include "heterogeneous.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
 
@@ -61,9 +60,9 @@ static int ask(int entry, const problem *p) {
         case EPSILON: return acct_psg_epsilon(p->q, p->sigma, p->steps, p->delta, p->direction, &b);
         case RENYI: return acct_psg_renyi(p->q, p->sigma, p->order, p->direction, &b);
         case EPSILON_RENYI: return acct_psg_epsilon_renyi(p->q, p->sigma, p->steps, p->delta, &epsilon, &order);
-        case MIX_DELTA: return acct_mix_delta(p->parts, PARTS, p->epsilon, p->direction, &b);
-        case MIX_EPSILON: return acct_mix_epsilon(p->parts, PARTS, p->delta, p->direction, &b);
-        default: return acct_mix_odometer(p->parts, PARTS, p->delta, p->direction == ACCT_ADD, each);
+        case MIX_DELTA: return acct_heterogeneous_delta(p->parts, PARTS, p->epsilon, p->direction, &b);
+        case MIX_EPSILON: return acct_heterogeneous_epsilon(p->parts, PARTS, p->delta, p->direction, &b);
+        default: return acct_heterogeneous_odometer(p->parts, PARTS, p->delta, p->direction == ACCT_ADD, each);
     }
 }
 

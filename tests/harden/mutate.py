@@ -55,12 +55,11 @@ TESTS = {
     "ledger/odometer": ["test_ledger_odometer.py", "test_ledger_filters.py"],
     "ledger/fixed": ["test_ledger_filters.py", "test_ledger.py"],
     "ledger/individual": ["test_ledger_individual.py"],
-    "composition": ["test_harden_arithmetic.py", "test_composition.py"],
-    "mechanisms/_arithmetic": [
-        "test_harden_arithmetic.py",
-        "test_sampled_losses.py",
-        "test_underflow.py",
-    ],
+    "composition/composition": ["test_harden_arithmetic.py", "test_composition.py"],
+    "composition/problems": ["test_harden_arithmetic.py", "test_composition.py"],
+    "_rounding": ["test_harden_arithmetic.py", "test_underflow.py"],
+    "pairs/excess": ["test_harden_arithmetic.py", "test_underflow.py"],
+    "pairs/sampled_loss": ["test_harden_arithmetic.py", "test_sampled_losses.py"],
     "mechanisms/gaussian": ["test_harden_pairs.py", "test_mechanisms.py"],
     "mechanisms/laplace": ["test_harden_pairs.py", "test_mechanisms.py"],
     "audit/confidence": ["test_harden_audit.py", "test_audit_bounds.py"],
@@ -68,10 +67,10 @@ TESTS = {
     "audit/one_run": ["test_harden_audit.py", "test_audit_one_run.py"],
     "search": ["test_harden_search.py", "test_search.py"],
     "calibration": ["test_harden_search.py", "test_calibration.py"],
-    "analyses/_grid": GRID,
-    "analyses/_fft": GRID,
-    "analyses/_lattice": GRID,
-    "analyses/_compose": ["test_harden_compose.py", *GRID],
+    "analyses/pld/loss_grid": GRID,
+    "analyses/pld/fft": GRID,
+    "analyses/pld/lattice": GRID,
+    "analyses/pld/composed_law": ["test_harden_compose.py", *GRID],
 }
 EXTRA = ["test_harden_soundness.py"]
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}

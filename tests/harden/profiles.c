@@ -3,8 +3,7 @@
 #include <float.h>
 
 #include "drive.h"
-#include "loss.h"
-#include "mix.h"
+#include "heterogeneous.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
 
@@ -86,13 +85,13 @@ static void together(void) {
     const double epsilon = loss(), delta = tail();
     const int direction = (int)below(3), one_way = (int)below(2);
     acct_bounds b = {NAN, NAN};
-    int status = acct_mix_delta(parts, count, epsilon, direction, &b);
+    int status = acct_heterogeneous_delta(parts, count, epsilon, direction, &b);
     judge("mix_delta", status, b, 1.0, !fine, parts->q, parts->sigma, parts->steps, epsilon, direction);
     b = (acct_bounds){NAN, NAN};
-    status = acct_mix_epsilon(parts, count, delta, direction, &b);
+    status = acct_heterogeneous_epsilon(parts, count, delta, direction, &b);
     judge("mix_epsilon", status, b, INFINITY, !fine, parts->q, parts->sigma, parts->steps, delta, direction);
     acct_bounds *each = exactly((size_t)count, sizeof *each);
-    status = acct_mix_odometer(parts, count, delta, one_way, each);
+    status = acct_heterogeneous_odometer(parts, count, delta, one_way, each);
     for (int i = 0; i < (status ? 1 : count); i++)
         judge("mix_odometer", status, each[i], INFINITY, !fine, parts->q, parts->sigma, parts->steps, delta,
               one_way);

@@ -4,12 +4,14 @@ import math
 
 import mpmath
 
-from accountant.analyses import _compose, renyi_conversion
+from accountant.analyses import renyi_conversion
+from accountant.analyses.pld import composed_law
 from accountant.learn import record
 from accountant.ledger import Accountant
 from accountant.mechanisms import _arguments
-from accountant.mechanisms.black_boxes import ApproximateDP, PureDP, ResponsePair
+from accountant.mechanisms.black_boxes import ApproximateDP, PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 from planted.checks import DELTA, gaussian_delta, gaussian_epsilon_below, subsampled_delta, train
@@ -182,7 +184,7 @@ BUGS = (
     Bug(
         "fft-without-its-error",
         "the FFT's round-off is not bounded",
-        wrap(_compose, "total_sums", no_error),
+        wrap(composed_law, "total_sums", no_error),
         binomial_profiles,
     ),
     Bug(

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "invert.h"
-#include "jump.h"
-#include "line.h"
-#include "subsampled_gaussian.h"
+#include "order.h"
+#include "tail_event.h"
+#include "characteristic_sum.h"
 
 #define ACCT_MAX_POINTS 8232 /* no multiple of a page, as ACCT_MAX_NODES */
 
@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
     int direction;  /* ACCT_REMOVE or ACCT_ADD */
-    int flipped;    /* a contour of the remove direction that answers for the add direction */
+    int answers_add;    /* a contour of the remove direction that answers for the add direction */
     double steps;
     double b;       /* distance of the line from the interval [0, 1], > 0 */
     double dy;
@@ -29,28 +29,15 @@ typedef struct {
     double log_scale, log_scale_err; /* the sum is in units of e^{log_scale - b epsilon} */
     double numerical; /* bound on quadrature and round-off of all terms, same units */
     double truncated; /* bound on the terms beyond the last point, same units */
-    acct_jump jump;   /* the share of the outcomes outside the window */
+    acct_tail_event tail;   /* the share of the outcomes outside the window */
     acct_alias right, left;
-    /* a split contour (split.h) leaves out outcomes without any large loss: they add at most
-     * exp(small_log - small_slope * epsilon) to the upper bound; small_log = -inf otherwise */
-    double small_log, small_slope;
+    /* a rare-event contour (rare_event_contour.h) leaves out the outcomes without any large loss: they add at
+     * most exp(small_losses_log - small_losses_slope * epsilon) to the upper bound; -inf otherwise */
+    double small_losses_log, small_losses_slope;
 } acct_contour;
 
-/* b as it really is once the order 1 + b has been rounded: e^{-b eps} must match K(1 + b) exactly */
-static inline double acct_exact_distance(double b) {
-    const double exact = (1.0 + b) - 1.0;
-    return exact > 0.0 ? exact : 2.220446049250313e-16;
-}
-
-/* |s (s - 1)| on the line, without overflow */
-static inline double acct_poles(double b, double y) {
-    return sqrt(b * b + y * y) * sqrt((b + 1.0) * (b + 1.0) + y * y);
-}
-
-/* beyond this distance squares of b would overflow: no line is built */
-#define ACCT_MOST_DISTANCE 1e140
-
-/* the problem a contour is built for; everything but step, steps and direction is a wish */
+/* The problem a contour is built for.  Step, steps and direction define the answer; the other fields come
+ * from a search and decide only how narrow the bracket is. */
 typedef struct {
     acct_step step;
     double steps;
@@ -59,24 +46,28 @@ typedef struct {
     double epsilon;   /* where the bracket is wanted */
     double spread;    /* deviation of the tilted total loss, roughly */
     acct_window window;
-    double put_order; /* for the jumps above the window; 0: to be searched for */
+    double reverse_order; /* order for the tail event; 0: to be searched for */
     double most_points; /* at most ACCT_MAX_POINTS */
     double log_error; /* log of the error wanted, in units of the sum's scale (contour->log_scale) */
 } acct_problem;
 
 /* returns ACCT_EPRECISION if it would need too many points (the cost is checked first) */
-int acct_contour_build(acct_contour *contour, acct_grid *grid, acct_grid *scratch,
-                       acct_line *line, const acct_problem *problem);
+int acct_contour_build(acct_contour *contour, acct_tilted_law *law, acct_tilted_law *scratch,
+                       acct_characteristic_sum *cf, const acct_problem *problem);
 
 /* the alias bounds of a contour whose b, steps, direction and scale are set; returns the period both
- * sides need to be below e^{-digits}; overwrites grid->weight */
-double acct_contour_aliases(acct_contour *contour, acct_grid *grid, double epsilon, double digits,
+ * sides need to be below e^{-digits}; overwrites law->weight */
+double acct_contour_aliases(acct_contour *contour, acct_tilted_law *law, double epsilon, double digits,
                             double spread);
 
 /* largest double with 24 significant bits not above x, so that small multiples are exact */
 double acct_short_step(double x);
 
-/* the bracket at epsilon; below 0 for a split contour only */
+/* the same as an acct_profile_fn (invert.h); `contour` is an acct_contour */
+void acct_contour_at(const void *contour, double epsilon, acct_profile_point *point);
+
+/* sets *out to the bracket at epsilon, rounded outward (Theorem 5); epsilon < 0 for a rare-event contour
+ * only */
 void acct_contour_profile(const acct_contour *contour, double epsilon, acct_profile_point *out);
 
 #endif

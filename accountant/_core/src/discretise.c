@@ -109,8 +109,7 @@ static int hull(ptrdiff_t last, double spacing, double *out, ptrdiff_t *stack) {
 static void round_down(const acct_cells *c, double *out) {
     for (ptrdiff_t i = 0; i <= c->cells; i++) out[i] = downwards(c->atom[i], c->error);
     out[c->cells] += downwards(c->above, c->error);
-    for (ptrdiff_t i = 0; i < c->cells; i++)
-        out[i] += downwards(c->p_low[i] + c->p_high[i], error_at(c, i));
+    for (ptrdiff_t i = 0; i < c->cells; i++) out[i] += downwards(c->p_low[i] + c->p_high[i], error_at(c, i));
     for (ptrdiff_t i = 0; i <= c->cells; i++) out[i] *= 1.0 - 8.0 * ACCT_U;
 }
 
@@ -194,7 +193,7 @@ void acct_profile(ptrdiff_t count, const double *b, double first, double spacing
     }
     acct_profile_sums s = {0.0, 0.0, 0.0, 0.0, 0.0};
     /* Blocks are added with compensation: no error grows with their number. */
-    double lost = 0.0;
+    acct_sum blocks = {0.0, 0.0};
     for (ptrdiff_t from = 0; from < count; from += BLOCK) {
         const double past = (double)from * spacing, v = first + past;
         if (tilt * past > 680.0) break; /* below 1e-295: counted by the caller */
@@ -212,10 +211,8 @@ void acct_profile(ptrdiff_t count, const double *b, double first, double spacing
             s.square += w * w;
             if (w > s.most) s.most = w;
         }
-        const double sum = s.value + value;
-        lost += s.value >= value ? (s.value - sum) + value : (value - sum) + s.value;
-        s.value = sum;
+        acct_sum_add(&blocks, value);
     }
-    s.value += lost;
+    s.value = acct_sum_total(&blocks);
     *out = s;
 }

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "contour.h"
 #include "invert.h"
+#include "order.h"
 #include "rounding.h"
 
 /* Inversion on the line alpha = 1 + b + iy.  K(alpha) = mu^2 alpha (alpha-1) / 2 exactly, so
@@ -23,75 +23,93 @@ static double saddle(double mu2, double epsilon) {
     return b;
 }
 
-/* the bracket, the plain value and its derivative at epsilon */
+/* Aliases of the trapezoid sum by Chernoff at the distances b + t and b b/(b + t), or on the left by H <= 1
+ * where that needs a shorter period (Theorem 5).  The factors sup (1 - e^{-l}) e^{-b l} are below one. */
+typedef struct {
+    double t, right;    /* on the right: e^{right - t k period} for k = 1, 2, ... */
+    double s, left;     /* on the left: e^{left - s k period} */
+    double period;      /* at which all are below e^{-digits} */
+} gaussian_aliases;
+
+static gaussian_aliases aliases_of(double mu, double mu2, double epsilon, double b, double log_unit,
+                                   double digits) {
+    const double t = sqrt(2.0 * digits) / mu, drift = mu2 * (b + 0.5) - epsilon;
+    const double s = b * t / (b + t), left = 0.5 * mu2 * s * s - drift * s;
+    gaussian_aliases a = {.t = t, .right = 0.5 * mu2 * t * t + drift * t, .s = s, .left = left};
+    const double by_chernoff = (left + digits) / s, by_one = (digits - log_unit) / b;
+    double need = by_chernoff;
+    if (!(left < -log_unit * s / b) || by_one < by_chernoff) {
+        a.s = b;
+        a.left = -log_unit;
+        need = by_one;
+    }
+    a.period = (a.right + digits) / t;
+    if (need > a.period) a.period = need;
+    return a;
+}
+
+/* the geometric series of both sides */
+static double alias_sum(const gaussian_aliases *a) {
+    return exp(a->right - a->t * a->period) / -expm1(-a->t * a->period) +
+           exp(a->left - a->s * a->period) / -expm1(-a->s * a->period);
+}
+
+/* The sum over y_k = k dy, k < count, its derivative in epsilon, and a bound on the error of the sum: the
+ * round-off of a term, the relative error `rel` of mu^2 in its exponent and in its phase, and the terms
+ * beyond the last, which fall like e^{-mu^2 y^2 / 2}. */
+static void sum_terms(double mu2, double rel, double epsilon, double b, double dy, int count, double *sum,
+                      double *slope, double *error) {
+    const double drift = mu2 * (b + 0.5) - epsilon;
+    *sum = *slope = *error = 0.0;
+    for (int k = 0; k < count; k++) {
+        const double y = k * dy, fall = 0.5 * mu2 * y * y;
+        const double factor = dy / ACCT_PI * (k ? 1.0 : 0.5) / acct_poles(b, y);
+        const double a = factor * exp(-fall);
+        const double phase = drift * y - atan2(y, b) - atan2(y, b + 1.0);
+        *sum += a * cos(phase);
+        *slope += a * (y * sin(phase) - b * cos(phase));
+        *error += a * (ACCT_U * (64.0 + count) + fall * rel +
+                       y * (mu2 * (b + 0.5) * (rel + 4.0 * ACCT_U) + 4.0 * ACCT_U * fabs(epsilon)) +
+                       4.0 * ACCT_U * fabs(phase));
+    }
+    const double y_last = (count - 1) * dy;
+    *error += exp(-0.5 * mu2 * y_last * y_last * (1.0 - 4.0 * rel)) /
+              (ACCT_PI * (b * (b + 1.0)) * mu2 * y_last);
+}
+
+/* the bracket, the plain value and its derivative at epsilon; [0, 1] where no line gives more */
 static void gaussian_point(double mu, double mu_err, double epsilon, acct_profile_point *point) {
-    acct_bounds *out = &point->bounds;
     const double mu2 = mu * mu, rel = 2.0 * mu_err + 4.0 * ACCT_U;
     const double z = 0.5 * mu - epsilon / mu;
-    out->lower = 0.0;
-    out->upper = 1.0;
-    point->value = 1.0;
-    point->slope = 0.0;
+    *point = (acct_profile_point){.value = 1.0, .slope = 0.0, .bounds = {0.0, 1.0}};
     /* 1 - delta <= E_P[e^{theta (eps - L)}] at theta = 1/2 - eps/mu^2: e^{-z^2/2}, z < mu/2 when
      * epsilon > 0; the error of mu and rounding move z by this much */
     const double z_low = z - (mu_err + 4.0 * ACCT_U) * (0.5 * mu + fabs(epsilon) / mu) * ACCT_SLACK;
     if (z_low > 9.5 && epsilon >= 0.0) {
-        out->lower = acct_down(1.0 - acct_exp_upper(-0.5 * z_low * z_low * (1.0 - 4.0 * ACCT_U)));
+        point->bounds.lower = acct_down(1.0 - acct_exp_upper(-0.5 * z_low * z_low * (1.0 - 4.0 * ACCT_U)));
         return;
     }
     const double b = saddle(mu2, epsilon), poles = b * (b + 1.0);
     const double log_unit = 0.5 * mu2 * poles - b * epsilon;
-    const double log_size =
-        -log(poles) -
-        0.5 * log(2.0 * ACCT_PI * (mu2 + 1.0 / (b * b) + 1.0 / ((b + 1.0) * (b + 1.0))));
+    const double curvature = mu2 + 1.0 / (b * b) + 1.0 / ((b + 1.0) * (b + 1.0));
+    const double log_size = -log(poles) - 0.5 * log(2.0 * ACCT_PI * curvature);
     if (!(log_unit > -INFINITY && log_unit < 1e300 && b < ACCT_MOST_DISTANCE)) return;
     const double digits = 38.0 - log_size; /* errors to e^{-38} of the answer */
     const double y_max = sqrt(2.0 * fmax(digits - log(poles), 4.0)) / mu;
-    /* aliases by Chernoff at b +- t (Theorem 5), or at most e^{-b p} each on the left */
-    const double t = sqrt(2.0 * digits) / mu, drift = mu2 * (b + 0.5) - epsilon;
-    const double right = 0.5 * mu2 * t * t + drift * t;
-    const double s = b * t / (b + t), left = 0.5 * mu2 * s * s - drift * s;
-    const double left_size = left < -log_unit * s / b ? left : INFINITY;
-    double period = (right + digits) / t;
-    const double by_one = (digits - log_unit) / b;
-    const int use_one = !(left_size < INFINITY) || by_one < (left + digits) / s;
-    const double need = use_one ? by_one : (left + digits) / s;
-    if (need > period) period = need;
-    const double dy = 2.0 * ACCT_PI / period;
-    const double points = ceil(y_max / dy);
+    const gaussian_aliases aliases = aliases_of(mu, mu2, epsilon, b, log_unit, digits);
+    const double dy = 2.0 * ACCT_PI / aliases.period, points = ceil(y_max / dy);
     if (!(points < 100000.0)) return;
-    const int count = (int)points + 1;
-    double sum = 0.0, slope = 0.0, error = 0.0;
-    for (int k = 0; k < count; k++) {
-        const double y = k * dy, fall = 0.5 * mu2 * y * y;
-        const double front = dy / ACCT_PI * (k ? 1.0 : 0.5) /
-                             acct_poles(b, y);
-        const double a = front * exp(-fall);
-        const double phase = drift * y - atan2(y, b) - atan2(y, b + 1.0);
-        sum += a * cos(phase);
-        slope += a * (y * sin(phase) - b * cos(phase));
-        error += a * (ACCT_U * (64.0 + count) + fall * rel +
-                      y * (mu2 * (b + 0.5) * (rel + 4.0 * ACCT_U) + 4.0 * ACCT_U * fabs(epsilon)) +
-                      4.0 * ACCT_U * fabs(phase));
-    }
-    const double y_last = (count - 1) * dy;
-    const double truncated =
-        exp(-0.5 * mu2 * y_last * y_last * (1.0 - 4.0 * rel)) / (ACCT_PI * poles * mu2 * y_last);
-    error += truncated;
-    /* the Chernoff factors sup (1 - e^{-l}) e^{-b l} are below one */
-    const double alias = exp(right - t * period) / -expm1(-t * period) +
-                         (use_one ? exp(-log_unit - b * period) / -expm1(-b * period)
-                                  : exp(left - s * period) / -expm1(-s * period));
+    double sum, slope, error;
+    sum_terms(mu2, rel, epsilon, b, dy, (int)points + 1, &sum, &slope, &error);
     const double unit_err = (rel + 8.0 * ACCT_U) * (0.5 * mu2 * poles + b * fabs(epsilon) + 1.0);
     const double high = sum + error * ACCT_SLACK;
-    const double low = sum - error * ACCT_SLACK - alias * (1.0 + 1e-3);
+    const double low = sum - error * ACCT_SLACK - alias_sum(&aliases) * (1.0 + 1e-3);
     if (!(high < INFINITY)) return;
     point->value = sum * exp(log_unit);
     point->slope = slope * exp(log_unit);
-    const double upper = exp(log_unit + unit_err) * high * (1.0 + 4e-15);
-    const double lower = low > 0.0 ? exp(log_unit - unit_err) * low * (1.0 - 4e-15) : 0.0;
-    if (upper < 1.0) out->upper = acct_up(fmax(upper, ACCT_TINY));
-    if (lower > ACCT_TINY) out->lower = fmin(acct_down(lower), 1.0);
+    const double lower = low > 0.0 ? acct_times_exp_lower(log_unit - unit_err, low) : 0.0;
+    point->bounds.upper = acct_probability_upper(acct_times_exp_upper(log_unit + unit_err, high));
+    point->bounds.lower = acct_probability_lower(lower);
 }
 
 void acct_gaussian_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
@@ -125,7 +143,9 @@ typedef struct {
 
 static void remove_at(const void *par, double epsilon, acct_profile_point *point) {
     const double q = ((const single_par *)par)->q, mu = ((const single_par *)par)->mu;
-    const double inner = log1p(expm1(epsilon) / q), err = 32.0 * ACCT_U * inner;
+    const double gain = expm1(epsilon) / q;
+    const double inner = gain < INFINITY ? log1p(gain) : epsilon - log(q) + log1p(-(1.0 - q) * exp(-epsilon));
+    const double err = 32.0 * ACCT_U * inner;
     acct_profile_point low, high;
     gaussian_point(mu, 2.0 * ACCT_U, inner + err, &low);
     gaussian_point(mu, 2.0 * ACCT_U, inner - err, &high);
@@ -138,17 +158,19 @@ static void remove_at(const void *par, double epsilon, acct_profile_point *point
 
 static void add_at(const void *par, double epsilon, acct_profile_point *point) {
     const double q = ((const single_par *)par)->q, mu = ((const single_par *)par)->mu;
-    const double spent = -expm1(-epsilon) / q, front = q * exp(epsilon);
-    const double t_err = 32.0 * ACCT_U * spent + 2.0 * ACCT_U;
+    const double spent = -expm1(-epsilon) / q, front = q * exp(epsilon), kept = exp(-epsilon);
+    /* where most of it is spent, the other form keeps the digits: 1 - q is then exact */
+    const int late = q > 0.5 && spent > 0.5;
+    const double t = late ? (kept - (1.0 - q)) / q : 1.0 - spent;
+    const double t_err = late ? 16.0 * ACCT_U * (kept + fabs(t)) : 32.0 * ACCT_U * spent + 2.0 * ACCT_U;
     *point = (acct_profile_point){.value = 0.0};
     /* t H(-log t) increases with t */
-    const double t_high = fmin(1.0 - spent + t_err, 1.0), t_low = 1.0 - spent - t_err;
+    const double t_high = fmin(t + t_err, 1.0), t_low = t - t_err;
     const double front_err = 64.0 * ACCT_U * (1.0 + epsilon);
     acct_profile_point p;
     if (!(t_high > 0.0)) return;
     gaussian_point(mu, 2.0 * ACCT_U, -log(t_high) * (1.0 - 32.0 * ACCT_U), &p);
-    point->bounds.upper =
-        fmin(fmax(front * t_high * p.bounds.upper * (1.0 + front_err), ACCT_TINY), 1.0);
+    point->bounds.upper = fmin(fmax(front * t_high * p.bounds.upper * (1.0 + front_err), ACCT_TINY), 1.0);
     if (!(t_low > 0.0)) return;
     gaussian_point(mu, 2.0 * ACCT_U, -log(t_low) * (1.0 + 32.0 * ACCT_U), &p);
     const double lower = front * t_low * p.bounds.lower * (1.0 - front_err);
@@ -171,4 +193,7 @@ void acct_single_epsilon(double q, double sigma, double delta, int direction, ac
     double start = inner < 700.0 ? log1p(q * expm1(inner)) : inner + log(q);
     if (direction == ACCT_ADD && q < 1.0) start = fmin(start, -0.5 * log1p(-q));
     acct_invert(direction == ACCT_REMOVE ? remove_at : add_at, &par, start, delta, out);
+    /* no outcome added has a larger loss */
+    if (direction == ACCT_ADD) out->upper = fmin(out->upper, -log1p(-q) * (1.0 + 32.0 * ACCT_U));
+    out->lower = fmin(out->lower, out->upper);
 }

@@ -2,11 +2,11 @@
 #ifndef ACCT_GAUSSIAN_H
 #define ACCT_GAUSSIAN_H
 
-#include "subsampled_gaussian.h"
+#include "bounds.h"
 
 /* sets  *out to a bracket of delta(epsilon) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu),
  * the profile of the Gaussian mechanism with sensitivity / deviation = mu > 0, epsilon any real;
- * relative width about 1e-14; `mu_err` is a bound on mu's relative error */
+ * rounded outward; relative width about 1e-14; `mu_err` is a bound on mu's relative error */
 void acct_gaussian_delta(double mu, double mu_err, double epsilon, acct_bounds *out);
 
 /* sets  *out to a bracket of min{epsilon >= 0 : delta(epsilon) <= delta}, delta in (0, 1) */

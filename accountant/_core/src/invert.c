@@ -28,6 +28,25 @@ double acct_invert_estimate(acct_profile_fn profile, const void *par, double sta
     return x;
 }
 
+/* doublings of the step after which what it lands on may be far from the answer */
+#define STRIDES 8
+
+/* Bisection between a point where nothing was certified and one where something was: another such
+ * point, nearer to the first */
+static double nearer(acct_profile_fn profile, const void *par, double delta, int above, double fails,
+                     double holds) {
+    for (int i = 0; i < 50 && fabs(holds - fails) > 1e-9 * fabs(holds); i++) {
+        const double middle = 0.5 * (fails + holds);
+        acct_profile_point p;
+        profile(par, middle, &p);
+        if (above ? p.bounds.upper <= delta : p.bounds.lower > delta)
+            holds = middle;
+        else
+            fails = middle;
+    }
+    return holds;
+}
+
 void acct_invert_certify(acct_profile_fn profile, const void *par, double estimate, double delta,
                          acct_bounds *out) {
     acct_profile_point p;
@@ -37,34 +56,37 @@ void acct_invert_certify(acct_profile_fn profile, const void *par, double estima
     double step = fmax(1.01 * rate * fmax(p.bounds.upper - delta, 0.0), grain);
     double x = p.bounds.upper <= delta ? estimate : estimate + step;
     out->upper = INFINITY;
+    double before = estimate;
     for (int i = 0; i < 60; i++) {
         acct_profile_point q;
         profile(par, x, &q);
         if (q.bounds.upper <= delta) {
-            out->upper = x;
+            out->upper = i < STRIDES ? x : nearer(profile, par, delta, 1, before, x);
             break;
         }
         step *= 2.0;
+        before = x;
         x += step;
         if (!(x < INFINITY)) break;
     }
     step = fmax(1.01 * rate * fmax(delta - p.bounds.lower, 0.0), grain);
     x = p.bounds.lower > delta ? estimate : estimate - step;
     out->lower = 0.0;
+    before = estimate;
     for (int i = 0; i < 60 && x > 0.0; i++) {
         acct_profile_point q;
         profile(par, x, &q);
         if (q.bounds.lower > delta) {
-            out->lower = x;
+            out->lower = i < STRIDES ? x : nearer(profile, par, delta, 0, before, x);
             break;
         }
         step *= 2.0;
+        before = x;
         x -= step;
     }
 }
 
-void acct_invert(acct_profile_fn profile, const void *par, double start, double delta,
-                 acct_bounds *out) {
+void acct_invert(acct_profile_fn profile, const void *par, double start, double delta, acct_bounds *out) {
     acct_profile_point zero;
     profile(par, 0.0, &zero);
     if (zero.bounds.upper <= delta) {

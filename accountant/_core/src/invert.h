@@ -2,7 +2,7 @@
 #ifndef ACCT_INVERT_H
 #define ACCT_INVERT_H
 
-#include "subsampled_gaussian.h"
+#include "bounds.h"
 
 typedef struct {
     double value;       /* plain estimate of delta(epsilon) */
@@ -17,8 +17,7 @@ double acct_invert_estimate(acct_profile_fn profile, const void *par, double sta
 
 /* sets  *out such that delta(out->lower) > delta or out->lower = 0, and delta(out->upper) <= delta
  *       or out->upper = inf: each end was evaluated and passed */
-void acct_invert(acct_profile_fn profile, const void *par, double start, double delta,
-                 acct_bounds *out);
+void acct_invert(acct_profile_fn profile, const void *par, double start, double delta, acct_bounds *out);
 
 /* the second half: certifies both ends around an estimate of epsilon(delta) */
 void acct_invert_certify(acct_profile_fn profile, const void *par, double estimate, double delta,

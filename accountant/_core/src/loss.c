@@ -22,15 +22,13 @@ double acct_loss(const acct_step *step, double x, double *density_ratio) {
         return u;
     }
     double p;
-    const double loss =
-        acct_loss_at(u, step->q, step->log_q, step->log_1mq, step->odds, &p);
+    const double loss = acct_loss_at(u, step->q, step->log_q, step->log_1mq, step->odds, &p);
     if (density_ratio) *density_ratio = p;
     return loss;
 }
 
 ACCT_CLONES
-static void four(const acct_step *step, const double *restrict x, double *restrict loss,
-                 double *restrict p) {
+static void four(const acct_step *step, const double *restrict x, double *restrict loss, double *restrict p) {
     const double scale = 2.0 * step->sigma * step->sigma, q = step->q, log_q = step->log_q;
     const double log_1mq = step->log_1mq, odds = step->odds;
     for (int i = 0; i < 4; i++)
@@ -61,7 +59,7 @@ void acct_loss_complex(const acct_step *step, double x, double eta, double *re, 
         const double a = t * (1.0 + cs1), b = -t * sn;
         *re = step->log_q + u + 0.5 * log1p(2.0 * a + t * t);
         *im = theta + atan2(b, 1.0 + a);
-    } else if (step->q > 0.5 && u <= -0.6931471805599453) {
+    } else if (step->q > 0.5 && u <= -ACCT_LOG_2) {
         const double t = exp(u) / step->odds;
         const double a = t * (1.0 + cs1), b = t * sn;
         *re = step->log_1mq + 0.5 * log1p(2.0 * a + t * t);
@@ -74,6 +72,17 @@ void acct_loss_complex(const acct_step *step, double x, double eta, double *re, 
         *im = atan2(b, 1.0 + a);
     }
 }
+
+double acct_loss_arg_chord(double theta, double p) {
+    return p <= 0.5 ? theta * p : theta < ACCT_PI ? theta : theta + 1.6;
+}
+
+double acct_loss_arg_upper(double theta, double p) {
+    if (theta < 1.57) return atan2(p * sin(theta), 1.0 - p + p * cos(theta)) * (1.0 + 1e-12);
+    return acct_loss_arg_chord(theta, p);
+}
+
+double acct_loss_modulus_upper(double spread) { return -0.5 * log1p(-fmin(spread * (1.0 + 1e-9), 1.0)); }
 
 double acct_loss_inverse(const acct_step *step, double loss) {
     const double var = step->sigma * step->sigma;

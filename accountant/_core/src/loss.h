@@ -10,10 +10,6 @@ typedef struct {
     double odds;     /* (1 - q) / q */
 } acct_step;
 
-/* Below this sampling probability the loss is not computed: all divergences grow with q, so the answer
- * here is the upper end there, and the lower end is 0 (every entry point sees to it). */
-#define ACCT_LEAST_Q 1e-280
-
 acct_step acct_step_make(double q, double sigma);
 
 /* L(x) = log(1 - q + q e^u), u = (2x - 1) / (2 sigma^2), with full relative accuracy.
@@ -27,6 +23,20 @@ void acct_loss_four(const acct_step *step, const double x[4], double loss[4], do
 
 /* L(x + i eta) for 0 <= eta < pi sigma^2: principal branch, imaginary part in [0, pi) */
 void acct_loss_complex(const acct_step *step, double x, double eta, double *re, double *im);
+
+/* Bounds on e^L where |Im x| <= theta sigma^2.  With r the odds of having been sampled at Re x and
+ * p = r/(1+r) the density ratio there, e^L is (1-q)(1 + r e^{it}), |t| <= theta. */
+
+/* arg e^L, for p at most the given one: at most p t where p <= 1/2 (it is concave in t up to pi, and smaller
+ * beyond); else at most t up to pi, and t + pi/2 beyond (take r e^{it} out) */
+double acct_loss_arg_chord(double theta, double p);
+
+/* the same, by the argument itself where theta < pi/2: rounded up */
+double acct_loss_arg_upper(double theta, double p);
+
+/* log(|e^L| real / |e^L| complex): |1 + r e^{it}|^2 = (1+r)^2 (1 - spread), where the spread is at most the
+ * given bound on 4 p (1-p) sin^2(t/2); rounded up */
+double acct_loss_modulus_upper(double spread);
 
 /* the x at which L(x) = loss (loss > log(1 - q)); plain rounding, for searches only */
 double acct_loss_inverse(const acct_step *step, double loss);

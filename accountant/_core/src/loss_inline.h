@@ -11,16 +11,20 @@
 
 #include <math.h>
 
-#include "loss.h"
+#include "rounding.h"
 #include "vmath.h"
 
+/* the bound on the round-off of a computed L that loss.h states; p is its density ratio */
+ACCT_INLINE double acct_loss_error(double loss, double p, double u) {
+    return ACCT_U * (24.0 * fabs(loss) + 12.0 * p * fabs(u));
+}
+
 /* L at u = (2x - 1)/(2 sigma^2), and the density ratio p; q < 1 */
-ACCT_INLINE double acct_loss_at(double u, double q, double log_q, double log_1mq, double odds,
-                                double *p) {
+ACCT_INLINE double acct_loss_at(double u, double q, double log_q, double log_1mq, double odds, double *p) {
     /* e^{-|u|} and e^u - 1; u far above 700 only ever uses e^{-u} */
     const double em1 = acct_vexpm1(u), down = acct_vexp(u > 0.0 ? -u : u);
     /* every candidate is computed and one is chosen, bitwise: no branch */
-    const int deep = (q > 0.5) & (u <= -0.6931471805599453);
+    const int deep = (q > 0.5) & (u <= -ACCT_LOG_2);
     const int low = deep & (down < odds);
     const int high = (deep & (down >= odds)) | ((u > 0.0) & (u + log_q >= 1.0));
     const double up = log_q + u, ratio = odds * down, r = down / odds, inverse = odds / down;

@@ -4,21 +4,21 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "search.h"
-#include "split.h"
-#include "split_line.h"
+#include "saddle_point.h"
+#include "rare_event_contour.h"
+#include "rare_event_sum.h"
 #include "status.h"
 
 int acct_workspace_alloc(acct_workspace *w) {
-    const size_t grid = ACCT_GRID_DOUBLES(ACCT_MAX_NODES);
-    const size_t line = (size_t)ACCT_SPLIT_ARRAYS * ACCT_MAX_NODES; /* >= ACCT_LINE_ARRAYS */
-    w->block = malloc((2 * grid + line + 2 * (size_t)ACCT_MAX_POINTS) * sizeof(double));
+    const size_t law = ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES);
+    const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * ACCT_MAX_NODES; /* >= ACCT_SUM_ARRAYS */
+    w->block = malloc((2 * law + cf + 2 * (size_t)ACCT_MAX_POINTS) * sizeof(double));
     if (!w->block) return ACCT_ENOMEM;
-    acct_grid_place(&w->grid, w->block, ACCT_MAX_NODES);
-    acct_grid_place(&w->scratch, w->block + grid, ACCT_MAX_NODES);
-    w->split_memory = w->block + 2 * grid;
-    acct_line_place(&w->line, w->split_memory, ACCT_MAX_NODES);
-    w->contour.amplitude = w->split_memory + line;
+    acct_tilted_law_place(&w->law, w->block, ACCT_MAX_NODES);
+    acct_tilted_law_place(&w->scratch, w->block + law, ACCT_MAX_NODES);
+    w->rare_memory = w->block + 2 * law;
+    acct_characteristic_sum_place(&w->cf, w->rare_memory, ACCT_MAX_NODES);
+    w->contour.amplitude = w->rare_memory + cf;
     w->contour.phase = w->contour.amplitude + ACCT_MAX_POINTS;
     return ACCT_OK;
 }
@@ -28,97 +28,102 @@ void acct_workspace_free(acct_workspace *w) {
     w->block = NULL;
 }
 
-/* Upper end of the window (remove direction).  Jumps beyond it should not be undone by the other
- * steps: L(hi) = epsilon + several deviations of the rest, as far as the put must be negligible. */
-static double choose_cut(acct_grid *grid, const acct_step *step, double steps, double epsilon,
-                         double log_delta, double digits, double hi, double *put_order) {
+/* Upper end of the window (remove direction): the noise whose loss is epsilon + several deviations of the
+ * other steps' total, so far that the reverse term of the tail event is negligible. */
+static double choose_end(acct_tilted_law *law, const acct_step *step, double steps, double epsilon,
+                         double log_delta, double digits, double hi, double *reverse_order) {
     double var = 0.0;
-    for (int j = 0; j < grid->count; j++)
-        if (grid->loss[j] < 0.4 * epsilon)
-            var += grid->gauss[j] * grid->loss[j] * grid->loss[j];
+    for (int j = 0; j < law->count; j++)
+        if (law->loss[j] < 0.4 * epsilon) var += law->gauss[j] * law->loss[j] * law->loss[j];
     var *= steps;
     for (double digits_now = 0.3 * digits; digits_now < 40.0 * digits; digits_now *= 1.4) {
         const double loss = epsilon + 0.5 * var + sqrt(2.0 * var * digits_now);
-        double cut = acct_loss_inverse(step, loss);
-        if (!(cut < hi)) return hi;
-        if (cut < 2.0 * step->sigma) cut = 2.0 * step->sigma;
-        acct_jump jump;
-        const acct_window window = {.lo = grid->lo, .hi = cut};
-        if (acct_grid_set(grid, step, &window, 0.0, 0.0, -log(steps) - 7.0)) return hi;
-        acct_jump_set(&jump, grid, steps, ACCT_REMOVE, epsilon, 0.0, 0);
-        *put_order = jump.put_slope - 1.0;
-        if (jump.put_log + jump.put_slope * epsilon < log_delta - digits) return cut;
+        double end = acct_loss_inverse(step, loss);
+        if (!(end < hi)) return hi;
+        if (end < 2.0 * step->sigma) end = 2.0 * step->sigma;
+        acct_tail_event tail;
+        const acct_window window = {.lo = law->lo, .hi = end};
+        if (acct_tilted_law_set(law, step, &window, 0.0, 0.0, -log(steps) - 7.0)) return hi;
+        acct_tail_event_set(&tail, law, steps, ACCT_REMOVE, epsilon, 0.0, 0);
+        *reverse_order = tail.reverse_slope - 1.0;
+        if (tail.reverse_log + tail.reverse_slope * epsilon < log_delta - digits) return end;
     }
     return hi;
 }
 
 acct_window acct_plan_window(const acct_step *step, double steps, int direction, double log_delta) {
-    /* beyond z deviations n P(outside) is below 1e-12 of delta */
-    const double z = sqrt(2.0 * (log(steps) - log_delta + 33.0));
-    const acct_window window = {
-        .lo = -z * step->sigma,
-        .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + z * step->sigma};
+    const double z = acct_window_deviations(steps, log_delta);
+    const acct_window window = {.lo = -z * step->sigma,
+                                .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + z * step->sigma};
     return window;
+}
+
+/* Lowers the window's upper end where that pays: where the tilted law reaches it.  Finds the saddle point
+ * again on what is left. */
+static int lower_window_end(acct_workspace *w, acct_problem *problem, double log_delta, double tolerance,
+                            acct_saddle *saddle) {
+    const acct_tilted_law *g = &w->law;
+    const acct_step *step = &problem->step;
+    const int last = g->count - 1;
+    double reverse_order = 0.0;
+    if (problem->direction != ACCT_REMOVE ||
+        !(g->weight[last] > 1e-5 * tolerance * g->quad[last] * 2.5 * step->sigma))
+        return ACCT_OK;
+    const double end = choose_end(&w->law, step, problem->steps, problem->epsilon, log_delta,
+                                  4.0 - log(tolerance), problem->window.hi, &reverse_order);
+    if (!(end < problem->window.hi)) return ACCT_OK;
+    problem->reverse_order = reverse_order;
+    problem->window.hi = end;
+    return acct_saddle_at_epsilon(&w->law, step, problem->steps, problem->direction, &problem->window,
+                                  problem->epsilon, saddle);
+}
+
+/* A contour of the rare events alone (rare_event_contour.h).  The add direction is answered by the remove
+ * direction's profile at -epsilon (Theorem 17). */
+static int build_rare(acct_workspace *w, acct_problem problem, double log_delta, double tolerance) {
+    problem.reverse_order = 0.0;
+    if (problem.direction == ACCT_REMOVE)
+        return acct_rare_event_contour_build(&w->contour, &w->law, &w->scratch, w->rare_memory, &problem,
+                                             log_delta, tolerance);
+    const double epsilon = problem.epsilon;
+    const double all = exp(log_delta - epsilon) - expm1(-epsilon);
+    problem.epsilon = -epsilon;
+    tolerance *= exp(log_delta - epsilon) / all;
+    if (!(tolerance > 1e-13)) return ACCT_EPRECISION;
+    const int status = acct_rare_event_contour_build(&w->contour, &w->law, &w->scratch, w->rare_memory,
+                                                     &problem, log(all), tolerance);
+    w->contour.answers_add = 1;
+    return status;
 }
 
 int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
               double log_delta, double tolerance, const acct_saddle *hint) {
-    acct_problem problem = {
-        .step = *step,
-        .steps = steps,
-        .direction = direction,
-        .epsilon = epsilon,
-        .window = acct_plan_window(step, steps, direction, log_delta)};
+    acct_problem problem = {.step = *step,
+                            .steps = steps,
+                            .direction = direction,
+                            .epsilon = epsilon,
+                            .window = acct_plan_window(step, steps, direction, log_delta)};
     acct_saddle saddle;
     int status = ACCT_OK;
     if (hint)
         saddle = *hint;
     else
-        status = acct_saddle_at_epsilon(&w->grid, step, steps, direction, &problem.window, epsilon,
-                                        &saddle);
+        status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &problem.window, epsilon, &saddle);
     if (status) return status;
-    const acct_window whole = problem.window;
-    const double b_whole = saddle.b;
-    /* a cut only pays where the tilted law reaches the window's end */
-    const acct_grid *g = &w->grid;
-    double put_order = 0.0;
-    if (direction == ACCT_REMOVE &&
-        g->weight[g->count - 1] > 1e-5 * tolerance * g->quad[g->count - 1] * 2.5 * step->sigma) {
-        const double cut = choose_cut(&w->grid, step, steps, epsilon, log_delta,
-                                      4.0 - log(tolerance), problem.window.hi, &put_order);
-        if (cut < problem.window.hi) {
-            problem.put_order = put_order;
-            problem.window.hi = cut;
-            status = acct_saddle_at_epsilon(&w->grid, step, steps, direction, &problem.window,
-                                            epsilon, &saddle);
-            if (status) return status;
-        }
-    }
-    acct_place_breaks(step, w->grid.count, w->grid.loss, w->grid.weight, &problem.window);
+    acct_problem rare = problem; /* of the whole window, and its saddle point */
+    rare.b = saddle.b;
+    status = lower_window_end(w, &problem, log_delta, tolerance, &saddle);
+    if (status) return status;
+    acct_place_breaks(step, w->law.count, w->law.loss, w->law.weight, &problem.window);
     problem.b = saddle.b;
-    problem.spread = saddle.spread;
-    problem.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
-    /* first a line that ends early; then a split of the measure; then any line that fits */
+    problem.spread = rare.spread = saddle.spread;
+    problem.log_error = rare.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
+    /* first a line that ends early; then the rare events; then any line that fits */
     problem.most_points = direction == ACCT_REMOVE ? 1500 : ACCT_MAX_POINTS;
-    status = acct_contour_build(&w->contour, &w->grid, &w->scratch, &w->line, &problem);
+    status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
     if (status != ACCT_EPRECISION) return status;
-    acct_problem rare = problem;
-    rare.put_order = 0.0;
-    rare.window = whole;
-    rare.b = b_whole;
-    if (direction == ACCT_ADD) { /* by the remove direction's profile at -epsilon (Theorem 17) */
-        const double all = exp(log_delta - epsilon) - expm1(-epsilon);
-        rare.epsilon = -epsilon;
-        tolerance *= exp(log_delta - epsilon) / all;
-        if (!(tolerance > 1e-13)) return ACCT_EPRECISION;
-        status = acct_split_build(&w->contour, &w->grid, &w->scratch, w->split_memory, &rare, log(all),
-                                  tolerance);
-        w->contour.flipped = 1;
-        return status;
-    }
-    status = acct_split_build(&w->contour, &w->grid, &w->scratch, w->split_memory, &rare, log_delta,
-                              tolerance);
-    if (status != ACCT_EPRECISION) return status;
+    status = build_rare(w, rare, log_delta, tolerance);
+    if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
     problem.most_points = 6000;
-    return acct_contour_build(&w->contour, &w->grid, &w->scratch, &w->line, &problem);
+    return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
 }

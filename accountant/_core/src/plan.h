@@ -3,13 +3,13 @@
 #define ACCT_PLAN_H
 
 #include "contour.h"
-#include "search.h"
+#include "saddle_point.h"
 
 typedef struct {
-    acct_grid grid, scratch;
-    acct_line line;
+    acct_tilted_law law, scratch;
+    acct_characteristic_sum cf;
     acct_contour contour;
-    double *split_memory; /* the line's, which a split contour uses for its own */
+    double *rare_memory; /* cf's arrays; a rare-event contour uses them for its own sums */
     double *block;        /* all of the above in one allocation */
 } acct_workspace;
 
@@ -21,8 +21,8 @@ acct_window acct_plan_window(const acct_step *step, double steps, int direction,
 
 /* builds w->contour for the profile near epsilon, where it is about e^{log_delta};
  * tolerance: wanted relative error of delta; hint: the saddle point at epsilon if w->grid still holds
- * the coarse grid on acct_plan_window with the weights of that saddle point, or NULL */
-int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction,
-              double epsilon, double log_delta, double tolerance, const acct_saddle *hint);
+ * the coarse nodes on acct_plan_window with the weights of that saddle point, or NULL */
+int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
+              double log_delta, double tolerance, const acct_saddle *hint);
 
 #endif

@@ -1,13 +1,13 @@
-/* The Rényi curve of one Poisson-subsampled Gaussian step at every real order, and the conversion
- * of its n-fold composition to (epsilon, delta). */
+#include "renyi_curve.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "renyi.h"
 #include "rounding.h"
 #include "status.h"
-#include "subsampled_gaussian.h"
-#include "tilt.h"
+#include "tilted_law.h"
 
 #define MOST_PIECES 2000
 
@@ -15,7 +15,7 @@
  * The integrand has its mass near 0 and, for large orders, near x = c: the line is bisected, pieces
  * that a bound proves negligible are skipped, the rest is integrated (Theorem 12). */
 typedef struct {
-    acct_grid *grid;
+    acct_tilted_law *law;
     acct_step step;
     double c;
     double shift; /* sums are in units of e^{shift} */
@@ -42,16 +42,17 @@ static double piece_bound(const acct_step *s, double c, double a, double b) {
     const double first = fmax(log_f, log(fabs(c)) + log_n + (c < 0.0 ? fmax(lb, 0.0) : 0.0)) + 0.7;
     const double second = log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(big + 1e-300) +
                           fmax(fmax(log_f, log_n), log_n + fmax(lb, 0.0));
-    return fmin(first, second) - log(s->sigma * sqrt(2.0 * ACCT_PI));
+    return fmin(first, second) - log(s->sigma * ACCT_SQRT_2PI);
 }
 
 /* N G at a node where a factor alone would leave the range of vmath.h: exponents are added first.
  * sets *size to the sum of the moduli that round-off is relative to */
-static double far_term(const acct_grid *grid, int j, double c, double *size) {
-    const double loss = grid->loss[j], x2 = grid->x2[j], quad = grid->quad[j];
+static double far_term(const acct_tilted_law *law, int j, double c, double *size) {
+    const double loss = law->loss[j], x2 = law->x2[j], quad = law->quad[j];
     const double base = exp(-x2), lifted = exp(loss - x2), tilted = exp(c * loss - x2);
     const double t = c - 1.0;
-    *size = quad * (tilted + lifted * (1.0 + fabs(t * loss)) + fabs(c) * (lifted + base * (1.0 + fabs(loss))));
+    *size = quad *
+            (tilted + lifted * (1.0 + fabs(t * loss)) + fabs(c) * (lifted + base * (1.0 + fabs(loss))));
     if (c > 1.0) {
         const double z = t * loss, e2 = z > 1.0 ? 0.0 : acct_e2(z);
         const double main = z > 1.0 ? tilted - (1.0 + z) * lifted : lifted * e2;
@@ -66,42 +67,42 @@ static double far_term(const acct_grid *grid, int j, double c, double *size) {
 static void add_piece(mgf_sum *m, double a, double b) {
     const double c = m->c, t = c > 1.0 ? c - 1.0 : c;
     const acct_window window = {.lo = a, .hi = b};
-    acct_grid *grid = m->grid;
-    m->status = acct_grid_set(grid, &m->step, &window, c, 0.0, m->floor + m->shift - 3.0);
+    acct_tilted_law *law = m->law;
+    m->status = acct_tilted_law_set(law, &m->step, &window, c, 0.0, m->floor + m->shift - 3.0);
     if (m->status) return;
-    for (int j = 0; j < grid->count; j++) {
-        const double loss = grid->loss[j], z = t * loss, x2 = grid->x2[j];
-        double term, bend;
+    for (int j = 0; j < law->count; j++) {
+        const double loss = law->loss[j], z = t * loss, x2 = law->x2[j];
+        double term, rate;
         if (m->shift == 0.0 && !(z < 600.0 && fabs(loss) < 690.0 && x2 < 690.0)) {
             double size;
-            term = far_term(grid, j, c, &size);
-            m->round += size * ((128.0 + 12.0 * x2 + 8.0 * (fabs(c * loss) + fabs(loss))) * ACCT_U +
-                                2.0 * (1.0 + fabs(c)) * grid->loss_err[j]);
+            term = far_term(law, j, c, &size);
+            m->round += size * (acct_weight_roundoff(x2) + 8.0 * (fabs(c * loss) + fabs(loss)) * ACCT_U +
+                                2.0 * (1.0 + fabs(c)) * law->loss_err[j]);
         } else if (m->shift == 0.0) {
             const double em1 = expm1(z), e2 = fabs(z) > 0.5 ? em1 - z : acct_e2(z);
-            double g = grid->gauss[j];
+            double g = law->gauss[j];
             if (c > 1.0) {
-                g *= grid->exp_loss[j];
-                term = g * (e2 + t * grid->e2_minus[j]);
-                bend = g * fabs(em1);
+                g *= law->exp_loss[j];
+                term = g * (e2 + t * law->e2_minus[j]);
+                rate = g * fabs(em1);
             } else {
-                term = g * (e2 - t * grid->e2_plus[j]);
-                bend = g * (fabs(em1) + fabs(grid->exp_loss[j] - 1.0));
+                term = g * (e2 - t * law->e2_plus[j]);
+                rate = g * (fabs(em1) + fabs(law->exp_loss[j] - 1.0));
             }
-            m->round += term * (128.0 + 12.0 * x2) * ACCT_U + grid->loss_err[j] * fabs(c) * bend;
+            m->round += term * acct_weight_roundoff(x2) + law->loss_err[j] * fabs(c) * rate;
         } else { /* G = e^{cL} up to parts that are below e^{-shift} of the sum */
             const double exponent = c * loss - x2 - m->shift;
-            term = grid->quad[j] * exp(exponent);
-            m->round += term * ((128.0 + 12.0 * x2 + 4.0 * fabs(c * loss) + 4.0 * fabs(m->shift)) *
-                                    ACCT_U + fabs(c) * grid->loss_err[j]);
+            term = law->quad[j] * exp(exponent);
+            m->round += term * (acct_weight_roundoff(x2) + 4.0 * fabs(c * loss) * ACCT_U +
+                                4.0 * fabs(m->shift) * ACCT_U + fabs(c) * law->loss_err[j]);
         }
         m->sum += term;
     }
-    m->round += (grid->count + 8.0) * ACCT_U * m->sum;
+    m->round += (law->count + 8.0) * ACCT_U * m->sum;
     const acct_moments at = {.order = c, .log_mgf = m->shift};
-    m->quadrature += acct_grid_error(grid, &at, 0.0);
+    m->quadrature += acct_tilted_law_error(law, &at, 0.0);
     double of_one, of_exp_u;
-    acct_grid_plain_errors(grid, &of_one, &of_exp_u);
+    acct_tilted_law_plain_errors(law, &of_one, &of_exp_u);
     m->quadrature += (of_one + fabs(c) * m->step.q * (of_one + of_exp_u)) * exp(-m->shift);
 }
 
@@ -125,13 +126,13 @@ static void add_range(mgf_sum *m, double a, double b, int depth) {
         return;
     }
     /* trim what is negligible off both ends before integrating */
-    const double cut = 0.25 * width;
+    const double trim = 0.25 * width;
     if (depth < 60 && width > m->step.sigma &&
-        (piece_bound(&m->step, m->c, a, a + cut) + log(cut) - m->shift < m->floor - 5.0 ||
-         piece_bound(&m->step, m->c, b - cut, b) + log(cut) - m->shift < m->floor - 5.0)) {
-        add_range(m, a, a + cut, depth + 60);
-        add_range(m, a + cut, b - cut, depth + 1);
-        add_range(m, b - cut, b, depth + 60);
+        (piece_bound(&m->step, m->c, a, a + trim) + log(trim) - m->shift < m->floor - 5.0 ||
+         piece_bound(&m->step, m->c, b - trim, b) + log(trim) - m->shift < m->floor - 5.0)) {
+        add_range(m, a, a + trim, depth + 60);
+        add_range(m, a + trim, b - trim, depth + 1);
+        add_range(m, b - trim, b, depth + 60);
         return;
     }
     add_piece(m, a, b);
@@ -142,79 +143,87 @@ static double outer_bound(const acct_step *s, double c, double lo, double hi) {
     const double var = s->sigma * s->sigma;
     double p_lo;
     const double la = acct_loss(s, lo, &p_lo), lb = acct_loss(s, hi, NULL);
-    const double front = -log(s->sigma * sqrt(2.0 * ACCT_PI));
+    const double front = -log(s->sigma * ACCT_SQRT_2PI);
     /* left: |L| <= |log(1-q)| and e^{cL} <= e^{cL(lo) + |c| L'(lo) (lo-x)} */
     const double rate = -lo / var - (c < 0.0 ? -c * p_lo / var : 0.0);
     const double grow = c < 0.0 ? c * la : 0.0;
     const double l0 = s->q < 1.0 ? -s->log_1mq : INFINITY;
-    const double factor =
-        fmin(log(1.0 + fabs(c)) + 0.7, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(l0));
+    const double factor = fmin(log(1.0 + fabs(c)) + 0.7, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(l0));
     const double left = -0.5 * lo * lo / var + grow - log(rate) + factor;
     /* right: e^{cL} <= e^{cL(hi) + c (x-hi)/var} for c > 0; |c| e^L for c < 0 */
     double right;
     if (c > 0.0)
         right = fmax(-0.5 * hi * hi / var + c * lb - log((hi - c) / var),
-                     log(c) - 0.5 * hi * hi / var - log(hi / var)) + 0.7;
+                     log(c) - 0.5 * hi * hi / var - log(hi / var)) +
+                0.7;
     else
         right = log(1.0 - c) - 0.5 * hi * hi / var + lb - log((hi - 1.0) / var) + 0.7;
     if (!(rate > 0.0) || !(hi > 1.0 && hi > c)) return INFINITY;
     return fmax(left, right) + 0.7 + front;
 }
 
-/* sets *log_mgf = log A(c) and a bound on its error */
-static int log_mgf(acct_grid *grid, const acct_step *step, double c, double *value, double *error) {
+/* About the largest log of N e^{cL}, for the search: at the largest root of x = c sigma^2 L'(x), walked to
+ * from above (c > 0), or at the only root, bisected (c < 0; the density ratio increases). */
+static double largest_log_term(const acct_step *step, double c) {
     const double sigma = step->sigma, var = sigma * sigma;
+    double top = -INFINITY, x = c, lo = c, hi = 0.0, p;
+    for (int i = 0; c > 0.0 && i < 60; i++) {
+        const double f = c * acct_loss(step, x, &p) - 0.5 * x * x / var;
+        if (f > top) top = f;
+        if (fabs(c * p - x) <= 1e-3 * sigma) break;
+        x = c * p;
+    }
+    for (int i = 0; !(c > 0.0) && i < 80 && hi - lo > 1e-3 * sigma; i++) {
+        x = 0.5 * (lo + hi);
+        const double f = c * acct_loss(step, x, &p) - 0.5 * x * x / var;
+        if (f > top) top = f;
+        if (c * p > x)
+            lo = x;
+        else
+            hi = x;
+    }
+    return top;
+}
+
+/* Sums N G over the whole line to the floor of *m; `small` is about the log of the second-order term.
+ * returns  a bound on the error of the sum: round-off, quadrature, pieces skipped and what is outside */
+static double sum_line(mgf_sum *m, double small) {
+    const double sigma = m->step.sigma, far = fmax(m->c, 1.0);
+    const double reach =
+        sqrt(2.0 * (34.0 - fmin(fmin(small, m->floor + 32.0), 0.0) + log(1.0 + fabs(m->c)))) + 1.0;
+    double lo = -reach * sigma, hi = far + reach * sigma, out = INFINITY;
+    for (int i = 0; i < 40; i++) {
+        out = outer_bound(&m->step, m->c, lo, hi) - m->shift;
+        if (out <= m->floor) break;
+        lo *= 1.15;
+        hi = far + 1.15 * (hi - far);
+    }
+    add_range(m, lo, hi, 0);
+    return (m->round + m->quadrature + m->skipped + exp(out)) * ACCT_SLACK;
+}
+
+/* sets     *value = log A(c), and *error
+ * ensures  |*value - log A(c)| <= *error: log(1 + t) moves by at most 1.02 times the relative error of its
+ *          argument while that is below 1/100, and rounds by 4 u of itself */
+static int log_mgf(acct_tilted_law *law, const acct_step *step, double c, double *value, double *error) {
+    const double var = step->sigma * step->sigma;
     if (step->q == 1.0) {
         *value = 0.5 * c * (c - 1.0) / var;
         *error = 8.0 * ACCT_U * *value;
         return ACCT_OK;
     }
     /* size of the answer: N e^{cL} at the larger mode, and the second-order term of the bulk */
-    double top = -INFINITY;
-    double x = c;
-    if (c > 0.0) {
-        for (int i = 0; i < 60; i++) { /* the largest root of x = c sigma^2 L'(x), from above */
-            double p;
-            const double f = c * acct_loss(step, x, &p) - 0.5 * x * x / var;
-            if (f > top) top = f;
-            if (fabs(c * p - x) <= 1e-3 * sigma) break;
-            x = c * p;
-        }
-    } else {
-        double lo = c, hi = 0.0; /* the only root: p increases */
-        for (int i = 0; i < 80 && hi - lo > 1e-3 * sigma; i++) {
-            double p;
-            x = 0.5 * (lo + hi);
-            const double f = c * acct_loss(step, x, &p) - 0.5 * x * x / var;
-            if (f > top) top = f;
-            if (c * p > x)
-                lo = x;
-            else
-                hi = x;
-        }
-    }
+    const double top = largest_log_term(step, c);
     const double spread = 0.5 / var < 350.0 ? expm1(1.0 / var) : INFINITY;
-    const double small = log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(step->q) +
-                         log(fmin(spread, 1e3)) - 3.0;
-    const double shift = top > 300.0 ? top : 0.0;
+    const double small = log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(step->q) + log(fmin(spread, 1e3)) - 3.0;
     double floor = (top > 300.0 ? 0.0 : top > 1.0 ? top - 2.0 : fmin(small, 0.0)) - 32.0;
     mgf_sum m;
     double err = INFINITY;
     /* a second pass where the answer turns out smaller than expected */
     for (int pass = 0; pass < 2; pass++) {
-        m = (mgf_sum){.grid = grid, .step = *step, .c = c, .shift = shift, .floor = floor};
-        const double reach =
-            sqrt(2.0 * (34.0 - fmin(fmin(small, floor + 32.0), 0.0) + log(1.0 + fabs(c)))) + 1.0;
-        double lo = -reach * sigma, hi = fmax(c, 1.0) + reach * sigma, out = INFINITY;
-        for (int i = 0; i < 40; i++) {
-            out = outer_bound(step, c, lo, hi) - shift;
-            if (out <= floor) break;
-            lo *= 1.15;
-            hi = fmax(c, 1.0) + 1.15 * (hi - fmax(c, 1.0));
-        }
-        add_range(&m, lo, hi, 0);
+        m = (mgf_sum){.law = law, .step = *step, .c = c, .shift = top > 300.0 ? top : 0.0, .floor = floor};
+        err = sum_line(&m, small);
         if (m.status) return m.status;
-        err = (m.round + m.quadrature + m.skipped + exp(out)) * ACCT_SLACK;
         if (err - m.round <= 2e-14 * m.sum || !(m.sum > 0.0)) break;
         floor = log(m.sum) - 33.0;
     }
@@ -230,16 +239,13 @@ static int log_mgf(acct_grid *grid, const acct_step *step, double c, double *val
     return ACCT_OK;
 }
 
-static int valid(double q, double sigma) { return q >= 0.0 && q <= 1.0 && sigma > 0.0; }
-
-static int renyi_with(acct_grid *grid, const acct_step *step, double order, int direction,
-                      acct_bounds *out) {
+int acct_renyi_with(acct_tilted_law *law, const acct_step *step, double order, int direction,
+                    acct_bounds *out) {
     *out = (acct_bounds){0.0, 0.0};
     for (int d = ACCT_REMOVE; d <= ACCT_ADD; d++) {
         if (direction != ACCT_EITHER && direction != d) continue;
         double value, error;
-        const int status =
-            log_mgf(grid, step, d == ACCT_REMOVE ? order : 1.0 - order, &value, &error);
+        const int status = log_mgf(law, step, d == ACCT_REMOVE ? order : 1.0 - order, &value, &error);
         if (status) return status;
         const double low = (value - error) / (order - 1.0) * (1.0 - 4.0 * ACCT_U);
         const double high = (value + error) / (order - 1.0) * (1.0 + 4.0 * ACCT_U);
@@ -251,8 +257,7 @@ static int renyi_with(acct_grid *grid, const acct_step *step, double order, int 
 
 int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, INFINITY};
-    if (!valid(q, sigma) || !(order > 1.0 && order < INFINITY) ||
-        !(direction >= ACCT_REMOVE && direction <= ACCT_EITHER))
+    if (!acct_valid_noise(q, sigma) || !(order > 1.0 && order < INFINITY) || !acct_valid_direction(direction))
         return ACCT_EDOMAIN;
     if (q == 0.0 || sigma == INFINITY) {
         out->upper = 0.0;
@@ -265,122 +270,16 @@ int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bou
     }
     const double most = 0.5 * order / sigma / sigma; /* q = 1 */
     if (!(most < 1e290)) return ACCT_OK;
-    double *memory = malloc(ACCT_GRID_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
+    double *memory = malloc(ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
-    acct_grid grid;
-    acct_grid_place(&grid, memory, ACCT_MAX_NODES);
+    acct_tilted_law law;
+    acct_tilted_law_place(&law, memory, ACCT_MAX_NODES);
     const acct_step step = acct_step_make(q, sigma);
-    int status = renyi_with(&grid, &step, order, direction, out);
+    int status = acct_renyi_with(&law, &step, order, direction, out);
     free(memory);
     if (status == ACCT_EPRECISION) { /* subsampling never costs more than q = 1 */
         *out = (acct_bounds){0.0, most * (1.0 + 16.0 * ACCT_U)};
         status = ACCT_OK;
     }
-    return status;
-}
-
-/* Plain K, K', K'' for the search, on a fixed coarse grid around the bulk and a moving one around
- * the far mode (only where it counts). */
-static void search_moments(acct_grid *bulk, acct_grid *far, const acct_step *step, double c,
-                           double *k, double *k1, double *k2) {
-    acct_moments m;
-    acct_grid_moments(bulk, c, 0, &m);
-    *k = m.log_mgf;
-    *k1 = m.mean;
-    *k2 = m.m2;
-    const double var = step->sigma * step->sigma, edge = bulk->hi;
-    double x = c, p;
-    for (int i = 0; i < 30; i++) {
-        acct_loss(step, x, &p);
-        if (fabs(c * p - x) < 1e-2 * step->sigma) break;
-        x = c * p;
-    }
-    if (x < edge - 4.0 * step->sigma) return;
-    const double top = c * acct_loss(step, x, NULL) - 0.5 * x * x / var;
-    if (top < -35.0) return;
-    const acct_window w = {.lo = fmax(edge, x - 7.0 * step->sigma), .hi = x + 7.0 * step->sigma};
-    if (acct_grid_set(far, step, &w, c, 0.0, top - 12.0)) return;
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0;
-    for (int j = 0; j < far->count; j++) {
-        const double e = far->quad[j] * exp(c * far->loss[j] - far->x2[j] - top);
-        s0 += e;
-        s1 += e * far->loss[j];
-        s2 += e * far->loss[j] * far->loss[j];
-    }
-    const double shift = fmax(*k, top), a = exp(*k - shift), b = exp(top - shift);
-    const double t0 = a + b * s0, t1 = a * *k1 + b * s1, t2 = a * (*k2 + *k1 * *k1) + b * s2;
-    *k = *k < 1e-3 && top < -1.0 ? *k + b * s0 : shift + log(t0);
-    *k1 = t1 / t0;
-    *k2 = t2 / t0 - *k1 * *k1;
-}
-
-int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, double *epsilon,
-                           double *order) {
-    *epsilon = INFINITY;
-    *order = 2.0;
-    if (!valid(q, sigma) || !(delta > 0.0 && delta < 1.0) ||
-        !(steps >= 0.0 && steps <= 9007199254740992.0 && steps == floor(steps)))
-        return ACCT_EDOMAIN;
-    if (q == 0.0 || sigma == INFINITY || steps == 0.0) {
-        *epsilon = 0.0;
-        return ACCT_OK;
-    }
-    if (!(0.5 / sigma / sigma * steps < 1e280)) return ACCT_OK;
-    if (q < ACCT_LEAST_Q)
-        return acct_psg_epsilon_renyi(ACCT_LEAST_Q, sigma, steps, delta, epsilon, order);
-    const acct_step step = acct_step_make(q, sigma);
-    const double log_delta = log(delta), var = sigma * sigma;
-    double *memory = malloc(2 * ACCT_GRID_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
-    if (!memory) return ACCT_ENOMEM;
-    acct_grid bulk, far;
-    acct_grid_place(&bulk, memory, ACCT_MAX_NODES);
-    acct_grid_place(&far, memory + ACCT_GRID_DOUBLES(ACCT_MAX_NODES), ACCT_MAX_NODES);
-    int status = ACCT_OK;
-    const acct_window window = {.lo = -9.0 * sigma, .hi = 1.0 + 9.0 * sigma};
-    int plain = q == 1.0; /* K of the whole Gaussian: exact at q = 1, an upper bound otherwise */
-    if (!status && !plain && acct_grid_set(&bulk, &step, &window, 2.0, 0.0, -log(steps) - 9.0))
-        plain = 1;
-    if (!status) {
-        /* stationary point of the conversion: n ((a-1) K' - K) + log(delta a) = 0, increasing */
-        double lo = -60.0, hi = 60.0, t = 0.5 * log(-2.0 * log_delta / steps * var);
-        if (!plain) {
-            double k, k1, k2;
-            search_moments(&bulk, &far, &step, 1.0001, &k, &k1, &k2);
-            t = 0.5 * log(-2.0 * log_delta / (steps * k2 + 1e-300));
-        }
-        for (int i = 0; i < 60; i++) {
-            const double b = exp(t), a = 1.0 + b;
-            double k = 0.5 * a * b / var, k1 = (a - 0.5) / var, k2 = 1.0 / var;
-            if (!plain) search_moments(&bulk, &far, &step, a, &k, &k1, &k2);
-            const double h = steps * (b * k1 - k) + log_delta + log1p(b);
-            if (h > 0.0 || !(h == h))
-                hi = t;
-            else
-                lo = t;
-            double next = t - h / (steps * b * k2 * b + b / a);
-            if (!(next > t - 1.5)) next = t - 1.5;
-            if (next > t + 1.5) next = t + 1.5;
-            if (!(next > lo && next < hi)) next = 0.5 * (lo + hi);
-            if (fabs(next - t) < 1e-4 || hi - lo < 1e-4) break;
-            t = next;
-        }
-        /* the order, as rounded, is what certifies */
-        const double a = fmax(1.0 + exp(t), 1.0 + 2.0 * ACCT_LIBM), b = a - 1.0;
-        acct_bounds d;
-        status = plain ? ACCT_EPRECISION : renyi_with(&bulk, &step, a, ACCT_EITHER, &d);
-        if (status == ACCT_EPRECISION) {
-            d.upper = 0.5 * a / var * (1.0 + 16.0 * ACCT_U);
-            status = ACCT_OK;
-        }
-        /* Canonne, Kamath, Steinke 2020, Proposition 12 */
-        const double log_a = log(a), log_b = log(b); /* b is exact, or rounded once */
-        const double x = steps * d.upper, y = log_b - log_a, z = -(log_delta + log_a) / b;
-        const double round = 8.0 * ACCT_U * (x + fabs(log_b) + log_a + 1.0 +
-                                             (fabs(z) * b + fabs(log_delta) + log_a) / b);
-        const double bound = x + y + z + round;
-        *epsilon = bound > 0.0 ? bound : 0.0;
-        *order = a;
-    }
-    free(memory);
     return status;
 }

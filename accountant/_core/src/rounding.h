@@ -16,6 +16,9 @@
 #define ACCT_LIBM (8.0 * ACCT_U)
 #define ACCT_SLACK (1.0 + 1e-6)
 #define ACCT_PI 3.14159265358979323846
+#define ACCT_SQRT_2PI 2.5066282746310002  /* sqrt(2 pi) */
+#define ACCT_LOG_2 0.6931471805599453     /* log 2, rounded down */
+#define ACCT_LOG_2_UP 0.6931471805599454
 
 /* Below this, subnormal products lose relative accuracy: probabilities are not claimed above 0 from
  * below, nor below this from above, unless they are known to be 0. */
@@ -28,5 +31,29 @@ static inline double acct_down(double x) { return nextafter(x, -INFINITY); }
 /* exp(x) rounded outward: x itself must already be a bound in the wanted direction */
 static inline double acct_exp_upper(double x) { return exp(x) * (1.0 + 2.0 * ACCT_LIBM); }
 static inline double acct_exp_lower(double x) { return exp(x) * (1.0 - 2.0 * ACCT_LIBM); }
+
+/* e^x value for value >= 0, rounded outward: exp errs by 8 u, each of two products by one, and 4e-15 is
+ * 36 u; x and value must already be bounds in the wanted direction */
+static inline double acct_times_exp_upper(double x, double value) { return exp(x) * value * (1.0 + 4e-15); }
+static inline double acct_times_exp_lower(double x, double value) { return exp(x) * value * (1.0 - 4e-15); }
+
+/* a probability rounded outward once more and kept in [0, 1]; above ACCT_TINY only (see there) */
+static inline double acct_probability_upper(double p) { return p < 1.0 ? acct_up(fmax(p, ACCT_TINY)) : 1.0; }
+static inline double acct_probability_lower(double p) {
+    return p > ACCT_TINY ? fmin(acct_down(p), 1.0) : 0.0;
+}
+
+/* A sum that keeps what rounding loses (Neumaier): its error is at most 2u of the sum of the moduli. */
+typedef struct {
+    double sum, lost;
+} acct_sum;
+
+static inline void acct_sum_add(acct_sum *s, double x) {
+    const double t = s->sum + x;
+    s->lost += fabs(s->sum) >= fabs(x) ? (s->sum - t) + x : (x - t) + s->sum;
+    s->sum = t;
+}
+
+static inline double acct_sum_total(const acct_sum *s) { return s->sum + s->lost; }
 
 #endif

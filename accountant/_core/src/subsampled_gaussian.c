@@ -3,26 +3,31 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "fallback.h"
+#include "chernoff.h"
 #include "gaussian.h"
 #include "loss.h"
 #include "plan.h"
 #include "rounding.h"
-#include "search.h"
+#include "saddle_point.h"
 #include "status.h"
 
 static int valid(double q, double sigma, double steps, int direction) {
-    return q >= 0.0 && q <= 1.0 && sigma > 0.0 && steps >= 0.0 && steps <= 9007199254740992.0 &&
-           steps == floor(steps) && direction >= ACCT_REMOVE && direction <= ACCT_EITHER;
+    return acct_valid_noise(q, sigma) && acct_valid_steps(steps) && acct_valid_direction(direction);
 }
 
 static int nothing_released(double q, double sigma, double steps) {
     return q == 0.0 || steps == 0.0 || sigma == INFINITY;
 }
 
-static void intersect(acct_bounds *a, double lower, double upper) {
-    if (lower > a->lower) a->lower = lower;
-    if (upper < a->upper) a->upper = upper;
+/* at least the probability 1 - (1-q)^n that the record is sampled at all: no delta is above it */
+static double ever_sampled_upper(const acct_step *step, double steps) {
+    return fmax(-expm1(steps * step->log_1mq) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
+}
+
+/* Whether the bracket is wide, or so near to q = 1 that the closed form there may be below it:
+ * sampling never costs more */
+static int needs_unsampled(double q, const acct_bounds *b) {
+    return q > 0.999 || !acct_bounds_are_narrow(b, 1e-6);
 }
 
 /* relative error of delta aimed at */
@@ -40,7 +45,7 @@ static int delta_one_way(acct_workspace *w, const acct_step *step, double steps,
         out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     acct_saddle saddle;
     const acct_window window = {.lo = -12.0 * step->sigma, .hi = 1.0 + 12.0 * step->sigma};
-    int status = acct_saddle_at_epsilon(&w->grid, step, steps, direction, &window, epsilon, &saddle);
+    int status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
     double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), -745.0);
     int good = 0;
     double tolerance = TOLERANCE;
@@ -54,27 +59,26 @@ static int delta_one_way(acct_workspace *w, const acct_step *step, double steps,
         }
         if (status) break;
         acct_contour_profile(&w->contour, epsilon, &p);
-        intersect(out, p.bounds.lower, p.bounds.upper);
+        acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         const double now = p.value > 0.0 ? log(p.value) : log_delta - 5.0;
         good = fabs(now - log_delta) < 2.0 &&
                out->upper - out->lower <= fmax(1e-6, 10.0 * tolerance) * out->upper;
         log_delta = fmax(now, -745.0);
     }
     if (!good) {
-        intersect(out, 0.0,
-                  acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
-        intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon),
-                  acct_mixture_delta_upper(step->q, step->sigma, steps, epsilon));
-        intersect(out, 0.0, fmax(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
+        acct_bounds_intersect(out, 0.0,
+                              acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
+        acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon),
+                              acct_mixture_delta_upper(step->q, step->sigma, steps, epsilon));
+        acct_bounds_intersect(
+            out, 0.0, fmax(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
     }
     return ACCT_OK;
 }
 
-int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction,
-                   acct_bounds *out) {
+int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, 1.0};
-    if (!valid(q, sigma, steps, direction) || !(epsilon >= 0.0 && epsilon < INFINITY))
-        return ACCT_EDOMAIN;
+    if (!valid(q, sigma, steps, direction) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
     if (nothing_released(q, sigma, steps)) {
         out->upper = 0.0;
         return ACCT_OK;
@@ -86,8 +90,10 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     }
     if (q == 1.0) {
         const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150 && mu < 1e150) acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, out);
-        else if (mu <= 1e-150) out->upper = 1e-150; /* delta(0) <= mu/2 */
+        if (mu > 1e-150 && mu < 1e150)
+            acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, out);
+        else if (mu <= 1e-150)
+            out->upper = 1e-150; /* delta(0) <= mu/2 */
         return ACCT_OK;
     }
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
@@ -103,30 +109,25 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     }
     acct_workspace_free(&w);
     if (status) return status;
-    out->lower = fmax(one[0].lower, one[1].lower);
-    out->upper = fmax(one[0].upper, one[1].upper);
-    return ACCT_OK;
+    *out = acct_bounds_larger(one[0], one[1]);
+    out->upper = fmin(out->upper, ever_sampled_upper(&step, steps));
+    if (needs_unsampled(q, out)) {
+        acct_bounds plain = {0.0, 1.0};
+        status = acct_psg_delta(1.0, sigma, steps, epsilon, ACCT_REMOVE, &plain);
+        out->upper = fmin(out->upper, plain.upper);
+    }
+    out->lower = fmin(out->lower, out->upper);
+    return status;
 }
 
-static void contour_at(const void *par, double epsilon, acct_profile_point *point) {
-    acct_contour_profile(par, epsilon, point);
-}
-
-/* relative error of delta that leaves epsilon 1e-10 relative */
-static double tolerance_for(double epsilon, double b) {
-    return fmax(fmin(1.5e-10 * epsilon * b, 3e-8), 2e-14);
-}
-
-static int is_narrow(const acct_bounds *b, double relative) {
-    return b->upper < INFINITY && b->upper - b->lower <= relative * b->upper;
-}
+/* the least relative error of delta that a contour is asked for */
+#define LEAST_TOLERANCE 2e-14
 
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
  * returns 1 once the bracket is as narrow as wanted */
 static int walk(acct_workspace *w, const acct_step *step, double steps, double delta, int direction,
-                double epsilon, double tolerance, int loose, const acct_saddle *hint,
-                acct_bounds *out) {
+                double epsilon, double tolerance, int loose, const acct_saddle *hint, acct_bounds *out) {
     const double log_delta = log(delta);
     int refined = 0, limited = 0;
     double before = INFINITY; /* the width before the last refinement */
@@ -141,29 +142,30 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
                 return 1;
             }
         }
-        const double next = acct_invert_estimate(contour_at, &w->contour, epsilon, delta);
+        const double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
         acct_contour_profile(&w->contour, next, &p);
         const double width = (p.bounds.upper - p.bounds.lower) / delta;
-        const double close = tolerance_for(next, -p.slope / delta);
+        const double close = acct_tolerance_for(next, -p.slope / delta, LEAST_TOLERANCE);
         const double wanted = fmax(4.0 * fmax(close, loose * tolerance), 1e-13);
-        const int split = w->contour.small_log > -INFINITY;
+        const int rare_contour = w->contour.small_losses_log > -INFINITY;
         if (next > 0.0 || epsilon == 0.0) { /* any contour certifies something */
             acct_bounds found;
-            acct_invert_certify(contour_at, &w->contour, next, delta, &found);
-            intersect(out, found.lower, found.upper);
-            /* a split takes milliseconds: not another one for digits nobody asked for */
+            acct_invert_certify(acct_contour_at, &w->contour, next, delta, &found);
+            acct_bounds_intersect(out, found.lower, found.upper);
+            /* a rare-event contour takes milliseconds: no second one once the bracket is narrow enough */
             const int lenient = step->q < 1e-6 || out->upper < 1e-3;
-            if (width <= wanted || (split && is_narrow(out, lenient ? 1e-7 : 3e-10))) return 1;
+            if (width <= wanted || (rare_contour && acct_bounds_are_narrow(out, lenient ? 1e-7 : 3e-10)))
+                return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
-            if (tolerance <= 2e-14 || refined++ > 1 || loose || width > 0.7 * before) return loose;
+            if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
             before = width;
-            tolerance = fmax(0.03 * tolerance, 2e-14);
+            tolerance = fmax(0.03 * tolerance, LEAST_TOLERANCE);
         } else {
             tolerance = fmax(close, loose * tolerance);
         }
-        /* far from where it was built, a split has little to say: once, not so far */
-        const int far = split && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
+        /* far from where it was built a rare-event contour is wide: move there in two steps */
+        const int far = rare_contour && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
         const double near = far ? fmax(fmin(next, 30.0 * epsilon), epsilon / 30.0) : next;
         epsilon = near < 1e-300 ? 0.0 : near;
     }
@@ -177,28 +179,28 @@ static int epsilon_one_way(acct_workspace *w, const acct_step *step, double step
     if (direction == ACCT_ADD) out->upper = -steps * step->log_1mq * (1.0 + 4.0 * ACCT_U);
     const acct_window window = acct_plan_window(step, steps, direction, log_delta);
     acct_saddle saddle;
-    if (acct_saddle_at_delta(&w->grid, step, steps, direction, &window, log_delta, &saddle))
-        return ACCT_OK;
-    const double middle = fmax(saddle.epsilon, 0.0), close = tolerance_for(middle, saddle.b);
+    if (acct_saddle_at_delta(&w->law, step, steps, direction, &window, log_delta, &saddle)) return ACCT_OK;
+    const double middle = fmax(saddle.epsilon, 0.0),
+                 close = acct_tolerance_for(middle, saddle.b, LEAST_TOLERANCE);
     const int rare = direction == ACCT_REMOVE && steps * step->q < 2.0 && step->sigma < 2.0;
-    if (!rare && walk(w, step, steps, delta, direction, middle, close, 0,
-                      saddle.epsilon > 0.0 ? &saddle : NULL, out))
+    if (!rare &&
+        walk(w, step, steps, delta, direction, middle, close, 0, saddle.epsilon > 0.0 ? &saddle : NULL, out))
         return ACCT_OK;
     /* where events are rare, one step spends everything */
-    double jump = 0.0;
+    double tail = 0.0;
     if (direction == ACCT_REMOVE) {
         acct_bounds single;
         acct_single_epsilon(step->q, step->sigma, delta / steps, direction, &single);
-        if (single.upper < INFINITY) jump = single.upper;
+        if (single.upper < INFINITY) tail = single.upper;
     }
-    if (jump > 0.0 && walk(w, step, steps, delta, direction, jump, 1e-10, 0, NULL, out))
-        return ACCT_OK;
+    if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, 1e-10, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */
-    const double best = jump > 0.0 ? jump : middle;
-    for (double loose = 1e-8; loose < 0.1 && !is_narrow(out, 1e-6); loose *= 300.0)
+    const double best = tail > 0.0 ? tail : middle;
+    for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
         if (walk(w, step, steps, delta, direction, best, loose, 1, NULL, out)) break;
-    if (rare && !is_narrow(out, 1e-2)) walk(w, step, steps, delta, direction, middle, 1e-4, 1, NULL, out);
+    if (rare && !acct_bounds_are_narrow(out, 1e-2))
+        walk(w, step, steps, delta, direction, middle, 1e-4, 1, NULL, out);
     return ACCT_OK;
 }
 
@@ -210,13 +212,13 @@ static int add_is_below(acct_workspace *w, const acct_step *step, double steps, 
     if (epsilon > -steps * step->log_1mq * (1.0 + 4.0 * ACCT_U)) return 1;
     const acct_window window = acct_plan_window(step, steps, ACCT_ADD, log_delta);
     acct_saddle saddle;
-    if (acct_saddle_at_epsilon(&w->grid, step, steps, ACCT_ADD, &window, epsilon, &saddle)) return 0;
+    if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_ADD, &window, epsilon, &saddle)) return 0;
     const double b = saddle.b;
-    const double log_chernoff = saddle.log_scale - b * epsilon - log1p(b) - b * log1p(1.0 / b);
+    const double log_chernoff = saddle.log_scale - b * epsilon + acct_log_chernoff(b);
     if (log_chernoff < log_delta - 0.01 &&
         acct_chernoff_delta_upper(w, step, steps, ACCT_ADD, epsilon, log_delta, b) <= delta)
         return 1;
-    if (log_chernoff < log_delta - 0.01) /* the grid is no longer the saddle's */
+    if (log_chernoff < log_delta - 0.01) /* the law's nodes are no longer the saddle point's */
         return 0;
     /* a few digits do if the saddle-point approximation, good to a few per cent, is far below */
     const double gap = log_delta - saddle.log_delta;
@@ -241,17 +243,34 @@ static int coarse_epsilon(double q, double sigma, double steps, double delta, in
     double renyi, order;
     acct_single_epsilon(q, sigma, delta, direction, &first);
     acct_single_epsilon(q, sigma, acct_down(delta / steps), direction, &each);
-    intersect(out, fmin(first.lower, out->upper), acct_up(steps * each.upper));
-    intersect(out, 0.0, acct_mixture_epsilon_upper(q, sigma, steps, delta));
+    acct_bounds_intersect(out, fmin(first.lower, out->upper), acct_up(steps * each.upper));
+    acct_bounds_intersect(out, 0.0, acct_mixture_epsilon_upper(q, sigma, steps, delta));
     const int status = acct_psg_epsilon_renyi(q, sigma, steps, delta, &renyi, &order);
-    if (status == ACCT_OK) intersect(out, 0.0, renyi);
+    if (status == ACCT_OK) acct_bounds_intersect(out, 0.0, renyi);
     return status == ACCT_ENOMEM ? status : ACCT_OK;
 }
 
-int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction,
-                     acct_bounds *out) {
+/* The brackets of several steps in the directions asked for; that of the add direction stays [0, 0] where it
+ * is known to need less than the remove one. */
+static int composed_epsilon(const acct_step *step, double steps, double delta, int direction,
+                            acct_bounds one[2]) {
+    acct_workspace w;
+    int status = acct_workspace_alloc(&w);
+    if (!status && direction != ACCT_ADD)
+        status = epsilon_one_way(&w, step, steps, delta, ACCT_REMOVE, &one[0]);
+    if (!status && (direction == ACCT_ADD ||
+                    (direction == ACCT_EITHER && !add_is_below(&w, step, steps, one[0].lower, delta))))
+        status = epsilon_one_way(&w, step, steps, delta, ACCT_ADD, &one[1]);
+    acct_workspace_free(&w);
+    for (int d = ACCT_REMOVE; d <= ACCT_ADD && !status; d++)
+        if ((direction == ACCT_EITHER || direction == d) && !acct_bounds_are_narrow(&one[d], 1e-3))
+            status = coarse_epsilon(step->q, step->sigma, steps, delta, d, &one[d]);
+    return status;
+}
+
+int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, INFINITY};
-    if (!valid(q, sigma, steps, direction) || !(delta > 0.0 && delta < 1.0)) return ACCT_EDOMAIN;
+    if (!valid(q, sigma, steps, direction) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
     if (nothing_released(q, sigma, steps)) {
         out->upper = 0.0;
         return ACCT_OK;
@@ -263,33 +282,32 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
     }
     if (q == 1.0) {
         const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150 && mu < 1e150) acct_gaussian_epsilon(mu, 4.0 * ACCT_U, delta, out);
-        else if (mu <= 1e-150) out->upper = delta >= 1e-150 ? 0.0 : 1e-140;
+        if (mu > 1e-150 && mu < 1e150)
+            acct_gaussian_epsilon(mu, 4.0 * ACCT_U, delta, out);
+        else if (mu <= 1e-150)
+            out->upper = delta >= 1e-150 ? 0.0 : 1e-140;
         return ACCT_OK;
     }
     const acct_step step = acct_step_make(q, sigma);
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
+    if (ever_sampled_upper(&step, steps) <= delta) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
     if (steps == 1.0) {
         for (int d = ACCT_REMOVE; d <= ACCT_ADD; d++)
-            if (direction == ACCT_EITHER || direction == d)
-                acct_single_epsilon(q, sigma, delta, d, &one[d]);
+            if (direction == ACCT_EITHER || direction == d) acct_single_epsilon(q, sigma, delta, d, &one[d]);
     } else {
-        acct_workspace w;
-        int status = acct_workspace_alloc(&w);
-        if (!status && direction != ACCT_ADD)
-            status = epsilon_one_way(&w, &step, steps, delta, ACCT_REMOVE, &one[0]);
-        if (!status && (direction == ACCT_ADD ||
-                        (direction == ACCT_EITHER &&
-                         !add_is_below(&w, &step, steps, one[0].lower, delta))))
-            status = epsilon_one_way(&w, &step, steps, delta, ACCT_ADD, &one[1]);
-        acct_workspace_free(&w);
-        for (int d = ACCT_REMOVE; d <= ACCT_ADD && !status; d++)
-            if ((direction == ACCT_EITHER || direction == d) &&
-                !(one[d].upper < INFINITY && one[d].upper - one[d].lower <= 1e-3 * one[d].upper))
-                status = coarse_epsilon(q, sigma, steps, delta, d, &one[d]);
+        const int status = composed_epsilon(&step, steps, delta, direction, one);
         if (status) return status;
     }
-    out->lower = fmax(one[0].lower, one[1].lower);
-    out->upper = fmax(one[0].upper, one[1].upper);
-    return ACCT_OK;
+    *out = acct_bounds_larger(one[0], one[1]);
+    int status = ACCT_OK;
+    if (needs_unsampled(q, out)) {
+        acct_bounds plain = {0.0, INFINITY};
+        status = acct_psg_epsilon(1.0, sigma, steps, delta, ACCT_REMOVE, &plain);
+        out->upper = fmin(out->upper, plain.upper);
+    }
+    out->lower = fmin(out->lower, out->upper);
+    return status;
 }

@@ -15,30 +15,16 @@
 #ifndef ACCT_SUBSAMPLED_GAUSSIAN_H
 #define ACCT_SUBSAMPLED_GAUSSIAN_H
 
-enum acct_direction { ACCT_REMOVE = 0, ACCT_ADD = 1, ACCT_EITHER = 2 };
-
-typedef struct {
-    double lower;
-    double upper;
-} acct_bounds;
+#include "bounds.h"
+#include "domain.h"
+#include "renyi.h"
 
 /* sets  *out to a bracket of the privacy profile delta(epsilon) of `steps` steps
  * ensures out->lower <= delta(epsilon) <= out->upper, both in [0, 1] */
-int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction,
-                   acct_bounds *out);
+int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction, acct_bounds *out);
 
 /* sets  *out to a bracket of epsilon(delta) = min{ epsilon >= 0 : delta(epsilon) <= delta }
  * ensures out->lower <= epsilon(delta) <= out->upper; upper may be +inf */
-int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction,
-                     acct_bounds *out);
-
-/* sets  *out to a bracket of the Rényi divergence of ONE step at `order`, in nats;
- * upper may be +inf where the divergence exceeds the largest double */
-int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bounds *out);
-
-/* sets  *epsilon to an upper bound of epsilon(delta) by way of Rényi DP (larger direction,
- * minimum over continuous orders) and *order to the order that certifies it */
-int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta,
-                           double *epsilon, double *order);
+int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out);
 
 #endif

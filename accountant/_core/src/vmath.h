@@ -10,18 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* one loop, several instruction sets: chosen when the library is loaded */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-#define ACCT_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define ACCT_CLONES
-#endif
-
-#if defined(__GNUC__)
-#define ACCT_INLINE static inline __attribute__((always_inline))
-#else
-#define ACCT_INLINE static inline
-#endif
+#include "clones.h"
 
 ACCT_INLINE uint64_t acct_bits(double x) {
     uint64_t i;
@@ -128,7 +117,10 @@ ACCT_INLINE double acct_vlog1p(double z) {
     return k * ACCT_LN2_HI + ((2.0 * s + s * (w * p)) + (lost + k * ACCT_LN2_LO));
 }
 
-/* sin and cos, absolute error at most 4 u for |t| < 2^20 and relative for |t| <= pi/4 */
+/* the range of acct_vsincos */
+#define ACCT_MOST_ANGLE 1048576.0
+
+/* sin and cos, absolute error at most 4 u for |t| < 2^20 = ACCT_MOST_ANGLE and relative for |t| <= pi/4 */
 ACCT_INLINE void acct_vsincos(double t, double *sin_t, double *cos_t) {
     const double n = t * 0.6366197723675814 + ACCT_ROUND, k = n - ACCT_ROUND;
     const double r = ((t - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11) -

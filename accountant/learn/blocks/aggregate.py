@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_block_median"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+MOST_BLOCKS = 2**32  # whose estimates, in 2^20 steps each, add up exactly in float64
 END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
 
 
@@ -201,6 +202,8 @@ def _values(estimates: object, low: float, high: float) -> FloatArray:
     values = np.asarray(estimates, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
         raise DomainError(f"estimates must have shape (blocks,); got {values.shape}")
+    if values.size > MOST_BLOCKS:
+        raise DomainError(f"estimates must be at most 2**32; got {values.size} blocks")
     if not ((values >= low) & (values <= high)).all():
         raise DomainError("estimates must lie within the bounds; use block_estimates")
     return values

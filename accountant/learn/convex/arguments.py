@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+
 from accountant import checks
 from accountant.checks import Argument, positive
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.relations import NeighbouringRelation
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
 __all__ = [
     "BOUND",
     "DATA_NORM",
+    "MOST_COUNTED",
+    "MOST_EXACT",
+    "MOST_RECORDS",
     "REGULARIZATION",
     "STEP_SIZE",
     "TOLERANCE",
     "certified_tolerance",
+    "record_limit",
     "relation_factor",
+    "require_few",
+    "silent",
 ]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _length(name: str, advice: str) -> Argument:
@@ -32,24 +52,60 @@ REGULARIZATION = positive(
 )
 STEP_SIZE = positive("step_size", "It multiplies the gradient of the sum")
 TOLERANCE = positive("tolerance", "It bounds the certified gradient at the minimum")
+MAX_RECORDS = Argument(
+    "max_records",
+    "an integer >= 1",
+    lambda x: x >= 1,
+    "It bounds the number of records and must be known without looking at the data",
+)
+MOST_RECORDS = 10**7  # up to which the accounts cover the rounding of sums
+MOST_COUNTED = 2**31  # up to which sums of integers fit 64 bits
+MOST_EXACT = 10**9  # where the rounding of sums grows with max_records, and is paid for
 BOUND = _length("bound", "It must be known without looking at the data")
 
 
-def certified_tolerance(value: object, default: float) -> float:
-    """Return the tolerance asked for, at least the default.
+def certified_tolerance(value: object, default: float, least: float) -> float:
+    """Return the tolerance: the one asked for, or the default if public numbers allow it.
 
-    Below it round-off may certify the minimum of one data set and not of its neighbour, and what is
-    released then tells them apart (docs/theorems_convex.md, V9).
+    ``least`` is reached on every data set that public numbers admit (docs/theorems_convex.md, V10).
     """
     if value is None:
-        return default
+        return max(default, least)
     found = float(checks.real(TOLERANCE, value))
-    if not (found >= default):
+    if not (found >= least):
         raise DomainError(
-            f"tolerance must be at least {default:.6g}, which double precision certifies for any"
-            f" data of usual size; got {found!r}"
+            f"tolerance must be at least {least:.6g}, which double precision certifies for any data"
+            f" of up to max_records rows; got {found!r}"
         )
     return found
+
+
+def record_limit(value: object, most: int = MOST_RECORDS) -> int:
+    """Return the public bound on the number of records."""
+    found = int(checks.count(MAX_RECORDS, value))
+    if not (found <= most):
+        raise DomainError(f"max_records must be at most {most}; got {found}")
+    return found
+
+
+def require_few(rows: FloatArray, limit: int) -> None:
+    """Refuse more records than a public bound, without saying how many there are."""
+    if not (len(rows) <= limit):
+        raise DomainError(
+            f"x must have at most {limit} rows: rounding is paid for up to this public bound on the"
+            " number of records (max_records, where a function has it), and not beyond"
+        )
+
+
+def silent(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function without NumPy's warnings, which would say something about a record."""
+
+    @functools.wraps(function)
+    def quiet(*args: P.args, **options: P.kwargs) -> T:
+        with np.errstate(all="ignore"):
+            return function(*args, **options)
+
+    return quiet
 
 
 def relation_factor(relation: NeighbouringRelation) -> float:

@@ -13,12 +13,13 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE
+from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE, silent
+from accountant.learn.convex.exact import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.output import add_noise
+from accountant.learn.convex.output import add_noise, require_noise
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
-from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding
+from accountant.learn.convex.sums import gradient_rounding
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def permutation_sgd_rounding(
     return total
 
 
+@silent
 def bolt_on_sgd(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -183,6 +185,7 @@ def bolt_on_sgd(
     if radius is not None:
         radius = float(checks.real(BOUND._replace(name="radius"), radius))
     distance = _distance(chosen, norm, rows.shape, turns, batch, gamma, step_size, radius)
+    require_noise(rows.shape[1] * (chosen.outputs or 1), epsilon, delta)
     source = NoiseSource(rng)
     order = source.permutation(len(rows))[: len(rows) // batch * batch]
     rows = clip_rows(rows, norm)

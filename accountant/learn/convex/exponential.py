@@ -9,7 +9,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM
+from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_COUNTED, require_few, silent
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
@@ -38,6 +38,7 @@ def oscillation(loss: Loss, reach: float) -> float:
     return 2.0 * loss.slope_bound * reach
 
 
+@silent
 def exponential_mechanism(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -71,7 +72,8 @@ def exponential_mechanism(
     -----
     *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V14):
     all scores move the same way, so the usual factor of two is not needed. Losses enter as integers
-    and the draw is exact in law: no rounding is outside the guarantee.
+    and the draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records
+    fit; more are refused.
     """
     rows = table(x)
     eps = float(checks.real(checks.TARGET_EPS, epsilon))
@@ -85,6 +87,7 @@ def exponential_mechanism(
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
     if not len(grid):
         raise DomainError(f"points must be at least 3 in two dimensions; got {points}")
+    require_few(rows, MOST_COUNTED)
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))

@@ -11,12 +11,19 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
+from accountant.learn.convex.arguments import (
+    DATA_NORM,
+    REGULARIZATION,
+    record_limit,
+    require_few,
+    silent,
+)
+from accountant.learn.convex.exact import RegularizedRisk, smoothness
 from accountant.learn.convex.exponential import require_few_columns
 from accountant.learn.convex.losses import Huber, Logistic, Loss
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.mechanisms.gaussian import GDP
 from accountant.noise import Grid
 
@@ -28,7 +35,9 @@ __all__ = ["gibbs_posterior", "gibbs_posterior_mu"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 PROPOSALS = 256
+CELLS = 2**23  # losses held at a time
 MOST_RECORDS = 10**5  # up to which the account covers the rounding of the risk
+MOST_EVALUATIONS = 2e11  # of a record's loss, expected, at the most that public numbers allow
 # An evaluated loss, its score and the pairwise sum, in units of the loss's bound.
 LOSS_ROUNDING = 2.0**-47
 PENALTY_ROUNDING = 2.0**-50
@@ -55,6 +64,7 @@ def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: floa
     return slope / math.sqrt(regularization * temperature) * (1.0 + 1e-12)
 
 
+@silent
 def gibbs_posterior(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -64,6 +74,7 @@ def gibbs_posterior(
     data_norm: float,
     regularization: float,
     loss: Loss | None = None,
+    max_records: int = MOST_RECORDS,
     rng: int | None = None,
 ) -> PrivateResult:
     """Draw one sample of the Gibbs posterior exactly, by rejection, in at most two dimensions.
@@ -76,12 +87,15 @@ def gibbs_posterior(
         The guarantee, which sets the temperature.
     regularization : float
         λ of the sum form.
+    max_records : int
+        A public bound on the number of records, at most 1e5; more are refused, and so is a bound up
+        to which sampling may take more than 2e11 evaluations of a loss.
 
     Notes
     -----
-    *Guarantee.* μ-GDP with μ of ``(epsilon, delta)`` (docs/theorems_convex.md, Theorem V15), for up
-    to 1e5 records, the rounding of the risk included. The sampler is exact: a proposal that the
-    strongly convex J dominates, so nothing is mixing.
+    *Guarantee.* μ-GDP with μ of ``(epsilon, delta)`` (docs/theorems_convex.md, Theorem V15), the
+    rounding of the risk included. The sampler is exact: a proposal that the strongly convex J
+    dominates, so nothing is mixing. Public numbers bound the expected number of proposals.
     """
     rows = table(x)
     norm = float(checks.real(DATA_NORM, data_norm))
@@ -89,20 +103,22 @@ def gibbs_posterior(
     chosen = Logistic() if loss is None else loss
     d = rows.shape[1]
     require_few_columns(d, chosen)
+    limit = record_limit(max_records, MOST_RECORDS)
     target = 1.0 / calibrate_sigma(epsilon, delta)
-    law = _law(chosen, norm, lam, d, target)
+    law = _law(chosen, norm, lam, d, target, limit)
+    least = least_tolerance(chosen, max_records=limit, shape=(d,), norm=norm, regularization=lam)
+    _require_proposals(chosen, norm, lam, d, limit)
+    require_few(rows, limit)
     rows = clip_rows(rows, norm)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
-    if isinstance(chosen, Huber):
-        # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-        labels = np.clip(labels, -law.label, law.label)
+    # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
+    labels = chosen.cut(paired(chosen.encode(np.asarray(y)), rows), law.label)
     source = NoiseSource(rng)
     problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
-    centre = minimize(problem, 1e-6 * norm * chosen.slope_bound)
+    centre = minimize(problem, max(1e-6 * norm * chosen.slope_bound, least))
     # The proposals' grid is public, so their centre must lie on it too: digits below it would be
     # the private minimum's, and no noise covers them.
     step = Grid.at_most(law.spread * 2.0**-FINE_BITS).step
-    centre = np.zeros(d) if centre is None else np.rint(centre / step) * step
+    centre = np.rint(centre / step) * step
     tau = problem.certified_gradient_norm(centre)
     value = _rejection(problem, centre, tau, law, source)
     details = {"temperature": law.temperature, "rounding": law.rounding}
@@ -119,32 +135,54 @@ class _Law:
     rounding: float  # the logarithm of the computed law is within this of the exact one's
 
 
-def _law(loss: Loss, norm: float, lam: float, d: int, target: float) -> _Law:
+def _require_proposals(loss: Loss, norm: float, lam: float, d: int, records: int) -> None:
+    """Refuse public numbers up to which the sampler may need too many proposals.
+
+    One is accepted at least as often as if the whole Hessian were its bound (V15); e covers the
+    shift by the certified gradient.
+    """
+    proposals = math.e * (2.0 * smoothness(loss, records, norm, lam) / lam) ** (0.5 * d)
+    if not (max(records, 1) * proposals <= MOST_EVALUATIONS):
+        raise DomainError(
+            f"regularization = {lam:.6g} may take {proposals:.3g} proposals for max_records ="
+            f" {records} rows; take a larger regularization or a smaller public max_records"
+        )
+
+
+def _law(
+    loss: Loss, norm: float, lam: float, d: int, target: float, records: int = MOST_RECORDS
+) -> _Law:
     """Return the temperature for ``target``-GDP, what rounding costs included (V15)."""
-    exact = _law_at(loss, norm, lam, d, target)
+    try:
+        exact = _law_at(loss, norm, lam, d, target, records)
+    except ArithmeticError:  # public numbers whose products leave the doubles
+        raise DomainError(
+            f"loss, data_norm and regularization must have a law in double precision; got {loss!r},"
+            f" {norm!r} and {lam!r}"
+        ) from None
     least = target - 3.0 * exact.rounding
     if not (exact.rounding <= 0.01 and least > 0.5 * target):
         raise DomainError(
             f"regularization must be nearer to data_norm**2 = {norm**2:.6g}, or epsilon smaller,"
-            f" for an account of {MOST_RECORDS} records in double precision; got {lam!r}"
+            f" for an account of max_records = {records} rows in double precision; got {lam!r}"
         )
     # A smaller μ is a higher temperature, at which rounding weighs less.
-    return replace(_law_at(loss, norm, lam, d, least), rounding=exact.rounding)
+    return replace(_law_at(loss, norm, lam, d, least, records), rounding=exact.rounding)
 
 
-def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float) -> _Law:
+def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float, records: int) -> _Law:
     slope = norm * loss.slope_bound
     temperature = (slope / mu) ** 2 / lam * (1.0 + 1e-9)
     spread = math.sqrt(2.0 * temperature / lam)
     farthest = math.sqrt(d) * (FARTHEST + 1.0) * spread
     # |argmin J| <= n L / λ, for the gradients there add up to -λ argmin.
-    reach = MOST_RECORDS * slope / lam * 1.001 + farthest
+    reach = records * slope / lam * 1.001 + farthest
     label = norm * reach * 1.001 + loss.slope_bound if isinstance(loss, Huber) else 1.0
     base = float(np.abs(loss.value(np.zeros(2), np.array([-1.0, 1.0]))).max())
     largest = loss.slope_bound * (norm * reach + label + 1.0) + base
-    evaluation = LOSS_ROUNDING * MOST_RECORDS * largest + PENALTY_ROUNDING * lam * reach**2
+    evaluation = LOSS_ROUNDING * records * largest + PENALTY_ROUNDING * lam * reach**2
     # Within a cell of the grid log density moves by at most this, to first order cancelling.
-    curvature = MOST_RECORDS * loss.curvature_bound * norm**2 + lam
+    curvature = records * loss.curvature_bound * norm**2 + lam
     cell = 2.0**-FINE_BITS * spread * math.sqrt(d) / temperature
     inside = (cell * curvature * farthest) ** 2 + cell**2 * curvature * temperature
     return _Law(temperature, spread, label, 4.0 * evaluation / temperature + 2.0 * inside)
@@ -171,8 +209,9 @@ def _rejection(
         return np.asarray(values + 0.5 * lam * (points**2).sum(axis=1))
 
     base = float(risk(centre[None, :])[0])
+    together = max(1, min(PROPOSALS, CELLS // max(len(problem.x), 1)))
     while True:
-        steps = source.normal((PROPOSALS, d), law.spread)
+        steps = source.normal((together, d), law.spread)
         rise = risk(centre + steps) - base - 0.25 * lam * (steps**2).sum(axis=1) + tau**2 / lam
         # The certificate keeps the rise above zero, but for the last digits of its evaluation.
         exponents = np.clip(np.nan_to_num(rise / law.temperature, nan=0.0), 0.0, 1e6)

@@ -11,11 +11,19 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, STEP_SIZE
+from accountant.learn.convex.arguments import (
+    BOUND,
+    DATA_NORM,
+    MOST_RECORDS,
+    STEP_SIZE,
+    require_few,
+    silent,
+)
+from accountant.learn.convex.exact import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
-from accountant.learn.convex.solvers import ROUNDOFF, gradient_rounding, row_scores, sum_by_blocks
+from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
 
@@ -30,7 +38,6 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
 GRID_BITS = 30
-MOST_RECORDS = 10**7  # up to which the account of all iterates covers the rounding of sums (V12)
 
 
 def last_iterate_mu(
@@ -104,6 +111,7 @@ def last_iterate_mu(
     return best * (1.0 + 1e-9)
 
 
+@silent
 def noisy_gradient_descent(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -150,9 +158,9 @@ def noisy_gradient_descent(
     Notes
     -----
     *Guarantee.* ``"all"``: ``steps`` Gaussian releases, √steps / multiplier GDP, under
-    add-or-remove (docs/theorems_convex.md, Theorem V12), for up to 1e7 records. ``"last"``: Theorem
-    V13, refused outside its conditions. The rounding of sums, steps and projections is part of the
-    noise's calibration.
+    add-or-remove (docs/theorems_convex.md, Theorem V12), for up to 1e7 records; more are
+    refused. ``"last"``: Theorem V13, refused outside its conditions. The rounding of sums, steps
+    and projections is part of the noise's calibration.
     """
     rows = table(x)
     norm = float(checks.real(DATA_NORM, data_norm))
@@ -169,6 +177,8 @@ def noisy_gradient_descent(
     if radius is not None:
         checks.real(BOUND._replace(name="radius"), radius)
     chosen = Logistic() if loss is None else loss
+    if account == "all":
+        require_few(rows, MOST_RECORDS)
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     target = 1.0 / calibrate_sigma(epsilon, delta)

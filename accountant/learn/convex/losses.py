@@ -22,9 +22,20 @@ from accountant.errors import DomainError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BoundedPoisson", "Huber", "HuberHinge", "Logistic", "Loss", "Softmax", "named_loss"]
+__all__ = [
+    "BoundedPoisson",
+    "Huber",
+    "HuberHinge",
+    "Logistic",
+    "Loss",
+    "Softmax",
+    "named_loss",
+    "real_labels",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+
+SLOPE_ROUNDINGS = 24.0  # of one evaluated slope, in units of the largest; measured below 8
 
 
 class Loss(ABC):
@@ -43,9 +54,21 @@ class Loss(ABC):
         """Columns of the parameter matrix; None when the parameter is a vector."""
         return None
 
+    @property
+    def slope_roundings(self) -> float:
+        """How far :meth:`slope_of_sum` is off, in units of 2**-53 of the slope bound.
+
+        Infinite unless a class states it: the minimum of its risk cannot be certified then.
+        """
+        return math.inf
+
     @abstractmethod
     def encode(self, y: NDArray[np.generic]) -> FloatArray:
         """Check the labels and return them as the other methods want them."""
+
+    def cut(self, y: FloatArray, largest: float) -> FloatArray:
+        """Return encoded labels, cut to ±``largest`` where their size is not bounded anyway."""
+        return y
 
     @abstractmethod
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -54,6 +77,15 @@ class Loss(ABC):
     @abstractmethod
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return each record's derivative with respect to its scores, of the shape of ``u``."""
+
+    def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the slope at scores ``high + low``, ``low`` below the digits of ``high``."""
+        return self.slope(high + low, y)
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the second derivative at ``u`` times ``v``; a guide for solvers, not a bound."""
+        step = 1e-5
+        return np.asarray((self.slope(u + step * v, y) - self.slope(u - step * v, y)) / (2 * step))
 
 
 @dataclass(frozen=True)
@@ -80,6 +112,15 @@ class Logistic(Loss):
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return -y / (1 + exp(y u))."""
         return np.asarray(-y * expit(-y * u))
+
+    @property
+    def slope_roundings(self) -> float:
+        """|u| times the curvature is below 1/4: digits below those of a score do not matter."""
+        return SLOPE_ROUNDINGS
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return s (1 - s) v."""
+        return np.asarray(expit(u) * expit(-u) * v)
 
 
 @dataclass(frozen=True)
@@ -118,6 +159,21 @@ class HuberHinge(Loss):
         h = self.half_width
         return np.asarray(-y * np.clip((1.0 - y * u + h) / (2.0 * h), 0.0, 1.0))
 
+    @property
+    def slope_roundings(self) -> float:
+        """A gap within the half width is off by three of its own roundings."""
+        return SLOPE_ROUNDINGS
+
+    def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the derivative; near the kinks the gap has all its digits."""
+        h = self.half_width
+        gap = (1.0 - y * high) - y * low
+        return np.asarray(-y * np.clip((gap + h) / (2.0 * h), 0.0, 1.0))
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return v over twice the half width near the kink, else 0."""
+        return np.where(np.abs(1.0 - y * u) < self.half_width, v * (0.5 / self.half_width), 0.0)
+
 
 @dataclass(frozen=True)
 class Huber(Loss):
@@ -137,7 +193,11 @@ class Huber(Loss):
 
     def encode(self, y: NDArray[np.generic]) -> FloatArray:
         """Accept any finite labels."""
-        return _reals(y)
+        return real_labels(y)
+
+    def cut(self, y: FloatArray, largest: float) -> FloatArray:
+        """Return the labels within ±``largest``; a residual beyond reach has one slope."""
+        return np.clip(y, -largest, largest)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the Huber loss of the residual."""
@@ -148,6 +208,19 @@ class Huber(Loss):
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the clipped residual."""
         return np.clip(u - y, -self.threshold, self.threshold)
+
+    @property
+    def slope_roundings(self) -> float:
+        """A residual within the threshold is off by two of its own roundings."""
+        return SLOPE_ROUNDINGS
+
+    def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the clipped residual; where it is not clipped it has all its digits."""
+        return np.clip((high - y) + low, -self.threshold, self.threshold)
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return v within the threshold, else 0."""
+        return np.where(np.abs(u - y) < self.threshold, v, 0.0)
 
 
 @dataclass(frozen=True)
@@ -179,7 +252,7 @@ class BoundedPoisson(Loss):
 
     def encode(self, y: NDArray[np.generic]) -> FloatArray:
         """Accept finite labels; they are clipped to the public range."""
-        return np.clip(_reals(y), 0.0, self.max_count)
+        return np.clip(real_labels(y), 0.0, self.max_count)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the negative log-likelihood, without the constant."""
@@ -189,6 +262,15 @@ class BoundedPoisson(Loss):
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the rate minus the count."""
         return np.exp(np.minimum(u, self.max_score)) - y
+
+    @property
+    def slope_roundings(self) -> float:
+        """A score's rounding moves a rate by at most max(1, |max_score|) of the largest."""
+        return SLOPE_ROUNDINGS + abs(self.max_score)
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the rate times v below the largest score, else 0."""
+        return np.where(u < self.max_score, np.exp(np.minimum(u, self.max_score)) * v, 0.0)
 
 
 @dataclass(frozen=True)
@@ -213,7 +295,7 @@ class Softmax(Loss):
 
     def encode(self, y: NDArray[np.generic]) -> FloatArray:
         """Turn class numbers into rows of the identity."""
-        labels = _reals(y)
+        labels = real_labels(y)
         if not np.isin(labels, np.arange(self.classes)).all():
             raise DomainError(
                 f"y must hold class numbers 0 to {self.classes - 1}. Number the classes publicly,"
@@ -233,6 +315,20 @@ class Softmax(Loss):
         p /= p.sum(axis=1, keepdims=True)
         return np.asarray(p - y)
 
+    @property
+    def slope_roundings(self) -> float:
+        """A sum of K exponentials is off by K roundings at most."""
+        return SLOPE_ROUNDINGS + 2.0 * self.classes
+
+    def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the probabilities less the label's row; a shift of all scores does not matter."""
+        return self.slope((high - high.max(axis=1, keepdims=True)) + low, y)
+
+    def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Return (diag p - p pᵀ) v, record by record."""
+        p = self.slope(u, np.zeros_like(u))
+        return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
+
 
 def named_loss(text: str) -> Loss:
     """Return the loss whose ``repr`` this is, as a ledger's file holds it."""
@@ -247,18 +343,22 @@ def named_loss(text: str) -> Loss:
         raise DomainError(f"loss must be the repr of a loss; got {text!r}: {error}") from None
 
 
-def _reals(y: NDArray[np.generic]) -> FloatArray:
-    labels = np.asarray(y, dtype=np.float64)
+def real_labels(y: NDArray[np.generic]) -> FloatArray:
+    """Return the labels as finite float64 numbers; no message holds one, or how many there are."""
+    try:
+        labels = np.asarray(y, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):  # NumPy's message would quote a record
+        raise DomainError("y must hold numbers") from None
     if labels.ndim != 1:
         # A column of labels would be paired with every record's score.
-        raise DomainError(f"y must have one dimension, (records,); got shape {labels.shape}")
+        raise DomainError(f"y must have one dimension, (records,); got {labels.ndim}")
     if not np.isfinite(labels).all():
         raise DomainError("y must hold finite numbers; got NaN or infinity. Remove those records")
     return labels
 
 
 def _signs(y: NDArray[np.generic]) -> FloatArray:
-    labels = _reals(y)
+    labels = real_labels(y)
     if not (np.abs(labels) == 1.0).all():
         raise DomainError("y must hold labels -1 and 1. Map the two classes to them publicly")
     return labels

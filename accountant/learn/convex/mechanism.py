@@ -16,7 +16,8 @@ from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant
 from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
 from accountant.ledger import register
-from accountant.mechanisms.base import DominatingPair, Mechanism
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, boundary
 

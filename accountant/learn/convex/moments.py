@@ -11,10 +11,10 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND
+from accountant.learn.convex.arguments import BOUND, MOST_COUNTED, MOST_RECORDS, require_few, silent
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
-from accountant.learn.convex.solvers import sum_by_blocks
+from accountant.learn.convex.sums import sum_by_blocks
 from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
 
@@ -30,6 +30,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 GRID_BITS = 30
 
 
+@silent
 def private_mean(
     x: NDArray[Any],
     *,
@@ -63,7 +64,7 @@ def private_mean(
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove: a record moves the pair
     (sum / bound, count) by at most √2 in Euclidean norm, √d + 1 in absolute sum
-    (docs/theorems_convex.md, Theorem V17).
+    (docs/theorems_convex.md, Theorem V17), for up to 1e7 records; more are refused.
     """
     rows, middle = _centred(x, bound, center)
     d = rows.shape[1]
@@ -76,6 +77,7 @@ def private_mean(
     return PrivateResult(mean + middle, (mechanism,), float(epsilon), float(delta), source.private)
 
 
+@silent
 def private_covariance(
     x: NDArray[Any],
     *,
@@ -101,7 +103,8 @@ def private_covariance(
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove: in the isometric
     embedding an outer product has norm bound², so that with the count a record moves the statistics
-    by at most √2, and by at most d + 1 in absolute sum (docs/theorems_convex.md, Theorem V17).
+    by at most √2, and by at most d + 1 in absolute sum (docs/theorems_convex.md, Theorem V17), for
+    up to 1e7 records; more are refused.
     """
     rows, _ = _centred(x, bound, center)
     d = rows.shape[1]
@@ -120,6 +123,7 @@ def private_covariance(
     return PrivateResult(value, (mechanism,), float(epsilon), float(delta), source.private)
 
 
+@silent
 def private_quantile(
     x: NDArray[Any],
     quantile: float,
@@ -155,7 +159,8 @@ def private_quantile(
     -----
     *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V18).
     The value is the middle of one of 2**40 equal cells of the interval; ranks are integers, and the
-    draw is exact in law: no rounding is outside the guarantee.
+    draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records fit;
+    more are refused.
     """
     eps = float(checks.real(checks.TARGET_EPS, epsilon))
     level = float(checks.real(_LEVEL, quantile))
@@ -164,7 +169,8 @@ def private_quantile(
     array = np.asarray(x)
     if array.ndim != 1:
         # A row of several numbers would count as several records, at one record's price.
-        raise DomainError(f"x must have one dimension, (records,); got shape {array.shape}")
+        raise DomainError(f"x must have one dimension, (records,); got {array.ndim}")
+    require_few(array, MOST_COUNTED)
     values = np.clip(table(array[:, None])[:, 0], lower, upper)
     # Every record by itself becomes a cell's number; scores are constant on runs of cells.
     share = (values / 2.0 - lower / 2.0) / (upper / 2.0 - lower / 2.0)
@@ -195,8 +201,12 @@ def _centred(
     x: NDArray[Any], bound: float, center: NDArray[Any] | float
 ) -> tuple[FloatArray, FloatArray]:
     checks.real(BOUND, bound)
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError:  # NumPy's message would say how many records there are
+        raise DomainError("x must hold numbers, in rows of one length") from None
     rows = table(array[:, None] if array.ndim == 1 else array)
+    require_few(rows, MOST_RECORDS)
     middle = np.broadcast_to(np.asarray(center, dtype=np.float64), rows.shape[1:])
     if not np.isfinite(middle).all():
         raise DomainError("center must hold finite numbers; got NaN or infinity")

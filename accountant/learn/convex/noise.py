@@ -17,7 +17,14 @@ from accountant.noise.weighted import weighted_index
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FINE_BITS", "NoiseSource", "room_for_rounding", "rounded_shift"]
+__all__ = [
+    "FINE_BITS",
+    "NoiseSource",
+    "gaussian_bits",
+    "pure_bits",
+    "room_for_rounding",
+    "rounded_shift",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -25,6 +32,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 # rounding as a shift of at most half a step a coordinate.
 FINE_BITS = 36
 MOST_PURE_BITS = 40
+MOST_BITS = 39  # of a Gaussian's grid: normal variables are rounded exactly below 2**40 steps
 LARGEST_INTEGER = 2.0**51
 
 
@@ -100,12 +108,7 @@ class NoiseSource:
         ``lost`` is the share of ``epsilon`` for that: a larger one gives a coarser grid, on which
         larger values fit.
         """
-        bits = math.ceil(math.log2(2.0 * values.size / (lost * epsilon)))
-        if not (bits <= MOST_PURE_BITS):
-            raise DomainError(
-                f"epsilon = {epsilon!r} is too small for {values.size} coordinates on one grid"
-            )
-        bits = max(bits, 10)
+        bits = pure_bits(values.size, epsilon, lost)
         room = epsilon - 2.0 * values.size * 2.0**-bits
         scale = distance / room * (1.0 + 1e-12)
         step = Grid.at_most(scale * 2.0**-bits).step
@@ -126,6 +129,26 @@ class NoiseSource:
         limit = LARGEST_INTEGER * grid.step
         kept = np.clip(values.ravel(), -limit, limit)
         return grid.release_gaussian(kept, sigma, self._generator).reshape(values.shape)
+
+
+def pure_bits(size: int, epsilon: float, lost: float) -> int:
+    """Return how fine the grid of a pure release is, or refuse these public numbers."""
+    share = lost * epsilon
+    bits = math.ceil(math.log2(2.0 * size / share)) if share > 0.0 else MOST_PURE_BITS + 1
+    if not (bits <= MOST_PURE_BITS):
+        raise DomainError(f"epsilon = {epsilon!r} is too small for {size} coordinates on one grid")
+    return max(bits, 10)
+
+
+def gaussian_bits(size: int, mu: float) -> int:
+    """Return how fine the grid of a ``mu``-GDP release is, or refuse these public numbers."""
+    bits = max(20, math.ceil(math.log2(8.0 * math.sqrt(size) / mu)))
+    if not (bits <= MOST_BITS):
+        raise DomainError(
+            f"epsilon and delta are too small for {size} coordinates on one grid: a thousandth of"
+            f" them allows {mu:.6g}-GDP"
+        )
+    return bits
 
 
 def room_for_rounding(dimension: int, bits: int, multiplier: float) -> float:

@@ -13,18 +13,24 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
-from accountant.errors import DomainError
 from accountant.learn.convex import arguments
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
+from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, silent
+from accountant.learn.convex.exact import largest_target
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
     ObjectivePerturbation,
     calibrate_objective,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
+from accountant.learn.convex.noise import (
+    FINE_BITS,
+    NoiseSource,
+    gaussian_bits,
+    pure_bits,
+    rounded_shift,
+)
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import ROUNDOFF, RegularizedRisk, minimize
+from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
 from accountant.mechanisms.black_boxes import ApproximateDP, PureDP
 
 if TYPE_CHECKING:
@@ -41,9 +47,10 @@ RELEASE_SHARE = 1e-3
 COARSE = 0.25  # of that share, for the grid of a pure release
 # Certified gradient norm, over the largest gradient of one record.
 TOLERANCE = 2e-7
-FEW = 10  # records whose minimum must be certifiable
+BEYOND = 65.0  # deviations past the typical length of a normal vector that none exceeds
 
 
+@silent
 def perturb_objective(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -54,6 +61,7 @@ def perturb_objective(
     loss: Loss | None = None,
     regularization: float | None = None,
     tolerance: float | None = None,
+    max_records: int = arguments.MOST_RECORDS,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model by objective perturbation.
@@ -76,8 +84,11 @@ def perturb_objective(
         beyond the Gaussian mechanism's; 8 times that for softmax, and 8 times the curvature bound
         times that for the others.
     tolerance : float, optional
-        Certified bound on the gradient at the minimum, at least the default; 2e-7 of a record's
-        largest gradient.
+        Certified bound on the gradient at the minimum; 2e-7 of a record's largest gradient, or
+        more where public numbers ask for it.
+    max_records : int
+        A public bound on the number of records, of which more are refused. The least tolerance is
+        proportional to it.
     rng : int, optional
         A seed, for tests only; the result is then marked as not private.
 
@@ -89,35 +100,51 @@ def perturb_objective(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove, by Theorems V3 to V5 for
-    the exact minimum and V9 for its certified approximation (docs/theorems_convex.md). If no
-    gradient norm below ``tolerance`` could be certified in double precision the result is the
-    zero vector; no exception depends on the records' values.
+    the exact minimum and V9 and V10 for its certified approximation (docs/theorems_convex.md),
+    which is reached on all records: public numbers alone decide what is refused. Coordinates are
+    cut to a grid of 2**-30 of ``data_norm`` or so.
 
     *Algorithm.* Preconditioned L-BFGS; some tens of passes over ``x``.
     """
-    rows, labels = table(x), np.asarray(y)
+    rows = table(x)
     eps = float(checks.real(checks.TARGET_EPS, epsilon))
     target = float(checks.real(checks.DELTA, delta))
     norm = float(checks.real(DATA_NORM, data_norm))
+    limit = arguments.record_limit(max_records, arguments.MOST_EXACT)
     chosen = Logistic() if loss is None else loss
     lam = _regularization(regularization, chosen, eps * (1.0 - RELEASE_SHARE), norm)
-    tau = arguments.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound)
     source = NoiseSource(rng)
     shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
     draw = _draw_pure if target == 0.0 else _draw_gaussian
     drawn = draw(chosen, eps, target, norm, lam, shape, source)
-    _require_certifiable(chosen, drawn, tau, norm, lam)
-    problem = RegularizedRisk(
-        clip_rows(rows, norm), paired(chosen.encode(labels), rows), chosen, lam, drawn.b, norm
+    least = least_tolerance(
+        chosen,
+        max_records=limit,
+        shape=shape,
+        norm=norm,
+        regularization=lam,
+        linear=drawn.longest,
     )
+    tau = arguments.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
+    share = eps * RELEASE_SHARE
+    mu = 0.0
     if target == 0.0:
-        value = release_pure(problem, tau, drawn.rounding, eps * RELEASE_SHARE, source)
+        pure_bits(drawn.b.size, share, COARSE)
     else:
-        mu = 1.0 / calibrate_sigma(eps * RELEASE_SHARE, target * RELEASE_SHARE)
+        mu = 1.0 / calibrate_sigma(share, target * RELEASE_SHARE)
+        gaussian_bits(drawn.b.size, mu)
+    # Whatever these public numbers are refused for has been asked: the data come now.
+    arguments.require_few(rows, limit)
+    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
+    problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, drawn.b, norm)
+    if target == 0.0:
+        value = release_pure(problem, tau, drawn.rounding, share, source)
+    else:
         value = release_minimum(problem, tau, drawn.rounding, mu, source)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
-    correction = ApproximateDP(eps * RELEASE_SHARE, target * RELEASE_SHARE)
+    correction = ApproximateDP(share, target * RELEASE_SHARE)
     details = {"regularization": lam, "noise": drawn.noise, "tolerance": tau}
     return PrivateResult(value, (drawn.mechanism, correction), eps, target, source.private, details)
 
@@ -127,26 +154,7 @@ class _Drawn(NamedTuple):
     noise: float
     mechanism: Mechanism
     rounding: float  # how far b is from a vector that has the theorem's density
-    pure: bool = False
-
-
-def _require_certifiable(
-    loss: Loss, drawn: _Drawn, tolerance: float, norm: float, lam: float
-) -> None:
-    """Refuse settings under which the noise alone moves the minimum where few records round well.
-
-    Otherwise no record would be certified and no records would: the two releases differ by all of
-    the minimum (V9). Public numbers only: the noise's size, and not what was drawn.
-    """
-    d, size = len(drawn.b), drawn.b.size
-    length = drawn.noise * math.sqrt(size * (size if drawn.pure else 1))
-    scores = FEW * loss.curvature_bound * (d + 2) * norm**2 * length / lam
-    if not (ROUNDOFF * (scores + 16.0 * length) <= 0.25 * tolerance):
-        raise DomainError(
-            f"regularization = {lam:.6g} and noise of {drawn.noise:.6g} move the minimum so far"
-            " that round-off hides whether it was reached; take a larger regularization, epsilon or"
-            f" tolerance than {tolerance:.6g}"
-        )
+    longest: float  # |b| is below this, but for an event of probability e^-2000 (V6)
 
 
 def _draw_gaussian(
@@ -168,7 +176,8 @@ def _draw_gaussian(
     mechanism = ObjectivePerturbation(loss, norm, lam, noise)
     # Gaussian noise on a grid: its rounding counts as part of the approximation.
     rounding = noise * rounded_shift(math.prod(shape), FINE_BITS)
-    return _Drawn(source.normal(shape, noise), noise, mechanism, rounding)
+    longest = noise * (math.sqrt(math.prod(shape)) + BEYOND)
+    return _Drawn(source.normal(shape, noise), noise, mechanism, rounding, longest)
 
 
 def _draw_pure(
@@ -184,7 +193,8 @@ def _draw_pure(
     remaining = pure_epsilon_for_noise(loss, share, norm, lam)
     scale = norm * loss.slope_bound / remaining * (1.0 + 1e-12)
     b, apart = source.multivariate_laplace(shape)
-    return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), True)
+    longest = scale * (math.sqrt(math.prod(shape) + 1.0) + BEYOND) ** 2
+    return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), longest)
 
 
 def release_pure(
@@ -198,8 +208,6 @@ def release_pure(
     apart = 2.0 * (tolerance + rounding) / problem.regularization
     distance = apart * math.sqrt(problem.linear.size)
     theta = minimize(problem, tolerance)
-    if theta is None:
-        theta = np.zeros_like(problem.linear)
     return source.release_pure(theta, distance * (1.0 + 1e-12), epsilon, COARSE)
 
 
@@ -211,13 +219,11 @@ def release_minimum(
     ``rounding`` bounds how far the objective's linear term is from the one of the theorem.
     """
     size = problem.linear.size
-    bits = max(20, math.ceil(math.log2(8.0 * math.sqrt(size) / mu)))
+    bits = gaussian_bits(size, mu)
     # Twice the distance to the minimum, plus twice the rounding of what is released.
     room = mu - 2.0 * rounded_shift(size, bits)
     sigma = 2.0 * (tolerance + rounding) / (problem.regularization * room) * (1.0 + 1e-12)
     theta = minimize(problem, tolerance)
-    if theta is None:
-        theta = np.zeros_like(problem.linear)
     return source.release(theta, sigma, bits)
 
 

@@ -11,11 +11,12 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex import arguments
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, relation_factor
+from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, relation_factor, silent
+from accountant.learn.convex.exact import largest_target
 from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, rounded_shift
+from accountant.learn.convex.noise import NoiseSource, pure_bits, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
 from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.relations import NeighbouringRelation
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["add_noise", "minimum_sensitivity", "perturb_output"]
+__all__ = ["add_noise", "minimum_sensitivity", "perturb_output", "require_noise"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 RELEASE_SHARE = 1e-3  # of a pure ε, for the rounding of its noise
+GRID_BITS = 30
 COARSE = 0.25  # of that, for the grid: the release's own noise is tiny and its values are not
 TOLERANCE = 1e-6  # certified gradient norm, over the largest gradient of one record
 
@@ -63,6 +65,7 @@ def minimum_sensitivity(
     return gradient / regularization * (1.0 + 1e-12)
 
 
+@silent
 def perturb_output(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -74,6 +77,7 @@ def perturb_output(
     loss: Loss | None = None,
     tolerance: float | None = None,
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+    max_records: int = arguments.MOST_RECORDS,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model and perturb its parameter.
@@ -88,10 +92,13 @@ def perturb_output(
     regularization : float
         λ of the sum form. The noise is inversely proportional to it, so there is no default.
     tolerance : float, optional
-        Certified bound on the gradient at the minimum, at least the default, which the sensitivity
-        includes.
+        Certified bound on the gradient at the minimum, which the sensitivity includes; 1e-6 of a
+        record's largest gradient, or more where public numbers ask for it.
     relation : NeighbouringRelation
         Add-or-remove (the default), zero-out or replace-one.
+    max_records : int
+        A public bound on the number of records, of which more are refused. The least tolerance is
+        proportional to it.
 
     Returns
     -------
@@ -101,23 +108,26 @@ def perturb_output(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under ``relation``
-    (docs/theorems_convex.md, Theorem V8).
+    (docs/theorems_convex.md, Theorem V8; V10 for all records that public numbers admit).
     """
-    rows = table(x)
     norm = float(checks.real(DATA_NORM, data_norm))
     lam = float(checks.real(REGULARIZATION, regularization))
+    limit = arguments.record_limit(max_records, arguments.MOST_EXACT)
+    rows = table(x)
     chosen = Logistic() if loss is None else loss
     slope = norm * chosen.slope_bound
-    tau = arguments.certified_tolerance(tolerance, TOLERANCE * slope)
     shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
-    problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
-    theta = minimize(problem, tau)
-    if theta is None:
-        theta = np.zeros(shape)
+    least = least_tolerance(chosen, max_records=limit, shape=shape, norm=norm, regularization=lam)
+    tau = arguments.certified_tolerance(tolerance, TOLERANCE * slope, least)
     distance = minimum_sensitivity(
         slope=slope, regularization=lam, tolerance=tau, relation=relation
     )
+    require_noise(math.prod(shape), epsilon, delta)
+    arguments.require_few(rows, limit)
+    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
+    problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
+    theta = minimize(problem, tau)
     return add_noise(theta, distance, epsilon, delta, relation, NoiseSource(rng))
 
 
@@ -130,8 +140,7 @@ def add_noise(
     source: NoiseSource,
 ) -> PrivateResult:
     """Release ``theta``, which neighbours move by at most ``distance`` in Euclidean norm."""
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    target = float(checks.real(checks.DELTA, delta))
+    eps, target, multiplier = require_noise(theta.size, epsilon, delta)
     mechanism: Mechanism
     if target == 0.0:
         # Noise of density exp(-|b| / scale), drawn up to a rounding that a tiny release covers.
@@ -141,17 +150,29 @@ def add_noise(
         value = source.release_pure(theta + scale * b, absolute, eps * RELEASE_SHARE, COARSE)
         mechanism = PureDP(eps, relation=relation)
     else:
-        bits = 30
-        multiplier = calibrate_sigma(eps, target)
         # Rounding to the grid moves either data set's value by half a step a coordinate.
-        excess = 2.0 * multiplier * rounded_shift(theta.size, bits)
-        if not (excess < 0.5):
-            raise DomainError(f"the parameter has too many coordinates, {theta.size}, for one grid")
+        excess = 2.0 * multiplier * rounded_shift(theta.size, GRID_BITS)
         scale = multiplier * distance / (1.0 - excess) * (1.0 + 1e-12)
-        value = source.release(theta, scale, bits)
+        value = source.release(theta, scale, GRID_BITS)
         mechanism = _gaussian(multiplier, relation)
     details = {"sensitivity": distance, "noise": scale}
     return PrivateResult(value, (mechanism,), eps, target, source.private, details)
+
+
+def require_noise(size: int, epsilon: float, delta: float) -> tuple[float, float, float]:
+    """Return ε, δ and the noise multiplier (0 for δ = 0), or refuse them: no data are asked."""
+    eps = float(checks.real(checks.TARGET_EPS, epsilon))
+    target = float(checks.real(checks.DELTA, delta))
+    if target == 0.0:
+        pure_bits(size, eps * RELEASE_SHARE, COARSE)
+        return eps, target, 0.0
+    multiplier = calibrate_sigma(eps, target)
+    if not (2.0 * multiplier * rounded_shift(size, GRID_BITS) < 0.5):
+        raise DomainError(
+            f"epsilon and delta are too small for {size} coordinates on one grid: they ask for"
+            f" noise of {multiplier:.6g} sensitivities"
+        )
+    return eps, target, multiplier
 
 
 def _gaussian(multiplier: float, relation: NeighbouringRelation) -> Gaussian:

@@ -10,10 +10,12 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM
+from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_RECORDS, require_few, silent
+from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import BLOCK, ROUNDOFF, sum_by_blocks
+from accountant.learn.convex.sums import BLOCK, sum_by_blocks
 from accountant.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ __all__ = ["ada_ssp", "private_ridge"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 GRID_BITS = 30
-MOST_RECORDS = 10**7  # up to which the sensitivities cover the rounding of sums (V16)
 EIGENVALUE_ROUNDINGS = 32  # times columns: of a symmetric eigenvalue, over the matrix's norm
+BISECTIONS = 64
 FAILURE = 0.05  # ρ: probability that AdaSSP's ridge falls short; utility only, not privacy
 
 
@@ -36,6 +38,7 @@ class _Statistics(NamedTuple):
     mechanism: Gaussian
 
 
+@silent
 def private_ridge(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -72,7 +75,8 @@ def private_ridge(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove: one Gaussian mechanism
-    on the isometric embedding of the statistics (docs/theorems_convex.md, Theorem V16).
+    on the isometric embedding of the statistics (docs/theorems_convex.md, Theorem V16), for up to
+    1e7 records; more are refused.
     """
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
     source = NoiseSource(rng)
@@ -87,6 +91,7 @@ def private_ridge(
     return PrivateResult(value, (statistics.mechanism,), epsilon, delta, source.private, details)
 
 
+@silent
 def ada_ssp(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -115,7 +120,8 @@ def ada_ssp(
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove: the least eigenvalue
-    gets a tenth of μ², the statistics the rest (docs/theorems_convex.md, Theorem V16).
+    gets a tenth of μ², the statistics the rest (docs/theorems_convex.md, Theorem V16), for up to
+    1e7 records; more are refused.
     """
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
     d = rows.shape[1]
@@ -126,11 +132,7 @@ def ada_ssp(
     # As for the statistics: floating point, and a grid that moves each value by half a step.
     room = room_for_rounding(1, GRID_BITS, for_eigenvalue)
     eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / room
-    gram = sum_by_blocks(rows, rows)
-    try:
-        least = max(float(np.linalg.eigvalsh(gram)[0]), 0.0)
-    except np.linalg.LinAlgError:  # whether it happens says something about the records
-        least = 0.0
+    least = max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)
     noisy = float(source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
     floor = max(noisy - eigenvalue_noise * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
     ridge = max(_spectral_bound(d, statistics.gram_noise) - floor, 0.0)
@@ -144,13 +146,10 @@ def _regression_data(
     x: NDArray[Any], y: NDArray[Any], data_norm: float, target_bound: float
 ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     rows = table(x)
+    require_few(rows, MOST_RECORDS)
     norm = float(checks.real(DATA_NORM, data_norm))
     bound = float(checks.real(BOUND._replace(name="target_bound"), target_bound))
-    labels = np.asarray(y, dtype=np.float64)
-    if labels.ndim != 1:
-        raise DomainError(f"y must have one dimension, (records,); got shape {labels.shape}")
-    if not np.isfinite(labels).all():
-        raise DomainError("y must hold finite numbers; got NaN or infinity. Remove those records")
+    labels = real_labels(np.asarray(y))
     rows = clip_rows(rows, norm)
     return rows, paired(np.clip(labels, -bound, bound), rows), (norm, bound)
 
@@ -191,6 +190,23 @@ def _computed_eigenvalue(d: int) -> float:
     """Return what one record moves a *computed* least eigenvalue by, in units of R² (V16)."""
     blocks = BLOCK + 2 * math.log2(MOST_RECORDS) + 8
     return 1.0 + 2.0 * MOST_RECORDS * ROUNDOFF * (blocks + EIGENVALUE_ROUNDINGS * d)
+
+
+def _least_eigenvalue(gram: FloatArray) -> float:
+    """Return the least eigenvalue, within its rounding (V16) however LAPACK fares."""
+    try:
+        return float(np.linalg.eigvalsh(gram)[0])
+    except np.linalg.LinAlgError:
+        pass  # what fails for one neighbour must not be seen: bisect what a factorisation tells
+    low, high = 0.0, float(np.trace(gram))
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        try:
+            np.linalg.cholesky(gram - middle * np.eye(len(gram)))
+            low = middle
+        except np.linalg.LinAlgError:
+            high = middle
+    return low
 
 
 def _spectral_bound(d: int, noise: float) -> float:

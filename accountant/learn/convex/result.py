@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["PrivateResult", "clip_rows", "paired", "project", "table"]
+__all__ = ["PrivateResult", "clip_rows", "paired", "project", "row_products", "table"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Rows end this much inside the ball, so that no rounding puts them outside.
 INSIDE = 1.0 - 2.0**-40
+# NumPy cuts longer sums at places of its own, and a single row elsewhere than one of several.
+TOGETHER = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,10 @@ def table(x: NDArray[np.generic]) -> FloatArray:
     Sums over a row round by the row's layout (Theorem V12), and what clips one long row copies all
     of them: only one layout may ever be met.
     """
-    rows = np.require(x, dtype=np.float64, requirements=["C", "A", "E"])
+    try:
+        rows = np.require(x, dtype=np.float64, requirements=["C", "A", "E"])
+    except (OverflowError, TypeError, ValueError):  # NumPy's message would quote a record
+        raise DomainError("x must hold numbers, in rows of one length") from None
     if rows.ndim != 2:
         raise DomainError(f"x must have two dimensions, (records, columns); got {rows.ndim}")
     if not rows.shape[1]:
@@ -67,7 +72,7 @@ def table(x: NDArray[np.generic]) -> FloatArray:
 
 def clip_rows(rows: FloatArray, norm: float) -> FloatArray:
     """Scale every row longer than ``norm`` down to it; rows within are unchanged."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    lengths = np.sqrt(row_products(rows, rows))
     # A row whose squares overflow: its direction does not matter, its length must not survive.
     lengths = np.where(np.isfinite(lengths), lengths, np.inf)
     # A computed norm of d squares is off by d/2 roundings at most, and some.
@@ -80,10 +85,24 @@ def clip_rows(rows: FloatArray, norm: float) -> FloatArray:
     return rows * scale[:, None]
 
 
+def row_products(rows: FloatArray, other: FloatArray) -> FloatArray:
+    """Return every row's inner product with its row of ``other``, or with the one vector it is.
+
+    No digit depends on the other rows or on their number (docs/theorems_convex.md, Theorem V12).
+    """
+    equation = "ij,j->i" if other.ndim == 1 else "ij,ij->i"
+    total = np.zeros(len(rows))
+    for start in range(0, rows.shape[1], TOGETHER):
+        part = slice(start, start + TOGETHER)
+        total += np.einsum(equation, rows[:, part], other[..., part])
+    return total
+
+
 def paired(labels: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the labels, if there is one for every row."""
     if len(labels) != len(rows):
-        raise DomainError(f"y must have one label a row of x; got {len(labels)} for {len(rows)}")
+        # Neither number: how many records there are is private.
+        raise DomainError("y must have one label a row of x; got another number of labels")
     return labels
 
 

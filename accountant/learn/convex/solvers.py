@@ -1,266 +1,232 @@
-"""Minimise a regularised risk and certify the gradient, round-off included.
+"""Minima that are certified whatever the records hold: no data set is refused or given up.
 
-The privacy of a minimiser is a statement about the minimum. A solver that stops early breaks it;
-one that *certifies* |∇J| <= tau lies within tau / lambda of the minimum, which the ledger pays for.
+The privacy of a minimiser is a statement about the minimum. What is returned here lies within
+tolerance / regularization of it, which the ledger pays for; public numbers alone decide, before any
+record is looked at, whether double precision can do so.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from accountant.errors import DomainError
+from accountant.learn.convex.exact import (
+    ROUNDOFF,
+    Point,
+    RegularizedRisk,
+    gradient_error,
+    norm_of,
+    reach,
+    smoothness,
+)
+from accountant.learn.convex.lbfgs import descend, least_along
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.learn.convex.losses import Loss
 
-__all__ = ["RegularizedRisk", "gradient_rounding", "minimize", "row_scores", "sum_by_blocks"]
+__all__ = ["RegularizedRisk", "least_tolerance", "minimize"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-ROUNDOFF = 2.0**-53
-BLOCK = 256  # rows added by one matrix product before the blocks are added pairwise
-MEMORY = 20  # pairs kept by L-BFGS
-MAX_ITERATIONS = 20_000  # cannot bind: an adult-sized problem takes some twenty
-MAX_PRECONDITIONED = 2_000  # columns up to which a Gram matrix is factored
-SLOPE_ROUNDINGS = 64  # of one evaluated slope, in units of the largest; measured below 8
+MOST_CONDITION = 2.0**45  # of the Hessian: Newton's equations keep eight digits in double precision
+SIZES = (1e-100, 1e100)  # of gradients and parameters: their squares are neither lost nor infinite
+MOST_FACTORED = 2000  # coordinates up to which a Hessian is factored
+MOST_CONJUGATE = 300  # steps of conjugate gradients beyond
 
 
-@dataclass(frozen=True)
-class RegularizedRisk:
-    """J(θ) = Σ_i loss(x_i θ, y_i) + (regularization / 2) |θ|² + <linear, θ>, in sum form.
+def least_tolerance(
+    loss: Loss,
+    *,
+    max_records: int,
+    shape: tuple[int, ...],
+    norm: float,
+    regularization: float,
+    linear: float = 0.0,
+) -> float:
+    """Return the least tolerance that is reached on every data set of up to ``max_records`` rows.
 
-    ``x`` has shape (n, d); θ and ``linear`` have shape (d,), or (d, K) for K outputs.
-    ``norm_bound`` bounds the rows of ``x``.
+    Parameters
+    ----------
+    loss : Loss
+        The loss, whose slopes state their own rounding.
+    max_records : int
+        A public bound on the number of records.
+    shape : tuple of int
+        The parameter's.
+    norm : float
+        Bound on the rows' norm.
+    regularization : float
+        λ of the sum form.
+    linear : float
+        Bound on the norm of the linear term.
+
+    Raises
+    ------
+    DomainError
+        The Hessian may be too ill-conditioned for double precision: more records than this
+        ``regularization`` allows. Nothing here depends on records.
+
+    Notes
+    -----
+    *Guarantee.* docs/theorems_convex.md, Theorem V10.
     """
-
-    x: FloatArray
-    y: FloatArray
-    loss: Loss
-    regularization: float
-    linear: FloatArray
-    norm_bound: float
-
-    def value(self, u: FloatArray, theta: FloatArray) -> float:
-        """Return J, given the scores ``u = x @ theta``."""
-        risk = float(self.loss.value(u, self.y).sum())
-        return risk + float(np.vdot(theta, 0.5 * self.regularization * theta + self.linear))
-
-    def gradient(self, slopes: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return ∇J, given each record's slopes."""
-        return self.x.T @ slopes + self.regularization * theta + self.linear
-
-    def certified_gradient_norm(self, theta: FloatArray) -> float:
-        """Return an upper bound on |∇J(θ)| of exact arithmetic (docs/theorems_convex.md, V10)."""
-        n, d = self.x.shape
-        slopes = self.loss.slope(self.x @ theta, self.y)
-        risk = sum_by_blocks(self.x, slopes)
-        gradient = risk + self.regularization * theta + self.linear
-        theta_norm = _norm(theta)
-        # A score is off by at most γ_d |x| |θ|, a slope by that times the curvature.
-        score = (d + 2) * ROUNDOFF * self.norm_bound * theta_norm
-        per_slope = self.loss.curvature_bound * score
-        per_slope += (SLOPE_ROUNDINGS + slopes[:1].size) * ROUNDOFF * self.loss.slope_bound
-        roundings = BLOCK + 2 * math.log2(n + 2) + 8
-        adding = roundings * ROUNDOFF * float(np.sum(_row_norms(slopes)))
-        final = 8 * ROUNDOFF * (_norm(risk) + self.regularization * theta_norm + _norm(self.linear))
-        error = self.norm_bound * (n * per_slope + adding) + final
-        return float((_norm(gradient) + error) * (1.0 + 1e-9))
+    condition = smoothness(loss, max_records, norm, regularization) / regularization
+    if not (condition <= MOST_CONDITION):
+        raise DomainError(
+            f"regularization = {regularization:.6g} is too small for max_records = {max_records}"
+            f" in double precision: curvatures may be {condition:.3g} apart. Take a larger"
+            " regularization, or a smaller public bound max_records"
+        )
+    far = reach(loss, max_records, norm, regularization, linear)
+    slope = norm * loss.slope_bound
+    if not (SIZES[0] <= slope <= SIZES[1] and SIZES[0] <= far <= SIZES[1]):
+        raise DomainError(
+            f"data_norm = {norm:.6g}, regularization = {regularization:.6g} and the loss's largest"
+            f" slope, {loss.slope_bound:.6g}, must keep gradients and parameters within 1e-100 and"
+            " 1e100"
+        )
+    error = gradient_error(loss, records=max_records, shape=shape, norm=norm, linear=linear)
+    if not (error < math.inf):
+        raise DomainError(f"loss must state slope_roundings, how its slopes round; got {loss!r}")
+    return _least(error, max(max_records, 1) * slope + linear)
 
 
-def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray | None:
-    """Return θ with a certified |∇J(θ)| <= ``tolerance``, or None when that was not reached.
+def _least(error: float, largest: float) -> float:
+    """Return what the error of a gradient and the last rounding of the point leave certifiable."""
+    return (4.0 * error + 4.0 * ROUNDOFF * largest) * (1.0 + 1e-6)
+
+
+def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
+    """Return θ with |θ - argmin J| at most ``tolerance / regularization``.
 
     Parameters
     ----------
     problem : RegularizedRisk
         Strongly convex: ``regularization`` > 0.
     tolerance : float
-        τ > 0.
+        At least :func:`least_tolerance` of public numbers that the problem satisfies.
 
     Returns
     -------
-    ndarray or None
-        Of the shape of ``problem.linear``. None is a failure of arithmetic (a tolerance below
-        round-off), never of the iteration, which converges on every strongly convex function.
+    ndarray
+        Of the shape of ``problem.linear``.
 
     Notes
     -----
-    *Guarantee.* |θ - argmin J| <= tolerance / regularization (docs/theorems_convex.md, V9, V10).
+    *Guarantee.* For all records, in floating point: the norm of an exact gradient and the rounding
+    of the point returned are below ``tolerance``, and the descent ends (docs/theorems_convex.md,
+    Theorem V10).
 
-    *Algorithm.* L-BFGS, preconditioned by the Gram matrix of a subset of the rows; the line search
-    bisects the directional derivative, which is monotone; two passes over x an iteration.
+    *Algorithm.* L-BFGS in plain arithmetic, whose result counts for nothing but speed; then steps
+    of Newton with exact gradients, each of which halves the gradient or lowers J by a certified
+    part of what a plain gradient step would, which is taken otherwise.
     """
-    theta = np.zeros_like(problem.linear)
-    u = problem.x @ theta
-    slopes = problem.loss.slope(u, problem.y)
-    gradient = problem.gradient(slopes, theta)
-    precondition = _preconditioner(problem)
-    pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
-    best, stalled = math.inf, 0
-    for _ in range(MAX_ITERATIONS):
-        norm = _norm(gradient)
-        if not (norm > 0.5 * tolerance):
+    error = problem.gradient_error
+    drawn = norm_of(problem.linear)
+    largest = max(len(problem.x), 1) * problem.norm_bound * problem.loss.slope_bound + drawn
+    if not (tolerance >= _least(error, largest)):
+        raise DomainError(f"tolerance = {tolerance:.6g} is below what double precision certifies")
+    with np.errstate(all="ignore"):  # a warning would say something about the records
+        place = _start(problem, descend(problem, 0.5 * tolerance), largest)
+        best = math.inf
+        while True:
+            rounding = ROUNDOFF * problem.regularization * norm_of(place.point.high)
+            if (place.norm + error + rounding) * (1.0 + 1e-9) <= tolerance:
+                return place.point.high + place.point.low
+            best = min(best, place.norm)
+            place = _step(problem, place, best, error)
+
+
+class _Place(NamedTuple):
+    point: Point
+    gradient: FloatArray
+    norm: float
+
+
+def _at(problem: RegularizedRisk, point: Point) -> _Place | None:
+    """Return the exact gradient at a point, or None outside the ball where its error is known."""
+    if not (norm_of(point.high) <= problem.reach):
+        return None
+    gradient = problem.exact_gradient(point)
+    return _Place(point, gradient, norm_of(gradient))
+
+
+def _start(problem: RegularizedRisk, theta: FloatArray, largest: float) -> _Place:
+    """Return where to start: zero, unless the gradient at ``theta`` is no larger than there."""
+    found = _at(problem, Point.of(theta)) if np.isfinite(theta).all() else None
+    if found is not None and found.norm <= largest:
+        return found
+    zero = Point.of(np.zeros_like(problem.linear))
+    gradient = problem.exact_gradient(zero)
+    return _Place(zero, gradient, norm_of(gradient))
+
+
+def _step(problem: RegularizedRisk, here: _Place, best: float, error: float) -> _Place:
+    """Return the next point: half the best gradient, or a certified decrease (V10)."""
+    wanted = here.norm**2 / (8.0 * problem.smoothness)
+    direction, guess = _newton(problem, here)
+    length = norm_of(direction)
+    digits = 2.0 * direction.size * ROUNDOFF  # of an inner product, and of the step itself
+    for step in dict.fromkeys((1.0, guess)) if length < math.inf else ():
+        there = _at(problem, here.point.moved(direction, step))
+        if there is None:
+            continue
+        if there.norm <= 0.5 * best:
+            return there
+        halfway = _at(problem, here.point.moved(direction, 0.5 * step))
+        if halfway is None:
+            continue
+        # J is convex: on each half of the way it falls by the derivative at the half's end.
+        falls = -float(np.vdot(there.gradient + halfway.gradient, direction))
+        slack = 2.0 * error + digits * (there.norm + halfway.norm)
+        if 0.5 * step * (falls - 1.001 * slack * length) >= wanted:
+            return there
+    plain = here.point.moved(here.gradient, -1.0 / problem.smoothness)
+    gradient = problem.exact_gradient(plain)
+    return _Place(plain, gradient, norm_of(gradient))
+
+
+def _newton(problem: RegularizedRisk, here: _Place) -> tuple[FloatArray, float]:
+    """Return Newton's direction and the least point of J along it; neither is trusted."""
+    scores = np.concatenate(
+        [high for _, high, _ in problem.scores(here.point)]
+        or [np.zeros((0, *problem.linear.shape[1:]))]
+    )
+    direction = _solved(problem, scores, here)
+    start = here.point.high + here.point.low
+    return direction, least_along(problem, start, scores, direction)
+
+
+def _solved(problem: RegularizedRisk, scores: FloatArray, here: _Place) -> FloatArray:
+    """Solve Newton's equations by a factored Hessian or by conjugate gradients."""
+    loss, x, lam = problem.loss, problem.x, problem.regularization
+    if problem.linear.ndim == 1 and x.shape[1] <= MOST_FACTORED:
+        weights = loss.curvature_along(scores, problem.y, np.ones_like(scores))
+        hessian = x.T @ (x * weights[:, None])
+        hessian[np.diag_indices(x.shape[1])] += lam
+        try:
+            factor = cho_factor(hessian, lower=True, check_finite=False)
+            return -np.asarray(cho_solve(factor, here.gradient, check_finite=False))
+        except LinAlgError:  # the fallback needs no factor
+            pass
+
+    def times(v: FloatArray) -> FloatArray:
+        return np.asarray(x.T @ loss.curvature_along(scores, problem.y, x @ v) + lam * v)
+
+    found, rest = np.zeros_like(here.gradient), -here.gradient
+    way, square = rest, float(np.vdot(rest, rest))
+    for _ in range(MOST_CONJUGATE):
+        image = times(way)
+        share = square / max(float(np.vdot(way, image)), 1e-300)
+        found, rest = found + share * way, rest - share * image
+        square, before = float(np.vdot(rest, rest)), square
+        if not (math.sqrt(square) > 1e-3 * here.norm):
             break
-        # The last digits: progress ends where round-off begins, and only the certificate counts.
-        stalled = 0 if norm < 0.9 * best else stalled + 1
-        best = min(best, norm)
-        if stalled > 200:
-            break
-        direction = _two_loops(pairs, gradient, precondition)
-        if not float(np.vdot(direction, gradient)) < 0.0:
-            pairs.clear()
-            direction = -precondition(gradient)
-        du = problem.x @ direction
-        step = _line_search(problem, theta, u, direction, du, float(np.vdot(direction, gradient)))
-        theta_new = theta + step * direction
-        u = u + step * du
-        slopes = problem.loss.slope(u, problem.y)
-        gradient_new = problem.gradient(slopes, theta_new)
-        s, g = theta_new - theta, gradient_new - gradient
-        curvature = float(np.vdot(s, g))
-        if curvature > 0.0:
-            pairs.append((s, g, curvature))
-        theta, gradient = theta_new, gradient_new
-    return theta if problem.certified_gradient_norm(theta) <= tolerance else None
-
-
-def _line_search(
-    problem: RegularizedRisk,
-    theta: FloatArray,
-    u: FloatArray,
-    direction: FloatArray,
-    du: FloatArray,
-    initial: float,
-) -> float:
-    """Return a step where the directional derivative has shrunk; J is convex along the line."""
-    lam = problem.regularization
-    tilt = lam * float(np.vdot(theta, direction)) + float(np.vdot(problem.linear, direction))
-    square = lam * float(np.vdot(direction, direction))
-
-    def derivative(step: float) -> float:
-        slopes = problem.loss.slope(u + step * du, problem.y)
-        return float(np.vdot(slopes, du)) + tilt + step * square
-
-    low, high = 0.0, math.inf
-    at_low, at_high = initial, math.inf
-    step = 1.0
-    for _ in range(60):
-        here = derivative(step)
-        if -0.9 * abs(initial) <= here <= 0.3 * abs(initial):
-            return step
-        if here < 0.0:
-            low, at_low = step, here
-        else:
-            high, at_high = step, here
-        if high == math.inf:
-            # Where round-off hides the curvature the derivative does not move: the largest stride.
-            moved = here - initial
-            step *= min(max(-1.1 * initial / moved, 2.0), 10.0) if moved > 0.0 else 10.0
-        else:
-            # The secant's zero, kept off the ends.
-            rise = at_high - at_low
-            guess = low + (high - low) * (-at_low / rise) if rise > 0.0 else low
-            margin = 0.1 * (high - low)
-            step = min(max(guess, low + margin), high - margin)
-    return step
-
-
-def _two_loops(
-    pairs: deque[tuple[FloatArray, FloatArray, float]],
-    gradient: FloatArray,
-    precondition: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """Return the L-BFGS direction, with the preconditioner as its initial inverse Hessian."""
-    q = -gradient
-    stack = []
-    for s, g, curvature in reversed(pairs):
-        weight = float(np.vdot(s, q)) / curvature
-        q = q - weight * g
-        stack.append(weight)
-    r = precondition(q)
-    if pairs:
-        _, g, curvature = pairs[-1]
-        square = float(np.vdot(g, precondition(g)))
-        r = r * (curvature / square) if square > 0.0 else r
-    for (s, g, curvature), weight in zip(pairs, reversed(stack), strict=True):
-        r = r + (weight - float(np.vdot(g, r)) / curvature) * s
-    return r
-
-
-def _preconditioner(problem: RegularizedRisk) -> Callable[[FloatArray], FloatArray]:
-    n, d = problem.x.shape
-    bound = problem.loss.curvature_bound
-    scale = 1.0 / (problem.regularization + bound * n * problem.norm_bound**2)
-    if d > MAX_PRECONDITIONED or n == 0:
-        return lambda v: scale * v
-    stride = max(1, n // (10 * d))
-    rows = problem.x[::stride]
-    gram = rows.T @ rows
-    gram *= 0.5 * bound * n / len(rows)
-    gram[np.diag_indices(d)] += problem.regularization
-    try:
-        factor = cho_factor(gram, lower=True, check_finite=False)
-    except LinAlgError:  # round-off made it indefinite, which says something about the records
-        return lambda v: scale * v
-    return lambda v: np.asarray(cho_solve(factor, v, check_finite=False))
-
-
-def sum_by_blocks(x: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Return ``x.T @ slopes``, adding blocks of rows pairwise so that round-off stays small."""
-    n, d = x.shape
-    columns = slopes.reshape(n, math.prod(slopes.shape[1:]))
-    k = columns.shape[1]
-    whole = n // BLOCK
-    blocks = x[: whole * BLOCK].reshape(whole, BLOCK, d).transpose(0, 2, 1)
-    parts = blocks @ columns[: whole * BLOCK].reshape(whole, BLOCK, k)
-    last = x[whole * BLOCK :].T @ columns[whole * BLOCK :]
-    while len(parts) > 1:
-        if len(parts) % 2:
-            parts = np.concatenate((parts, np.zeros_like(parts[:1])))
-        parts = parts[0::2] + parts[1::2]
-    total = parts[0] + last if len(parts) else last
-    return np.asarray(total.reshape((d, *slopes.shape[1:])))
-
-
-def row_scores(x: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return ``x @ theta``, every row by itself: no digit depends on the other rows.
-
-    A matrix product of BLAS rounds a row by where it stands; a product and sum over one row does
-    not (Theorem V12; a test compares all positions).
-    """
-    if theta.ndim == 1:
-        return np.asarray(np.einsum("ij,j->i", x, theta))
-    columns = [np.einsum("ij,j->i", x, column) for column in np.ascontiguousarray(theta.T)]
-    return np.stack(columns, axis=1)
-
-
-def gradient_rounding(
-    loss: Loss, *, records: int, columns: int, norm: float, reach: float, blocked: bool = True
-) -> float:
-    """Return how far a computed sum of gradients is from the exact one, for |θ| <= ``reach``.
-
-    Public bounds alone: rows of norm at most ``norm``, and the rounding of V10 at its largest
-    (docs/theorems_convex.md). ``blocked`` sums are those of :func:`sum_by_blocks`, others one
-    matrix product.
-    """
-    score = (columns + 2) * ROUNDOFF * norm * reach
-    per_slope = loss.curvature_bound * score
-    per_slope += (SLOPE_ROUNDINGS + (loss.outputs or 1)) * ROUNDOFF * loss.slope_bound
-    added = BLOCK + 2 * math.log2(records + 2) if blocked else records
-    return records * norm * (per_slope + (added + 8) * ROUNDOFF * loss.slope_bound) * (1.0 + 1e-6)
-
-
-def _row_norms(slopes: FloatArray) -> FloatArray:
-    return np.abs(slopes) if slopes.ndim == 1 else np.asarray(np.sqrt((slopes**2).sum(axis=1)))
-
-
-def _norm(v: FloatArray) -> float:
-    return math.sqrt(float(np.vdot(v, v)))
+        way = rest + (square / before) * way
+    return found

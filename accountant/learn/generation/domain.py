@@ -246,13 +246,16 @@ class Domain:
     def _take(self, table: object) -> dict[str, Any]:
         if isinstance(table, np.ndarray):
             if table.ndim != 2 or table.shape[1] != len(self.columns):
+                # The number of rows is private, and so are the rows.
                 raise DomainError(
-                    f"table must have shape (n, {len(self.columns)}); got {table.shape}"
+                    f"table must have shape (n, {len(self.columns)}); got"
+                    f" ({', '.join(['n', *map(str, table.shape[1:])])})"
                 )
             return {name: table[:, i] for i, name in enumerate(self.columns)}
         if not isinstance(table, Mapping):
             raise ArgumentTypeError(
-                f"table must be a mapping of names to columns, or an array; got {table!r:.60}"
+                "table must be a mapping of names to columns, or an array;"
+                f" got a {type(table).__name__}"
             )
         missing = [name for name in self.columns if name not in table]
         if missing:
@@ -261,7 +264,7 @@ class Domain:
         for name, column in found.items():
             if isinstance(column, str) or not hasattr(column, "__len__"):
                 raise ArgumentTypeError(
-                    f"column {name!r} must be one-dimensional; got {column!r:.60}"
+                    f"column {name!r} must be one-dimensional; got a {type(column).__name__}"
                 )
         wide = [name for name, column in found.items() if getattr(column, "ndim", 1) != 1]
         if wide:
@@ -269,7 +272,7 @@ class Domain:
             raise DomainError(f"columns must have one dimension; these do not: {wide}")
         lengths = {len(column) for column in found.values()}
         if len(lengths) != 1:
-            raise DomainError(f"columns must have one length; got {sorted(lengths)}")
+            raise DomainError("columns must have one length; some are longer than others")
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -129,7 +130,7 @@ def train_dp_gan(
     Parameters
     ----------
     table : mapping of str to sequence, or ndarray of shape (n, columns)
-        The private records, at least one; see :meth:`Domain.encode` for odd entries.
+        The private records; see :meth:`Domain.encode` for odd entries.
     domain : Domain
         Public.
     delta, expected_batch_size, steps, target_epsilon, noise_multiplier, clipping_norm
@@ -177,7 +178,7 @@ def train_dp_gan(
     generator = Generator(domain, arguments.integer("noise_size", noise_size, 1), outer, random)
     seed = int(secure.words(1)[0] >> np.uint64(33))
     judge = _Discriminator(
-        features.shape[1], inner, lambda: generator.draw(batch), clipping_norm, seed
+        features.shape[1], inner, partial(generator.draw, batch), clipping_norm, seed
     )
     training = train_dp_sgd(
         judge, features, np.ones(len(features), int), clipping_norm=clipping_norm, delta=delta,

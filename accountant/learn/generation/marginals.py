@@ -86,7 +86,7 @@ class _Plan:
         parts = (self.singles + self.pairs) * Gaussian(self.noise)
         if self.choice > 0.0 and self.pairs:
             parts = parts + self.pairs * ExponentialMechanism(self.choice)
-        return parts  # type: ignore[no-any-return]
+        return parts
 
 
 def synthesize_marginals(

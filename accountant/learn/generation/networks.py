@@ -77,6 +77,12 @@ class Generator:
             layer.bind(self.parameters[part])
             layer.initialise(generator)
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Make the layers' weights views of the parameters again: a pickle holds two copies."""
+        self.__dict__.update(state)
+        for layer, part in zip(self.layers, self._slices, strict=True):
+            layer.bind(self.parameters[part])
+
     def draw(self, n: int) -> FloatArray:
         """Return features of ``n`` generated records; :meth:`gradient` refers to the last ones."""
         a: FloatArray = self.random.standard_normal((n, self.noise))

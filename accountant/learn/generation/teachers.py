@@ -75,12 +75,14 @@ class Teachers:
         empty = self._sizes == 0
         with np.errstate(all="ignore"):  # a warning would say something about a record
             fake = np.broadcast_to(generated, (self._count, *generated.shape))
-            step = self._gradient(fake, 0.0, None)
+            step = self._gradient(fake, 0.0)
             if real is not None:
-                # An empty shard learns from generated records only.
+                # An empty shard learns from generated records only, and whether others hold any
+                # must not reach it: zeros times weights that have diverged are NaN.
                 real[empty] = 0.0
-                more = self._gradient(real, 1.0, empty)
-                step = [a + b for a, b in zip(step, more, strict=True)]
+                more = self._gradient(real, 1.0)
+                alone = empty[:, None, None]
+                step = [np.where(alone, a, a + b) for a, b in zip(step, more, strict=True)]
             for weights, speed, g in zip(
                 (self._inner, self._outer), self._speed, step, strict=True
             ):
@@ -107,13 +109,9 @@ class Teachers:
         h = np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2)
         return a, h, h @ self._outer
 
-    def _gradient(
-        self, x: FloatArray, label: float, without: NDArray[np.bool_] | None
-    ) -> list[FloatArray]:
+    def _gradient(self, x: FloatArray, label: float) -> list[FloatArray]:
         a, h, z = self._forward(x)
         g = (special.expit(z) - label) / x.shape[1]
-        if without is not None:
-            g[without] = 0.0
         back = g @ self._outer[:, :-1].transpose(0, 2, 1)
         back = np.where(h[:, :, :-1] > 0.0, back, SLOPE * back)
         return [a.transpose(0, 2, 1) @ back, h.transpose(0, 2, 1) @ g]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
+from accountant.learn.secrecy import private_real
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.mechanisms import _arguments as arguments
@@ -111,9 +111,9 @@ def estimate_mean(reports: Reports) -> MeanEstimate:
 
 
 def _on_grid(values: object, low: float, high: float) -> FloatArray:
-    numbers = np.atleast_1d(np.asarray(checks.real(VALUES, values), dtype=np.float64))
+    numbers = np.atleast_1d(np.asarray(private_real(VALUES, values), dtype=np.float64))
     if numbers.ndim != 1 or numbers.size == 0:
-        raise DomainError(f"values must have shape (n,), n >= 1; got {numbers.shape}")
+        raise DomainError("values must have one dimension, (users,), and at least one entry")
     share = (np.clip(numbers, low, high) - low) / (high - low)
     return np.asarray(np.rint(share * STEPS).clip(0.0, STEPS))
 

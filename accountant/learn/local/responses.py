@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
+from accountant.learn.secrecy import private_count
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms import _arguments as arguments
@@ -237,9 +237,9 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     argument = Argument(
         "values", f"integers in [0, {k})", lambda x: (x >= 0) & (x < k), "They are categories"
     )
-    found = np.atleast_1d(np.asarray(checks.count(argument, values)))
+    found = np.atleast_1d(np.asarray(private_count(argument, values)))
     if found.ndim != 1:
-        raise DomainError(f"values must have shape (n,); got {found.shape}")
+        raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)
 
 

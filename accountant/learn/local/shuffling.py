@@ -8,22 +8,23 @@ __all__ = ["ShuffledResponses", "shuffled_epsilon"]
 
 
 def shuffled_epsilon(epsilon: float, n: int, delta: float, *, k: int | None = None) -> float:
-    """Return the central ε at ``delta`` of ``n`` shuffled ε-private reports.
+    """Return the central ε at ``delta`` of ``n`` shuffled reports made by one ε-private randomiser.
 
     Parameters
     ----------
     epsilon : float
-        Of every report, in the local model.
+        Of the randomiser that all users share, in the local model.
     n : int
         Users.
     delta : float
         In (0, 1).
     k : int, optional
-        When all reports are k-ary randomised response.
+        When the randomiser is k-ary randomised response.
 
     Notes
     -----
-    *Guarantee.* (docs/theorems_selection.md, Theorem P14.)
+    *Guarantee.* That of :class:`ShuffledResponses`, and under its assumptions (Theorem P14 of
+    docs/theorems_selection.md): randomisers of the users' own, each ε-private, are not covered.
 
     Examples
     --------

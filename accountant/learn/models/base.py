@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant._core import rownorms
+from accountant.errors import DomainError
+from accountant.learn import probes
 from accountant.learn.clipping import UNCLIPPED, Rule, as_clipping
-from accountant.learn.validation import features, row_indices
+from accountant.learn.validation import as_array, features, row_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK_ROWS", "Blocks", "Model", "PerExampleModel", "Totals", "norm_limit"]
 
-# Every matrix product of a forward or backward pass has this many rows, padded with zeros. A row of
-# a product of fixed shape does not depend on the other rows (the trainer tests it), so one record's
-# contribution does not depend on who else is in the batch; and in float32 the error bound of a sum
-# grows with this number.
+# Every forward or backward pass has this many rows, padded with zeros. The layers' products are
+# computed row by row; what a model of the user's own, or an elementwise function of a library,
+# does with a block of fixed shape the trainer tries on public rows. So one record's contribution
+# does not depend on who else is in the batch.
 BLOCK_ROWS = 128
 
 Array: TypeAlias = "NDArray[Any]"
@@ -131,6 +133,13 @@ class Model(ABC):
         """Return per-row intermediate results, for the trainer's test of row independence."""
         return []
 
+    def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
+        """Return arrays of random targets for one block, of the kind of checked ones.
+
+        On these, and on random features, the trainer tries the model before it looks at a record.
+        """
+        return probes.public_targets(generator, BLOCK_ROWS, like)
+
     def add_rows(
         self,
         X: Array,
@@ -200,6 +209,10 @@ class PerExampleModel(Model):
         depend on its own record alone: no batch normalisation.
     outputs : callable, optional
         ``outputs(parameters, X)``, for predictions.
+    targets : array_like, optional
+        Public examples of targets, shape (m,) or (m, …). The function is tried on random features
+        and on targets drawn from these, before any record is looked at; without them on labels 0
+        and 1, -1 and 1, and 0 to 9, and on normal numbers where the targets are floating-point.
     """
 
     def __init__(
@@ -207,6 +220,8 @@ class PerExampleModel(Model):
         parameters: Array,
         gradients: Callable[[Array, Array, Array], Array],
         outputs: Callable[[Array, Array], Array] | None = None,
+        *,
+        targets: object = None,
     ) -> None:
         self.parameters = np.array(parameters).ravel()
         if self.parameters.dtype not in (np.float32, np.float64):
@@ -215,15 +230,23 @@ class PerExampleModel(Model):
         self.widest = self.size
         self._gradients = gradients
         self._outputs = outputs
+        self._examples = None if targets is None else np.ascontiguousarray(targets)
+        if self._examples is not None and not self._examples.size:
+            raise DomainError("targets must hold at least one public example; got none")
+
+    def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
+        """Draw from the public examples, if there are any."""
+        if self._examples is None:
+            return super().probe_targets(generator, like)
+        drawn = generator.integers(len(self._examples), size=BLOCK_ROWS)
+        return [self._examples[drawn].astype(like.dtype)]
 
     def check(self, X: object, y: object) -> tuple[Array, Array]:
         """Check the features; targets are passed on as they are."""
         data = features(X, None, self.dtype)
-        targets = np.ascontiguousarray(y)
-        if len(targets) != len(data):
-            from accountant.errors import DomainError
-
-            raise DomainError(f"y must have one target for each of {len(data)} records")
+        targets = np.ascontiguousarray(as_array("y", y))
+        if targets.ndim == 0 or len(targets) != len(data):
+            raise DomainError("y must have one target for each record")
         return data, targets
 
     def add_block(self, x: Array, y: Array, filled: int, rule: Rule, totals: Totals) -> None:
@@ -235,7 +258,7 @@ class PerExampleModel(Model):
         factors = np.empty(BLOCK_ROWS)
         rownorms.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
         rownorms.scale_rows(rows, factors)
-        totals.gradient += rows.sum(axis=0)
+        totals.gradient += rows.sum(axis=0, dtype=np.float64)
         totals.count(norms2, filled, rule)
 
     def row_results(self, x: Array, y: Array) -> list[Array]:

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from accountant._core import rownorms
 from accountant.learn.models.base import norm_limit
-from accountant.learn.models.layers import Layer
+from accountant.learn.models.layers import Layer, row_products, wide
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Convolution(Layer):
         T, of the images that will come: it decides how norms are computed.
     """
 
-    scratch = ("_patches", "_g", "_gradients", "_offsets")
+    scratch = ("_shape", "_patches", "_g", "_gradients", "_offsets")
 
     def __init__(self, channels: int, kernels: int, width: int, positions: int) -> None:
         self.channels, self.kernels, self.width = channels, kernels, width
@@ -83,7 +83,7 @@ class Convolution(Layer):
         self._patches = np.array(windows.transpose(0, 1, 2, 4, 5, 3), order="C").reshape(
             n, height * width, self.patch
         )
-        z = self._patches.reshape(-1, self.patch) @ self.weights
+        z = row_products(self._patches.reshape(-1, self.patch), self.weights)
         z += self.offset
         return z.reshape(n, height, width, self.kernels)
 
@@ -101,7 +101,7 @@ class Convolution(Layer):
         if not need_input:
             return None
         k = self.width
-        back = (g.reshape(-1, self.kernels) @ self.weights.T).reshape(
+        back = row_products(g.reshape(-1, self.kernels), self.weights.T).reshape(
             n, height, width, k, k, self.channels
         )
         out = np.zeros(self._shape, g.dtype)
@@ -142,7 +142,7 @@ class Convolution(Layer):
         """Add the scaled rows: one product over all positions, or the instantiated gradients."""
         if not self.ghost:
             rownorms.scale_rows(self._gradients, factors)
-            total += self._gradients.sum(axis=0)
+            total += self._gradients.sum(axis=0, dtype=np.float64)
             return
         repeated = np.repeat(factors, self.positions)
         g = self._g.reshape(-1, self.kernels)
@@ -152,8 +152,8 @@ class Convolution(Layer):
         if not factors.all():  # a row that is not finite would spoil the product even times zero
             rownorms.zero_rows(patches, repeated)
         split = self.weights.size
-        rownorms.accumulate((patches.T @ g).ravel(), total[:split])
-        total[split:] += self._offsets.sum(axis=0)
+        rownorms.accumulate((wide(patches).T @ wide(g)).ravel(), total[:split])
+        total[split:] += self._offsets.sum(axis=0, dtype=np.float64)
 
     def rows(self) -> list[Array]:
         """Return what a record's norm and contribution are computed from."""

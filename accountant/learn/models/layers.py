@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import special
 
-from accountant._core import rownorms
+from accountant._core import rownorms, rows
 from accountant.learn.models.base import norm_limit
 
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
 __all__ = ["Activation", "AveragePool", "Dense", "Layer"]
 
 Array: TypeAlias = "NDArray[Any]"
+
+
+def row_products(a: Array, weights: Array) -> Array:
+    """Return ``a @ weights``, every row of which depends on its own row of ``a`` alone.
+
+    That of a matrix library depends, in its last digits, on how many rows there are and where a
+    row stands (docs/theorems_training.md, Theorem T11).
+    """
+    out = np.empty((len(a), weights.shape[1]), a.dtype)
+    rows.products(a, weights, out)
+    return out
+
+
+def wide(a: Array) -> NDArray[np.float64]:
+    """Return rows in double precision."""
+    return a.astype(np.float64, copy=False)
 
 
 class Layer(ABC):
@@ -80,7 +96,7 @@ class Dense(Layer):
         """Split the parameters into weights and bias."""
         self.weights = parameters[: self.inputs * self.outputs].reshape(self.inputs, self.outputs)
         self.offset = parameters[self.inputs * self.outputs :]
-        self._product = np.empty_like(self.weights)
+        self._product = np.empty(self.weights.shape)
 
     def initialise(self, generator: np.random.Generator) -> None:
         """Draw Glorot's uniform weights; the bias is zero."""
@@ -91,7 +107,7 @@ class Dense(Layer):
     def forward(self, a: Array) -> Array:
         """Return a W + b."""
         self._a = np.ascontiguousarray(a.reshape(len(a), -1))
-        z = self._a @ self.weights
+        z = row_products(self._a, self.weights)
         if self.bias:
             z += self.offset
         return z
@@ -99,7 +115,7 @@ class Dense(Layer):
     def backward(self, g: Array, need_input: bool) -> Array | None:
         """Return g Wᵀ."""
         self._g = np.ascontiguousarray(g)
-        return self._g @ self.weights.T if need_input else None
+        return row_products(self._g, self.weights.T) if need_input else None
 
     def add_norms(self, norms2: NDArray[np.float64]) -> None:
         """Add |g|² (|a|² + 1)."""
@@ -111,10 +127,11 @@ class Dense(Layer):
         rownorms.scale_rows(self._g, factors)
         if not factors.all():  # a row that is not finite would spoil the product even times zero
             rownorms.zero_rows(self._a, factors)
-        np.matmul(self._a.T, self._g, out=self._product)
+        # In double precision always: the error of this sum is charged for every record.
+        np.matmul(wide(self._a).T, wide(self._g), out=self._product)
         rownorms.accumulate(self._product.ravel(), total[: self.weights.size])
         if self.bias:
-            total[self.weights.size :] += self._g.sum(axis=0)
+            total[self.weights.size :] += self._g.sum(axis=0, dtype=np.float64)
 
     def rows(self) -> list[Array]:
         """Return inputs and output gradients."""
@@ -123,7 +140,7 @@ class Dense(Layer):
     def forget(self) -> None:
         """Drop the rows, and the sum of the last block, which has no noise."""
         super().forget()
-        self._product = np.zeros(self.weights.shape, self.weights.dtype)
+        self._product = np.zeros(self.weights.shape)
 
 
 class Activation(Layer):
@@ -167,6 +184,8 @@ class Activation(Layer):
 
 class AveragePool(Layer):
     """Means over squares of ``width`` pixels; what does not fill a square is left out."""
+
+    scratch = ("_shape",)
 
     def __init__(self, width: int) -> None:
         self.width = width

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import special
 
-from accountant.learn import validation
+from accountant.learn import probes, validation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +38,10 @@ class Loss(ABC):
     @abstractmethod
     def predict(self, z: Array) -> Array:
         """Return predictions from outputs."""
+
+    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
+        """Return arrays of ``n`` random targets of the kind of checked ones."""
+        return probes.public_targets(generator, n, like)
 
 
 class SquaredLoss(Loss):
@@ -76,6 +80,10 @@ class LogisticLoss(Loss):
         """Return log(1 + e^z) - y z."""
         return np.asarray((np.logaddexp(0.0, z) - y * z)[:, 0])
 
+    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
+        """Return random labels."""
+        return [generator.integers(2, size=(n, 1)).astype(like.dtype)]
+
     def gradient(self, z: Array, y: Array) -> Array:
         """Return the residual of the predicted probability."""
         special.expit(z, out=z)
@@ -100,6 +108,10 @@ class SoftmaxLoss(Loss):
     def values(self, z: Array, y: Array) -> Array:
         """Return the negative log-probabilities of the labels."""
         return np.asarray(special.logsumexp(z, axis=1) - z[np.arange(len(z)), y])
+
+    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
+        """Return random labels."""
+        return [generator.integers(self.outputs, size=n).astype(like.dtype)]
 
     def gradient(self, z: Array, y: Array) -> Array:
         """Return probabilities minus the one-hot label."""

@@ -76,6 +76,12 @@ class Network(Model):
             layer.bind(self.parameters[part])
             layer.initialise(generator)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the layers' weights views of the parameters again: a pickle holds two copies."""
+        self.__dict__.update(state)
+        for layer, part in zip(self.layers, self._slices, strict=True):
+            layer.bind(self.parameters[part])
+
     @property
     def terms(self) -> int:  # type: ignore[override]
         """Rows of one matrix product that belong to one record, at most."""
@@ -150,6 +156,10 @@ class Network(Model):
         self._forget()
         return results
 
+    def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
+        """Return random targets of the loss."""
+        return self.loss.probe_targets(generator, BLOCK_ROWS, like)
+
     def input_gradient(self, X: object, y: object) -> Array:
         """Return the gradient of every record's loss in its features, shape (n, features)."""
         data, targets = self.check(X, y)
@@ -164,7 +174,8 @@ class Network(Model):
         """Return the outputs of the last layer, shape (n, outputs)."""
         data = features(X, self.columns, self.dtype)
         with np.errstate(all="ignore"):
-            parts = [self._forward(data[i : i + 1024].copy()) for i in range(0, len(data), 1024)]
+            starts = range(0, max(1, len(data)), 1024)
+            parts = [self._forward(data[i : i + 1024].copy()) for i in starts]
         self._forget()
         return np.concatenate(parts)
 

@@ -15,6 +15,7 @@ from scipy import special
 from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
+from accountant.learn.secrecy import private_count
 from accountant.mechanisms import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ LAPLACE_STEP = 2.0**-20
 
 def vote_table(votes: object) -> FloatArray:
     """Return counts as a float64 matrix of shape (queries, classes), checked."""
-    counts = np.asarray(checks.count(VOTES, votes), dtype=np.float64)
+    counts = np.asarray(private_count(VOTES, votes), dtype=np.float64)
     if counts.ndim not in (1, 2) or counts.shape[-1] < 2:
         raise DomainError(
             f"votes must have shape (classes,) or (queries, classes), classes >= 2;"

@@ -117,7 +117,7 @@ class TeacherEnsemble:
         """
         X, y = np.asarray(X), np.asarray(y)
         if len(X) != len(y):
-            raise DomainError(f"y must have one label a record; got {len(y)} for {len(X)}")
+            raise DomainError("y must have one label for each record of X, no more and no fewer")
         if y.dtype.kind not in "iu" or not ((y >= 0) & (y < self.classes)).all():
             raise DomainError(f"y must hold integers in [0, {self.classes})")
         place = assign_shards(len(X), self.teachers, balanced=self._balanced, rng=self._rng)
@@ -166,7 +166,8 @@ def _predict_one(model: Any, rest: int, X: Array, classes: int) -> Array:
     if model is None:
         return np.full(len(X), rest)
     try:
-        labels = np.asarray(model.predict(X)).astype(np.int64)
+        with np.errstate(invalid="ignore"):  # a warning would say something about a record
+            labels = np.asarray(model.predict(X)).astype(np.int64)
         valid = (labels >= 0) & (labels < classes)
         return np.where(valid, labels, rest).reshape(len(X))
     except Exception:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import up
 from accountant.checks import Argument
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.secrecy import private_real
 from accountant.mechanisms import ExponentialMechanism, Gaussian, PureDP, ReportNoisyMax
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._arithmetic import up
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact import bernoulli_exp, rounded_laplace, uniform_below, uniform_index
 from accountant.relations import NeighbouringRelation
@@ -261,7 +262,7 @@ def _gaussian_max(
 
 
 def _scores(scores: object) -> FloatArray:
-    values = np.atleast_1d(np.asarray(checks.real(SCORES, scores), dtype=np.float64))
+    values = np.atleast_1d(np.asarray(private_real(SCORES, scores), dtype=np.float64))
     if values.ndim != 1 or values.size == 0:
         raise DomainError(f"scores must have shape (k,), k >= 1; got {values.shape}")
     return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from accountant.errors import BudgetExceeded
+from accountant.learn.secrecy import private_scalar
 from accountant.learn.selection.noisy_max import (
     SCORES,
     UNIT,
@@ -106,7 +107,7 @@ class AboveThresholdStream:
                 f"this stream has answered 'above' {self.mechanism.positives} times, all it may;"
                 " open another one"
             )
-        value = self._on_grid(arguments.scalar(arguments.named(SCORES, "answer"), answer))
+        value = self._on_grid(private_scalar(arguments.named(SCORES, "answer"), answer))
         above = value + self._noise(self.mechanism.query_scale) >= self._threshold
         self.remaining -= int(above)
         return bool(above)

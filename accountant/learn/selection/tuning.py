@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accountant import checks
 from accountant import intervals as iv
+from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.noise.exact import uniform_below
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def select_best(
 
     Notes
     -----
-    *Guarantee.* That of :class:`~accountant.mechanisms.BestOfRuns` or
-    :class:`~accountant.mechanisms.BestOfPoissonRuns`, for what is returned: the other runs' outputs
+    *Guarantee.* That of :class:`~accountant.derived.BestOfRuns` or
+    :class:`~accountant.derived.BestOfPoissonRuns`, for what is returned: the other runs' outputs
     and scores, and how many runs there were, must stay secret, their duration included. An
     exception raised by ``train`` is seen by everyone: let it not depend on the data.
     """

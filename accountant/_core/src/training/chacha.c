@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "clones.h"
+
 /* Several blocks are computed side by side, one lane each. Clones serve machines with wide vectors;
  * integer arithmetic makes every one of them give the same bytes. */
 #if defined(__GNUC__)
@@ -10,12 +12,6 @@ typedef uint32_t lanes __attribute__((vector_size(4 * 8)));
 #else
 enum { WIDTH = 1 };
 typedef uint32_t lanes;
-#endif
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define ACCT_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define ACCT_CLONES
 #endif
 
 #define ADD_XOR_ROTATE(a, b, d, n)                                                                 \
@@ -28,7 +24,7 @@ typedef uint32_t lanes;
     ADD_XOR_ROTATE(a, b, d, 8)                                                                     \
     ADD_XOR_ROTATE(c, d, b, 7)
 
-ACCT_CLONES static void some_blocks(const uint32_t key[8], uint64_t counter, uint8_t *out,
+ACCT_CLONES_MEMORY static void some_blocks(const uint32_t key[8], uint64_t counter, uint8_t *out,
                                     size_t blocks)
 {
     static const uint32_t constants[4] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u};

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "clones.h"
+
 static inline double central(double q)
 {
     const double r = 0.180625 - q * q;
@@ -55,17 +57,11 @@ double acct_normal_tail_quantile(double p)
 }
 
 /* Vectors of several draws at once; the same operations in the same order in every clone. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define ACCT_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define ACCT_CLONES
-#endif
-
 enum { CHUNK = 256 };
 
 /* The tail probability to 52 bits, by putting them into the mantissa of 2^52. Where `central`
  * applies, p > 0.074, and 2^-53 in p is 2^-50 in z. */
-ACCT_CLONES static void centrals(const uint64_t *bits, double *p, double *z, int n)
+ACCT_CLONES_MEMORY static void centrals(const uint64_t *bits, double *p, double *z, int n)
 {
     for (int i = 0; i < n; i++) {
         const uint64_t pattern = (bits[i] >> 12) | UINT64_C(0x4330000000000000);
@@ -76,7 +72,7 @@ ACCT_CLONES static void centrals(const uint64_t *bits, double *p, double *z, int
     }
 }
 
-ACCT_CLONES static int roundings(const double *p, const double *z, double scale, double *out,
+ACCT_CLONES_MEMORY static int roundings(const double *p, const double *z, double scale, double *out,
                                  double *slack, int n)
 {
     int wide = 1;

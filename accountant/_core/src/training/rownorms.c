@@ -4,17 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* One clone for machines with wide vectors, one for all: the same operations in the same order. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define ACCT_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define ACCT_CLONES
-#endif
+#include "clones.h"
 
+/* One clone for machines with wide vectors, one for all: the same operations in the same order. */
 enum { LANES = 8 };
 
 #define DEFINE_FOR(TYPE, SUFFIX)                                                                  \
-    ACCT_CLONES static double sum_of_squares_##SUFFIX(const TYPE *x, ptrdiff_t n)                 \
+    ACCT_CLONES_MEMORY static double sum_of_squares_##SUFFIX(const TYPE *x, ptrdiff_t n)                 \
     {                                                                                             \
         double lane[LANES] = {0.0};                                                               \
         ptrdiff_t k = 0;                                                                          \
@@ -67,7 +63,7 @@ enum { LANES = 8 };
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
-    ACCT_CLONES void acct_accumulate_##SUFFIX(const TYPE *x, ptrdiff_t n, double *total)          \
+    ACCT_CLONES_MEMORY void acct_accumulate_##SUFFIX(const TYPE *x, ptrdiff_t n, double *total)          \
     {                                                                                             \
         for (ptrdiff_t k = 0; k < n; k++)                                                         \
             total[k] += (double)x[k];                                                             \

@@ -1,0 +1,42 @@
+"""Where a mechanism's methods find the analyses and the algebra.
+
+Mechanisms describe, and import neither. The package itself, which stands above both, binds them
+here when it is imported (``accountant/__init__.py``), so that ``mechanism.epsilon(delta)`` and
+``10 * mechanism`` read as they should without an import that runs up the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from accountant.analyses.explanation import Explanation
+    from accountant.analyses.profile import Profile
+    from accountant.composition import Composition
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["Bound", "bind", "bound"]
+
+Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
+
+
+class Bound(NamedTuple):
+    """What the methods of a mechanism call."""
+
+    solve: Callable[[Mechanism], Profile]
+    explain: Callable[[Mechanism, object], Explanation]
+    compose: Callable[[Counted], Composition]
+
+
+_bound: list[Bound] = []
+
+
+def bind(functions: Bound) -> None:
+    """Say which functions the methods of mechanisms call."""
+    _bound[:] = [functions]
+
+
+def bound() -> Bound:
+    """Return the functions bound."""
+    return _bound[0]

@@ -1,0 +1,279 @@
+#include "cf_decay.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "order.h"
+#include "rounding.h"
+
+void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_moments *m, double steps) {
+    d->law = law;
+    d->moments = m;
+    d->steps = steps;
+    d->windows = 0;
+    d->y_uniform = INFINITY;
+    d->log_uniform = 0.0;
+    d->mode = 0;
+    for (int j = 1; j < law->count; j++)
+        if (law->weight[j] > law->weight[d->mode]) d->mode = j;
+    /* the exact moments differ from the sums by at most error * reach^k, and by round-off far inside
+     * the relative margin */
+    const double margin = 1e-6, error = acct_tilted_law_error(law, m, 0.0) + 1e-15;
+    const int order = law->count / law->panels, precise = m->log_mgf_err + m->weight_err < 1e-7;
+    double m0 = 0.0, m1 = 0.0, m2 = 0.0, m3 = 0.0, m4 = 0.0, reach = 0.0;
+    for (int i = 0; i < law->panels; i++) {
+        for (int j = i * order; j < (i + 1) * order; j++) {
+            const double t = law->loss[j] - m->mean, w = law->weight[j], wt = w * t, wtt = wt * t;
+            m0 += w;
+            m1 += wt;
+            m2 += wtt;
+            m3 += wtt * t;
+            m4 += wtt * t * t;
+        }
+        const acct_panel *p = &law->panel[i];
+        reach =
+            fmax(reach, fmax(fabs(p->loss_lo - m->mean), fabs(p->loss_hi - m->mean)) + p->arg + p->modulus);
+        const double r2 = reach * reach, e1 = error * reach, e2 = error * r2, e4 = e2 * r2;
+        acct_cf_decay_window *w = &d->window[d->windows];
+        w->variance = (m0 - error) * (m2 - e2) * (1.0 - margin) -
+                      (fabs(m1) + e1) * (fabs(m1) + e1) * (1.0 + margin);
+        w->fourth = (2.0 * (m0 + error) * (m4 + e4) + 6.0 * (m2 + e2) * (m2 + e2) +
+                     8.0 * (e1 * (fabs(m3) + e2 * reach) + e2 * reach * fabs(m1)) - 8.0 * m1 * m3) *
+                        (1.0 + margin) +
+                    margin * fabs(m1 * m3) * 8.0;
+        if (w->variance > 0.0 && w->fourth > ACCT_TINY && precise) d->windows++;
+    }
+}
+
+/* |phi|^2 = E cos(y(L - L~)) <= 1 - E[t^2/2 - t^4/24; J x J], t = y(L - L~) */
+double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) {
+    double best = 0.0;
+    for (int i = 0; i < d->windows; i++) {
+        const acct_cf_decay_window *w = &d->window[i];
+        const double bend = w->variance - y1 * y1 * w->fourth / 24.0;
+        best = fmax(best, y0 * y0 * bend);
+    }
+    best *= 1.0 - 1e-9;
+    return best < 1.0 ? 0.5 * log1p(-best) : -0.5 * best;
+}
+
+/* sup of |sin t / t| over t >= t0 */
+static double sinc_tail(double t0) {
+    if (t0 <= 0.0) return 1.0;
+    const double envelope = t0 > 4.6 ? 1.0 / t0 : 0.2173;
+    return t0 < 2.6 ? fmax(envelope, sin(t0) / t0 * (1.0 + 1e-12)) : envelope;
+}
+
+/* The tilted density of L at L(x) is f(x) = N(x) e^{cL} / (A(c) L'(x)), L' = p/sigma^2, and
+ * p = q e^{u - L}:  log f = -x^2/(2 sigma^2) + (c+1) L - u + const.  For c >= -1 convexity of L
+ * (tangent at the middle) bounds it below by a concave quadratic; for c < -1 the chord does.
+ * Either way the minimum over [x1, x2] is at an end. */
+static double window_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
+    const acct_step *s = &d->law->step;
+    const double var = s->sigma * s->sigma, c = d->moments->order;
+    const double mid = 0.5 * (x1 + x2), at[4] = {x1, mid, x2, mid};
+    double loss[4], p[4];
+    acct_loss_four(s, at, loss, p);
+    const double l1 = loss[0], lm = loss[1], l2 = loss[2], p_mid = p[1];
+    double a1 = l1, a2 = l2;
+    if (c >= -1.0) {
+        a1 = lm + (x1 - mid) * p_mid / var;
+        a2 = lm + (x2 - mid) * p_mid / var;
+    }
+    const double e1 = -0.5 * x1 * x1 / var + (c + 1.0) * a1 - (x1 - 0.5) / var;
+    const double e2 = -0.5 * x2 * x2 / var + (c + 1.0) * a2 - (x2 - 0.5) / var;
+    /* round-off: of L (declared in loss.h, |u| <= |x| + 1 over var) and of the exponents' sums */
+    const double loss_err = (24.0 + 12.0 * (fabs(x1) + fabs(x2) + 1.0) / var) * ACCT_U;
+    const double size = x1 * x1 / var + x2 * x2 / var + (fabs(x1) + fabs(x2)) / var;
+    const double margin = 1e-9 + 16.0 * ACCT_U * size + d->moments->log_mgf_err +
+                          (fabs(c) + 1.0) * (fabs(a1) + fabs(a2) + fabs(lm)) * 2.0 * loss_err;
+    *length = (l2 - l1) - loss_err * (fabs(l1) + fabs(l2));
+    return (e1 < e2 ? e1 : e2) + log(s->sigma / (ACCT_SQRT_2PI * s->q)) - d->moments->log_mgf - margin;
+}
+
+/* the drop of the window [x1, x2] of the noise */
+static double window_drop(const acct_cf_decay *d, double x1, double x2, double y) {
+    double length;
+    if (!(x2 > x1)) return 0.0;
+    const double log_height = window_minorant(d, x1, x2, &length);
+    if (!(length > 0.0)) return 0.0;
+    return exp(log_height) * length * (1.0 - sinc_tail(0.5 * y * length));
+}
+
+/* Adjacent windows of the loss, each `width`/y wide, from the middle of one at `node` outwards in both
+ * directions until they stop to matter: disjoint, so their drops add. */
+static double tiled_drop(const acct_cf_decay *d, int node, double width, double y, int most, double enough) {
+    const acct_tilted_law *g = d->law;
+    const double step = width / y, base = g->loss[node];
+    double total = 0.0, left = 0.0;
+    for (int side = -1; side <= 1; side += 2) {
+        double x = left;
+        for (int i = 0; i < most; i++) {
+            double next, drop;
+            const double edge = base + side * step * (i + 0.5);
+            if (side < 0) {
+                if (i == 0) { /* the middle one, once */
+                    x = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
+                    x = fmax(x, g->lo);
+                    left = fmin(acct_loss_inverse(&g->step, base + 0.5 * step), g->hi);
+                    total = window_drop(d, x, left, y);
+                    continue;
+                }
+                next = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
+                next = fmax(next, g->lo);
+                drop = window_drop(d, next, x, y);
+            } else {
+                next = fmin(acct_loss_inverse(&g->step, edge + step), g->hi);
+                drop = window_drop(d, x, next, y);
+            }
+            total += drop;
+            x = next;
+            if (total > 0.0 && !(drop > 0.002 * total)) break;
+            if (total > enough) return total * (1.0 - 1e-9);
+            if (!(g->lo < x && x < g->hi)) break;
+        }
+    }
+    return total * (1.0 - 1e-9);
+}
+
+double acct_cf_decay_minorant_upper(const acct_cf_decay *d, double y, int widths, int most, double enough) {
+    const double drop = -expm1(enough) * (1.0 + 1e-6);
+    double best = 0.0, width = 4.5;
+    for (int i = 0; i < widths && best < drop; i++, width *= 2.0)
+        best = fmax(best, tiled_drop(d, d->mode, width, y, most, drop));
+    return best < 1.0 ? log1p(-best) : -1.0;
+}
+
+/* log of the bound at y on the line Im x = shift, given |e^L| and arg e^L there */
+static double shifted_bound(const acct_tilted_law *g, double order, double log_a, double shift, double y,
+                            const double *log_abs, const double *arg, double rest) {
+    const double lift = 0.5 * shift * shift / (g->step.sigma * g->step.sigma) - log_a;
+    double total = rest;
+    for (int j = 0; j < g->count; j++) total += g->gauss[j] * exp(order * log_abs[j] - y * arg[j] + lift);
+    return log(total * ACCT_SLACK);
+}
+
+void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, double y_most) {
+    static const double SHIFTS[] = {0.25, 0.4, 0.6, 1.0, 1.5, 2.2, 3.0};
+    const acct_tilted_law *base = d->law;
+    const acct_step *step = &base->step;
+    const double sigma = step->sigma, var = sigma * sigma, order = d->moments->order;
+    const double log_a = d->moments->log_mgf;
+    int found = 0;
+    if (!(d->moments->log_mgf_err < 1e-7)) return; /* the margin of shifted_bound */
+    for (int i = step->sigma < 0.5 ? 0 : 2; i < 7; i++) {
+        const double shift = SHIFTS[i] * sigma;
+        if (step->q < 1.0 && 2.0 * shift > 3.0 * var) break;
+        const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
+        if (acct_tilted_law_set(g, step, &window, order, 0.0,
+                                fmin(1.5 * wanted / d->steps, -12.0) + fmin(log_a, 0.0)))
+            continue;
+        /* quadrature error and the two vertical ends of the path, whatever y >= 0 */
+        double modulus = 0.0;
+        for (int p = 0; p < g->panels; p++) modulus = fmax(modulus, g->panel[p].modulus);
+        const double growth = 0.5 * shift * shift / var + (order < 0.0 ? -order * modulus : 0.0);
+        const double at_lo = order * acct_loss(step, g->lo, NULL) - 0.5 * g->lo * g->lo / var;
+        const double at_hi = order * acct_loss(step, g->hi, NULL) - 0.5 * g->hi * g->hi / var;
+        const double rest = acct_tilted_law_error(g, d->moments, 0.0) +
+                            shift / (sigma * ACCT_SQRT_2PI) *
+                                (exp(at_lo + growth - log_a) + exp(at_hi + growth - log_a));
+        /* |e^L| and arg e^L overwrite arrays that are not needed here */
+        double *log_abs = g->e2_plus, *arg = g->e2_minus;
+        for (int j = 0; j < g->count; j++) acct_loss_complex(step, g->node[j], shift, &log_abs[j], &arg[j]);
+        const double floor = d->steps * shifted_bound(g, order, log_a, shift, 1e300, log_abs, arg, rest);
+        if (floor > wanted) continue;
+        /* the bound falls with y: bisect in log y */
+        double lo = 1e-3 * y_most, hi = y_most;
+        if (d->steps * shifted_bound(g, order, log_a, shift, hi, log_abs, arg, rest) > wanted) {
+            if (found) break; /* the best shift is behind us */
+            continue;
+        }
+        found = 1;
+        while (hi > 1.06 * lo) {
+            const double mid = sqrt(lo * hi);
+            if (d->steps * shifted_bound(g, order, log_a, shift, mid, log_abs, arg, rest) > wanted)
+                lo = mid;
+            else
+                hi = mid;
+        }
+        d->y_uniform = y_most = hi;
+        d->log_uniform = shifted_bound(g, order, log_a, shift, hi, log_abs, arg, rest);
+    }
+}
+
+/* from y_uniform down as far as the moments alone make the tail small */
+static double descend(const acct_cf_decay *d, double b, double share) {
+    const double bb = b * (b + 1.0);
+    double y = d->y_uniform;
+    for (int i = 0; i < 400 && y < INFINITY; i++) {
+        const double y0 = y / 1.06, log_phi = acct_cf_decay_moment_upper(d, y0, y);
+        const double weight = fmin(1.0 / y0, y0 / bb) / ACCT_PI;
+        if (!(exp(d->steps * log_phi) * weight <= 0.1 * share)) break;
+        y = y0;
+    }
+    return y;
+}
+
+/* whether the minorant alone makes the tail beyond y small; then that is where it takes over */
+static int try_uniform(acct_cf_decay *d, double share, double y, int most) {
+    const double enough = (log(0.5 * share) + log(ACCT_PI * y)) / d->steps;
+    if (!(enough > -1.0)) return 0; /* out of the minorant's reach */
+    const double flat = acct_cf_decay_minorant_upper(d, y, 3, most, enough);
+    if (!(flat <= enough)) return 0;
+    d->y_uniform = y;
+    d->log_uniform = flat;
+    return 1;
+}
+
+/* the least such y, by factors from y0 */
+static int find_uniform(acct_cf_decay *d, double share, double y0, double factor, double y_most, int most) {
+    for (double y = y0; y < y_most; y *= factor)
+        if (try_uniform(d, share, y, most)) return 1;
+    return 0;
+}
+
+/* the moments may reach nearly as far as that y: look for it between the last two factors */
+static double close_gap(acct_cf_decay *d, double b, double share, double factor, int most) {
+    double stop = descend(d, b, share), low = d->y_uniform / factor;
+    for (int i = 0; i < 2 && stop == d->y_uniform; i++) {
+        const double y = sqrt(low * d->y_uniform);
+        if (try_uniform(d, share, y, most))
+            stop = descend(d, b, share);
+        else
+            low = y;
+    }
+    return stop;
+}
+
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share) {
+    double variance = 0.0;
+    for (int i = 0; i < d->windows; i++) variance = fmax(variance, d->window[i].variance);
+    if (!(variance > 0.0)) return INFINITY;
+    const double one = 1.0 / sqrt(variance);
+    const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
+    double stop = INFINITY;
+    /* a few windows about the mode, or many where the law is spread over scales */
+    if (find_uniform(d, share, one, 1.5, 1e3 * one, 2))
+        stop = close_gap(d, b, share, 1.5, 24);
+    else if (find_uniform(d, share, one, 1.5, 1e3 * one, 24))
+        stop = close_gap(d, b, share, 1.5, 24);
+    if (stop > 20.0 * total && d->steps < 2000.0) {
+        acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), fmin(d->y_uniform, 1e3 * one));
+        if (d->y_uniform < INFINITY) stop = descend(d, b, share);
+    }
+    /* a law spread over scales: moments fail early, but windows of the right scale may not */
+    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, 0.7 * stop, 24))
+        stop = descend(d, b, share);
+    return stop;
+}
+
+double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy) {
+    double total = 0.0;
+    while (y < d->y_uniform) {
+        const double y1 = fmin(1.1 * y, d->y_uniform);
+        total += exp(d->steps * acct_cf_decay_moment_upper(d, y, y1)) * acct_tail_weight(b, y, y1, dy);
+        y = y1;
+    }
+    total += exp(d->steps * d->log_uniform) * (1.0 + dy / y) / (ACCT_PI * y);
+    return total * ACCT_SLACK;
+}

@@ -1,0 +1,48 @@
+/* How fast the transform of the tilted loss decays along the vertical line. */
+#ifndef ACCT_CF_DECAY_H
+#define ACCT_CF_DECAY_H
+
+#include "tilted_law.h"
+
+/* moments over the first panels: J = I up to the end of one panel */
+typedef struct {
+    double variance; /* lower bound on E[(L - L~)^2; J x J] / 2, L~ an independent copy */
+    double fourth;   /* upper bound on E[(L - L~)^4; J x J] */
+} acct_cf_decay_window;
+
+typedef struct {
+    const acct_tilted_law *law;
+    const acct_moments *moments;
+    double steps;
+    int windows;
+    acct_cf_decay_window window[ACCT_MAX_PANELS];
+    int mode;        /* node of the largest tilted density */
+    double y_uniform;   /* from here on the minorant's bound is used: */
+    double log_uniform; /* log |A(c+iy)/A(c)| <= log_uniform for every y >= y_uniform */
+} acct_cf_decay;
+
+void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_moments *m, double steps);
+
+/* ensures log |A(c+iy')/A(c)| <= returned <= 0 for every y' in [y0, y1] (Theorem 6) */
+double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1);
+
+/* ensures log |A(c+iy')/A(c)| <= returned <= 0 for every y' >= y (Theorem 7); the effort
+ * is the number of window widths to try and of windows on each side; stops improving below `enough` */
+double acct_cf_decay_minorant_upper(const acct_cf_decay *d, double y, int widths, int most, double enough);
+
+/* The same for few steps: |A(c+iy)| <= int |N e^{(c+iy)L}| along Im x = a, which falls with y
+ * (Theorem 9).  Finds a, y with steps * log <= wanted and y < y_most, by trial.
+ * sets d->y_uniform, d->log_uniform if it succeeds; scratch is another law */
+void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *scratch, double wanted, double y_most);
+
+/* sets d->y_uniform, d->log_uniform and returns a y beyond which the tail is about `share`;
+ * inf if none is found */
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share);
+
+/* requires acct_cf_decay_stop (on this or an equal law)
+ * ensures sum over lattice points y_k = k dy > y of
+ *             dy/pi |A(c+iy_k)/A(c)|^steps / (|alpha| |alpha - 1|) <= returned,
+ *         alpha - 1 = b + i y_k, y itself a lattice point */
+double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy);
+
+#endif

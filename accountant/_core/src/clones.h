@@ -1,0 +1,30 @@
+/* How loops become vector code: one definition for the whole core. */
+#ifndef ACCT_CLONES_H
+#define ACCT_CLONES_H
+
+/* A function marked so is compiled once for each instruction set; the loader picks the widest that the
+ * processor has.  Every clone performs the same operations in the same order, and setup.py forbids
+ * fused multiply-adds, so the results are the same to the last bit.
+ * ACCT_CLONES is for arithmetic on values in registers, which AVX-512 makes a tenth faster;
+ * ACCT_CLONES_MEMORY for loops over rows and words in memory, which it makes no faster. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define ACCT_CLONES_FOR(...) __attribute__((target_clones("default", __VA_ARGS__)))
+#else
+#define ACCT_CLONES_FOR(...)
+#endif
+#define ACCT_CLONES ACCT_CLONES_FOR("avx2", "avx512f")
+#define ACCT_CLONES_MEMORY ACCT_CLONES_FOR("avx2")
+
+#if defined(__GNUC__)
+#define ACCT_INLINE static inline __attribute__((always_inline))
+#else
+#define ACCT_INLINE static inline
+#endif
+
+/* Sums over nodes and points run in this many interleaved partial sums; it divides every node count. */
+#define ACCT_LANES 4
+
+/* the total of such partial sums */
+ACCT_INLINE double acct_lanes_total(const double s[ACCT_LANES]) { return (s[0] + s[1]) + (s[2] + s[3]); }
+
+#endif

@@ -1,0 +1,198 @@
+#include "heterogeneous_search.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "loss_inline.h"
+#include "order.h"
+#include "rounding.h"
+#include "vmath.h"
+
+long acct_part_cell(const acct_part *part, double fineness) {
+    if (part->q == 1.0) return -1000000000L;
+    return lround(fineness * log(part->q)) * 100000L + lround(fineness * log(part->sigma));
+}
+
+acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss) {
+    const double reach = deviations * part->sigma;
+    acct_window window = {.lo = -reach, .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + reach};
+    if (most_loss < INFINITY && part->q < 1.0) {
+        const acct_step step = acct_step_make(part->q, part->sigma);
+        const double hi = fmax(acct_loss_inverse(&step, most_loss), fmax(2.0 * part->sigma, 0.6));
+        window.hi = fmin(window.hi, hi);
+    }
+    return window;
+}
+
+ACCT_CLONES
+static void fill(acct_coarse *k, const acct_step *step) {
+    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma;
+    const double half = 0.5 * (k->hi - k->lo) / ACCT_COARSE_PANELS;
+    const double norm = half / (sigma * ACCT_SQRT_2PI);
+    for (int i = 0; i < ACCT_COARSE_PANELS; i++)
+        for (int j = 0; j < ACCT_GL_ORDER; j++) {
+            const int n = i * ACCT_GL_ORDER + j;
+            const double x = k->lo + half * (2.0 * i + 1.0 + ACCT_GL_NODE[j]);
+            double p;
+            const double l =
+                acct_loss_at((2.0 * x - 1.0) / var2, step->q, step->log_q, step->log_1mq, step->odds, &p);
+            k->loss[n] = l;
+            k->gauss[n] = norm * ACCT_GL_WEIGHT[j] * acct_vexp(-x * x / var2);
+            k->exp_loss[n] = acct_vexp(l);
+            k->e2_plus[n] = acct_ve2(l, acct_vexpm1(l));
+            k->e2_minus[n] = acct_ve2(-l, acct_vexpm1(-l));
+        }
+}
+
+void acct_coarse_set(acct_coarse *k, const acct_part *part, const acct_window *window) {
+    k->steps = part->steps;
+    k->plain = 0.0;
+    if (part->q == 1.0) {
+        k->plain = part->steps / (part->sigma * part->sigma);
+        return;
+    }
+    const acct_step step = acct_step_make(part->q, part->sigma);
+    const double root = 1.0 / (part->sigma * sqrt(2.0));
+    k->lo = window->lo;
+    k->hi = window->hi;
+    k->q_above = 0.5 * erfc(k->hi * root);
+    k->pq_above = part->q * 0.5 * (erfc((k->hi - 1.0) * root) - erfc(k->hi * root));
+    k->loss_hi = acct_loss(&step, k->hi, NULL);
+    fill(k, &step);
+}
+
+/* as in tilted_law.c: sums of one sign, so that a tiny A - 1 keeps its digits */
+ACCT_CLONES
+static void small(const acct_coarse *k, int remove, double c, double *a1, double *d1, double *mm) {
+    const double t = remove ? c - 1.0 : c;
+    double a = 0.0, d = 0.0, m = 0.0;
+    for (int j = 0; j < ACCT_COARSE_NODES; j++) {
+        const double l = k->loss[j], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+        const double g = k->gauss[j] * (remove ? k->exp_loss[j] : 1.0);
+        a += g * (remove ? e2 + t * k->e2_minus[j] : e2 - t * k->e2_plus[j]);
+        d += g * (remove ? k->e2_minus[j] + l * em1 : l * em1 - k->e2_plus[j]);
+        m += g * (1.0 + em1) * l * l;
+    }
+    *a1 = a - (k->q_above + c * k->pq_above);
+    *d1 = d - k->pq_above;
+    *mm = m;
+}
+
+static void large(const acct_coarse *k, double c, double *log_a, double *mean, double *second) {
+    double top = -INFINITY, a = 0.0, m1 = 0.0, m2 = 0.0;
+    for (int j = 0; j < ACCT_COARSE_NODES; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
+    for (int j = 0; j < ACCT_COARSE_NODES; j++) {
+        const double w = exp(c * k->loss[j] + log(k->gauss[j] + 1e-300) - top);
+        a += w;
+        m1 += w * k->loss[j];
+        m2 += w * k->loss[j] * k->loss[j];
+    }
+    *log_a = top + log(a);
+    *mean = m1 / a;
+    *second = m2 / a;
+}
+
+void acct_coarse_cumulants(void *par, double b, acct_cumulants *out) {
+    const acct_coarse_composition *composition = par;
+    const int remove = composition->direction == ACCT_REMOVE;
+    const double c = acct_order_at(composition->direction, b), sign = remove ? 1.0 : -1.0;
+    *out = (acct_cumulants){0.0, 0.0, 0.0};
+    for (int i = 0; i < composition->count; i++) {
+        const acct_coarse *k = &composition->part[i];
+        if (k->plain > 0.0) {
+            out->log_mgf += 0.5 * k->plain * b * (b + 1.0);
+            out->mean += k->plain * (b + 0.5);
+            out->variance += k->plain;
+            continue;
+        }
+        double log_a, mean, second;
+        if (fmax(c * k->loss[0], c * k->loss[ACCT_COARSE_NODES - 1]) < 600.0) {
+            double a1, d1, mm;
+            small(k, remove, c, &a1, &d1, &mm);
+            log_a = log1p(a1);
+            mean = d1 / (1.0 + a1);
+            second = mm / (1.0 + a1);
+        } else {
+            large(k, c, &log_a, &mean, &second);
+        }
+        out->log_mgf += k->steps * log_a;
+        out->mean += k->steps * sign * mean;
+        out->variance += k->steps * fmax(second - mean * mean, 1e-300);
+    }
+}
+
+double acct_coarse_reverse(const acct_coarse_composition *composition, double m) {
+    double log_all = 0.0, events = 0.0;
+    for (int i = 0; i < composition->count; i++) {
+        const acct_coarse *k = &composition->part[i];
+        if (k->plain > 0.0) {
+            log_all += 0.5 * k->plain * m * (m + 1.0);
+            continue;
+        }
+        double a1, d1, mm;
+        small(k, 0, -m, &a1, &d1, &mm);
+        const double tail = k->q_above * exp(-m * k->loss_hi), a = 1.0 + a1 + tail;
+        log_all += k->steps * log(a);
+        events += k->steps * tail / a;
+    }
+    return acct_log_chernoff(m) + log_all + log(events);
+}
+
+double acct_coarse_variance(const acct_coarse_composition *composition, double most) {
+    double var = 0.0;
+    for (int i = 0; i < composition->count; i++) {
+        const acct_coarse *k = &composition->part[i];
+        double sum = 0.0;
+        for (int j = 0; j < ACCT_COARSE_NODES && k->plain == 0.0; j++)
+            if (k->loss[j] < most) sum += k->gauss[j] * k->loss[j] * k->loss[j];
+        var += k->steps * sum + k->plain;
+    }
+    return var;
+}
+
+void acct_coarse_weights(const acct_coarse *k, double c, double *weight) {
+    double top = -INFINITY, sum = 0.0;
+    for (int j = 0; j < ACCT_COARSE_NODES; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
+    for (int j = 0; j < ACCT_COARSE_NODES; j++)
+        sum += weight[j] = k->gauss[j] * acct_vexp(c * k->loss[j] - top);
+    for (int j = 0; j < ACCT_COARSE_NODES; j++) weight[j] /= sum;
+}
+
+double acct_coarse_bulk(const acct_coarse_composition *composition, double b) {
+    const double c = acct_order_at(composition->direction, b);
+    double weight[ACCT_COARSE_NODES], sum = 0.0, steps = 0.0, mean;
+    for (int i = 0; i < composition->count; i++) {
+        const acct_coarse *k = &composition->part[i];
+        if (k->plain > 0.0) continue;
+        acct_coarse_weights(k, c, weight);
+        sum += k->steps * acct_bulk(ACCT_COARSE_NODES, k->loss, weight, &mean);
+        steps += k->steps;
+    }
+    return steps > 0.0 ? sum / steps : 0.0;
+}
+
+double acct_coarse_reach(const acct_coarse_composition *composition, double b) {
+    const double c = acct_order_at(composition->direction, b);
+    double weight[ACCT_COARSE_NODES], most = 0.0;
+    for (int i = 0; i < composition->count; i++) {
+        if (composition->part[i].plain > 0.0) continue;
+        acct_coarse_weights(&composition->part[i], c, weight);
+        most = fmax(most, weight[ACCT_COARSE_NODES - 1]);
+    }
+    return most;
+}
+
+void acct_heterogeneous_saddle(acct_coarse_composition *composition, enum acct_target kind, double target,
+                               acct_saddle *out) {
+    acct_cumulants k;
+    acct_coarse_cumulants(composition, 1e-9, &k);
+    const double var = k.variance + 1e-300;
+    double b;
+    if (kind == ACCT_AT_EPSILON) {
+        const double gap = (target - k.mean) / var;
+        b = gap > 0.0 ? gap + 1.0 / sqrt(var) : 1.0 / (k.mean - target + sqrt(var));
+    } else {
+        b = sqrt(2.0 * (0.1 - target) / var);
+    }
+    acct_saddle_solve(acct_coarse_cumulants, composition, kind, target, b, out);
+}

@@ -1,0 +1,282 @@
+#include "heterogeneous_sum.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cf_decay.h"
+#include "heterogeneous_search.h"
+#include "rounding.h"
+#include "status.h"
+
+void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory) {
+    const size_t n = ACCT_HETEROGENEOUS_POINTS;
+    sums->log_mod = (acct_sum *)memory;
+    sums->arg = (acct_sum *)(memory + 2 * n);
+    sums->relative = memory + 4 * n;
+    sums->high = memory + 5 * n;
+    sums->size = memory + 6 * n;
+}
+
+void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heterogeneous_plan *plan) {
+    const size_t n = (size_t)plan->count;
+    sums->plan = *plan;
+    if (plan->direction == ACCT_REMOVE) {
+        sums->plan.b = acct_exact_distance(plan->b);
+        sums->plan.right_b = acct_exact_distance(plan->right_b);
+        sums->plan.left_b = acct_exact_distance(plan->left_b);
+    }
+    sums->order = acct_order_at(plan->direction, sums->plan.b);
+    memset(sums->log_mod, 0, n * sizeof(acct_sum));
+    memset(sums->arg, 0, n * sizeof(acct_sum));
+    memset(sums->relative, 0, n * sizeof(double));
+    memset(sums->high, 0, n * sizeof(double));
+    memset(sums->size, 0, n * sizeof(double));
+    sums->log_mgf = sums->drift = (acct_sum){0.0, 0.0};
+    sums->parts = 0;
+    for (int i = 0; i < ACCT_CACHED_LAYOUTS; i++) sums->cached[i].cell = sums->cached[i].layout.panels = 0;
+    sums->log_mgf_err = sums->outside = 0.0;
+    sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->reverse_log = sums->reverse_events = 0.0;
+    sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
+    /* geometric levels, beyond the reach of the moments */
+    const double first = (plan->count - 1) * plan->dy;
+    const double end = fmax(7.0 * plan->flat, plan->bulk > 0.0 ? 7.0 / plan->bulk : 0.0);
+    const double ratio = fmax(pow(end / first, 1.0 / ACCT_DECAY_LEVELS), 1.1);
+    sums->level[0] = first;
+    sums->levels = 0;
+    while (sums->levels < ACCT_DECAY_LEVELS && sums->level[sums->levels] < end) {
+        sums->level[sums->levels + 1] = ratio * sums->level[sums->levels];
+        sums->levels++;
+    }
+    memset(sums->decay, 0, sizeof sums->decay);
+}
+
+/* K = n b (b+1) / (2 sigma^2) and all that follows from it is exact up to a few roundings */
+static void add_plain(acct_heterogeneous_sum *sums, const acct_part *part) {
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const double rate = part->steps / (part->sigma * part->sigma);
+    for (int k = 0; k < p->count; k++) {
+        const double y = k * p->dy, fall = 0.5 * rate * y * y;
+        acct_sum_add(&sums->log_mod[k], -fall);
+        sums->high[k] -= fall * (1.0 - 8.0 * ACCT_U);
+        /* of the exponent, and of the phase y * mean */
+        sums->size[k] += fall + y * rate * (p->b + 0.5);
+    }
+    acct_sum_add(&sums->log_mgf, 0.5 * rate * p->b * (p->b + 1.0));
+    sums->log_mgf_err += 8.0 * ACCT_U * rate * p->b * (p->b + 1.0);
+    acct_sum_add(&sums->drift, rate * (p->b + 0.5));
+    sums->right_log += 0.5 * rate * p->right_b * (p->right_b + 1.0);
+    sums->left_log += 0.5 * rate * p->left_b * (p->left_b + 1.0);
+    for (int j = 0; j <= sums->levels; j++) /* the last one for all y beyond */
+        sums->decay[j] -= 0.5 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);
+}
+
+/* adds     one part's n log |1+V| and n arg(1+V) at every point
+ * ensures  relative[k] and high[k] bound, over all parts, what fill_terms in contour.c bounds for one part:
+ *          the relative error of the product of the powers, and the log of an upper bound on it;
+ *          size[k] is the sum of the moduli to which the round-off of the sums and of y * mean is relative */
+static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf, const acct_tilted_law *law,
+                       const acct_moments *m, double n) {
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (p->count - 1) * p->dy);
+    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
+    for (int first = 0; first < p->count; first += ACCT_SUM_BLOCK) {
+        const int size = p->count - first < ACCT_SUM_BLOCK ? p->count - first : ACCT_SUM_BLOCK;
+        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
+        for (int i = 0; i < size; i++) {
+            const int k = first + i;
+            const double y = k * p->dy;
+            const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
+            const double rest = v.modulus - v.error;
+            acct_sum_add(&sums->log_mod[k], n * v.log_modulus);
+            acct_sum_add(&sums->arg[k], n * v.arg);
+            sums->relative[k] += rest > 0.0 ? n * v.error / rest : INFINITY;
+            sums->high[k] += v.modulus > 1e-290 ? n * (v.log_modulus + v.error / v.modulus)
+                                                : n * log(1e-290 + v.error);
+            sums->size[k] += n * (fabs(v.log_modulus) + fabs(v.arg)) + y * n * fabs(m->mean);
+        }
+    }
+}
+
+static void add_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
+                      double n) {
+    /* far below the wanted error nothing more is asked of a level */
+    const double enough = 2.0 * sums->plan.log_error - 60.0;
+    double flat = 0.0; /* a bound for every y from here on */
+    int skip = 0;
+    acct_cf_decay decay;
+    acct_cf_decay_set(&decay, law, m, n);
+    for (int j = 0; j <= sums->levels; j++) {
+        if (!(sums->decay[j] > enough)) continue;
+        if (sums->level[j] >= sums->plan.flat && skip++ % 4 == 0)
+            flat = fmin(flat, acct_cf_decay_minorant_upper(&decay, sums->level[j], 1, 24, -1.0));
+        double bound = flat;
+        if (j < sums->levels)
+            bound = fmin(bound, acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
+        sums->decay[j] += n * bound;
+    }
+}
+
+/* adds n K at an alias order to *log, and n times the bound on its error to *err */
+static void add_alias(acct_tilted_law *law, int direction, double b, double n, double *log, double *err) {
+    double one_err;
+    const double one = acct_tilted_law_log_mgf(law, acct_order_at(direction, b), &one_err);
+    *log += n * one;
+    *err += n * (one_err + 4.0 * ACCT_U * fabs(one));
+}
+
+/* adds one part to the tail event: the masses, and Chernoff's bound on the reverse term at order -m, rounded
+ * up; overwrites law->weight */
+static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, double n) {
+    const double m = sums->plan.reverse_order;
+    const double q = law->q_above, pq = fmax(law->pq_above, 0.0);
+    sums->log_stay += n * log1p(-q);
+    sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
+    sums->stay_err = fmax(sums->stay_err, law->above_err);
+    double low_err;
+    const double low = acct_tilted_law_log_mgf(law, -m, &low_err);
+    const double loss_hi = acct_loss(&law->step, law->hi, NULL);
+    const double tail = q * exp(-m * loss_hi - low);
+    const double below = law->outside * exp(-m * law->step.log_1mq - low);
+    sums->reverse_log += n * (low + low_err + (tail + below) * ACCT_SLACK + 1e-14 * fabs(low));
+    /* A(-m) >= A_I(-m) */
+    sums->reverse_events += n * tail * exp(low_err) * (1.0 + 1e-9 * (1.0 + fabs(m * loss_hi)));
+}
+
+/* Nodes for a part: on the panels of an earlier part of the same cell where those fit (every panel is
+ * checked again), else by a search */
+static int set_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
+                    const acct_part *part, const acct_window *given) {
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const double y_last = (p->count - 1) * p->dy;
+    const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
+    const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
+                             log(2.0 + y_last * reach);
+    const long cell = acct_part_cell(part, 50.0);
+    acct_cached_layout *cached = &sums->cached[(unsigned long)cell % ACCT_CACHED_LAYOUTS];
+    if (cached->cell == cell &&
+        !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
+        return ACCT_OK;
+    acct_window window = *given;
+    double weight[ACCT_COARSE_NODES];
+    acct_coarse coarse;
+    acct_coarse_set(&coarse, part, &window);
+    acct_coarse_weights(&coarse, sums->order, weight);
+    acct_place_breaks(step, ACCT_COARSE_NODES, coarse.loss, weight, &window);
+    /* a little finer than needed, so that the panels do for the next one */
+    const int status = acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error - 0.7);
+    cached->cell = cell;
+    acct_tilted_law_layout(law, &cached->layout);
+    if (status) cached->layout.panels = 0;
+    return status;
+}
+
+int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *law,
+                               acct_characteristic_sum *cf, const acct_part *part) {
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const double n = part->steps;
+    sums->parts++;
+    if (part->q == 1.0) {
+        add_plain(sums, part);
+        return ACCT_OK;
+    }
+    const acct_step step = acct_step_make(part->q, part->sigma);
+    const acct_window window = acct_part_window(part, p->direction, p->deviations, p->most_loss);
+    acct_moments m;
+    const int status = set_grid(sums, law, &step, part, &window);
+    if (status) return status;
+    if ((double)p->count * law->count > p->most_work) return ACCT_EPRECISION;
+    /* the moments at the line's order last: the weights must be theirs */
+    add_alias(law, p->direction, p->right_b, n, &sums->right_log, &sums->right_err);
+    add_alias(law, p->direction, p->left_b, n, &sums->left_log, &sums->left_err);
+    if (p->reverse_order > 0.0) add_tail_events(sums, law, n);
+    acct_tilted_law_moments(law, sums->order, 1, &m);
+    acct_characteristic_sum_set(cf, law, &m);
+    acct_characteristic_sum_step(cf, p->dy);
+    add_points(sums, cf, law, &m, n);
+    add_decay(sums, law, &m, n);
+    acct_sum_add(&sums->log_mgf, n * m.log_mgf);
+    sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
+    acct_sum_add(&sums->drift, n * (p->direction == ACCT_REMOVE ? m.mean : -m.mean));
+    sums->outside += n * law->outside;
+    if (!(p->reverse_order > 0.0)) { /* P(x > hi) is at most N(1, sigma^2)'s */
+        const double above = 0.5 * erfc((window.hi - 1.0) / (part->sigma * sqrt(2.0)));
+        sums->outside += n * above * ACCT_SLACK;
+    }
+    return ACCT_OK;
+}
+
+/* sum over lattice points beyond the given level (Theorem 9, *Tail of the sum*) */
+static double tail_upper(const acct_heterogeneous_sum *sums, int first) {
+    const double b = sums->plan.b, dy = sums->plan.dy;
+    const double y_last = sums->level[sums->levels];
+    double sum = exp(sums->decay[sums->levels]) * (1.0 + dy / y_last) / (ACCT_PI * y_last);
+    for (int j = first; j < sums->levels; j++) {
+        const double y = sums->level[j], y1 = sums->level[j + 1];
+        sum += exp(sums->decay[j]) * acct_tail_weight(b, y, y1, dy);
+    }
+    return sum * ACCT_SLACK;
+}
+
+double acct_heterogeneous_sum_stop(const acct_heterogeneous_sum *sums, double share) {
+    if (!(tail_upper(sums, sums->levels) <= share)) return INFINITY;
+    int j = sums->levels;
+    while (j > 0 && tail_upper(sums, j - 1) <= share) j--;
+    return sums->level[j];
+}
+
+/* the sums of n K at the aliases' orders are plain: u a part */
+static acct_alias alias(double b, double log_mgf, double err, double parts, const acct_contour *k) {
+    acct_alias a;
+    a.log_size = acct_log_chernoff(b) + log_mgf + err * ACCT_SLACK - (k->log_scale - k->log_scale_err) +
+                 1e-9 + ACCT_U * (16.0 + parts) * (fabs(log_mgf) + fabs(k->log_scale));
+    a.slope = b - k->b;
+    return a;
+}
+
+void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_contour *k) {
+    k->answers_add = 0;
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const double b = p->b, sign = p->direction == ACCT_REMOVE ? 1.0 : -1.0;
+    k->direction = p->direction;
+    k->steps = p->steps;
+    k->b = b;
+    k->dy = p->dy;
+    k->count = p->count;
+    k->small_losses_log = -INFINITY;
+    k->small_losses_slope = 0.0;
+    k->drift = acct_sum_total(&sums->drift);
+    k->log_scale = acct_sum_total(&sums->log_mgf);
+    k->log_scale_err = sums->log_mgf_err * ACCT_SLACK + 8.0 * ACCT_U * fabs(k->log_scale);
+    k->numerical = 0.0;
+    for (int i = 0; i < p->count; i++) {
+        const double y = i * p->dy;
+        const double front = acct_trapezoid_factor(b, y, p->dy, i);
+        const double amplitude = exp(acct_sum_total(&sums->log_mod[i])) * front;
+        double err = sums->relative[i] < 100.0
+                         ? amplitude * expm1(sums->relative[i])
+                         : amplitude + exp(sums->high[i] + 1e-9 * (1.0 + fabs(sums->high[i]))) * front;
+        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 24.0 * sums->size[i]);
+        k->numerical += err;
+        k->amplitude[i] = amplitude;
+        k->phase[i] = sign * acct_sum_total(&sums->arg[i]) - atan2(y, b) - atan2(y, b + 1.0);
+    }
+    k->numerical *= ACCT_SLACK;
+    k->truncated = tail_upper(sums, 0);
+    k->right = alias(p->right_b, sums->right_log, sums->right_err, sums->parts, k);
+    k->left = alias(p->left_b, sums->left_log, sums->left_err, sums->parts, k);
+    /* outcomes outside a window: in full, or the tail event by Theorem 16 */
+    memset(&k->tail, 0, sizeof k->tail);
+    k->tail.direction = ACCT_ADD;
+    k->tail.outside = sums->outside * ACCT_SLACK;
+    if (p->reverse_order > 0.0) {
+        const double m = p->reverse_order;
+        k->tail.direction = ACCT_REMOVE;
+        k->tail.q_mass = -expm1(sums->log_stay);
+        k->tail.pq_mass = exp(sums->log_stay) * -expm1(sums->log_stay_ratio);
+        k->tail.mass_err = (sums->stay_err + ACCT_U * (16.0 + sums->parts)) *
+                           (1.0 - sums->log_stay - sums->log_stay_ratio);
+        k->tail.reverse_slope = m + 1.0;
+        k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + log(sums->reverse_events) +
+                              1e-9 * (1.0 + fabs(sums->reverse_log));
+    }
+}

@@ -1,0 +1,72 @@
+/* One vertical line for many parts: sums over the parts of logarithms, errors and bounds, and the contour
+ * that they make up. */
+#ifndef ACCT_HETEROGENEOUS_SUM_H
+#define ACCT_HETEROGENEOUS_SUM_H
+
+#include "contour.h"
+#include "domain.h"
+#include "heterogeneous_search.h"
+#include "rounding.h"
+
+#define ACCT_HETEROGENEOUS_POINTS 4136 /* no multiple of a page, as ACCT_MAX_NODES */
+#define ACCT_DECAY_LEVELS 64
+
+/* Where the line is and how exact each part is to be.  All of it comes from a plain search: it decides how
+ * narrow the bracket is, not whether it holds. */
+typedef struct {
+    int direction;
+    double steps;       /* of the whole composition: shares of the tolerance are per step */
+    double deviations, most_loss; /* of the windows (acct_part_window) */
+    double reverse_order;   /* m > 0 where windows were lowered to most_loss, else 0 */
+    double b, right_b, left_b; /* distances from [0, 1] of the line and of the aliases' Chernoff bounds */
+    double dy;
+    int count;          /* points */
+    double most_work;   /* points times nodes of one part */
+    double flat, bulk;  /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk */
+    double log_error;   /* log of the error wanted in units of the sum's scale */
+} acct_heterogeneous_plan;
+
+/* panels found for one part, for others within about two per cent of it */
+#define ACCT_CACHED_LAYOUTS 256
+typedef struct {
+    long cell;
+    acct_layout layout;
+} acct_cached_layout;
+
+typedef struct {
+    acct_heterogeneous_plan plan;
+    acct_cached_layout *cached; /* ACCT_CACHED_LAYOUTS seats, by cell */
+    double order, parts;
+    /* per point: sums over parts of n log|1+V| and n arg(1+V), of the relative error of (1+V)^n, of
+     * n log(|1+V| + error), and of the sizes that round-off is relative to */
+    acct_sum *log_mod, *arg;
+    double *relative, *high, *size;
+    acct_sum log_mgf, drift;
+    double log_mgf_err;
+    double right_log, right_err, left_log, left_err; /* sums of n K at the aliases' orders */
+    double outside; /* mass of all outcomes with a step below its window (uncut: or above), either law */
+    /* the tail event (tail_event.h, Theorem 16): sums of n log(1 - Q), of n log(1 - (P-Q)/(1-Q)), of
+     * n log A(-m), and of the shares n Q e^{-mL}/A(-m) */
+    double log_stay, log_stay_ratio, stay_err, reverse_log, reverse_events;
+    int levels; /* decay[j] bounds sum n log|phi| for y in [level[j], level[j+1]]; */
+    double level[ACCT_DECAY_LEVELS + 1], decay[ACCT_DECAY_LEVELS + 1]; /* the last holds for all y beyond */
+} acct_heterogeneous_sum;
+
+/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached is the caller's, too */
+#define ACCT_HETEROGENEOUS_SUM_DOUBLES (7 * (size_t)ACCT_HETEROGENEOUS_POINTS)
+void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);
+
+/* starts an empty sum; requires plan->count <= ACCT_HETEROGENEOUS_POINTS, plan->dy of 24 significant bits */
+void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heterogeneous_plan *plan);
+
+/* adds a part; returns ACCT_EPRECISION where no set of nodes resolves it */
+int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *law,
+                               acct_characteristic_sum *cf, const acct_part *part);
+
+/* the y beyond which the terms of the parts added so far are below `share` in all; inf if none */
+double acct_heterogeneous_sum_stop(const acct_heterogeneous_sum *sums, double share);
+
+/* sets  *contour to the parts added so far; amplitude and phase must point to plan.count doubles */
+void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_contour *contour);
+
+#endif

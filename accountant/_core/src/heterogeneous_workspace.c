@@ -1,0 +1,210 @@
+#include "heterogeneous_workspace.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "rounding.h"
+#include "status.h"
+
+int acct_heterogeneous_valid(const acct_part *parts, int count, int direction, double *steps) {
+    *steps = 0.0;
+    for (int i = 0; i < count; i++) {
+        const acct_part *p = &parts[i];
+        if (!acct_valid_noise(p->q, p->sigma) || !(p->q >= ACCT_LEAST_Q && p->sigma < INFINITY)) return 0;
+        if (!acct_valid_steps(p->steps) || !(p->steps >= 1.0)) return 0;
+        *steps += p->steps;
+    }
+    return count >= 1 && *steps <= ACCT_MOST_STEPS && acct_valid_direction(direction);
+}
+
+void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
+    free(w->block);
+    free(w->coarse);
+    free(w->group);
+    free(w->keyed);
+    free(w->sums.cached);
+}
+
+int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *parts, int count,
+                             int direction, double steps) {
+    const size_t law = ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES);
+    const size_t sums = (size_t)ACCT_SUM_ARRAYS * ACCT_MAX_NODES;
+    const size_t doubles = law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES +
+                           2 * (size_t)ACCT_HETEROGENEOUS_POINTS;
+    w->part = parts;
+    w->count = count;
+    w->direction = direction;
+    w->steps = steps;
+    w->most_points = ACCT_HETEROGENEOUS_POINTS;
+    w->most_work = fmax(2.5e5, 4e6 / count);
+    w->group = malloc((size_t)count * sizeof *w->group);
+    w->keyed = malloc((size_t)count * sizeof *w->keyed);
+    w->coarse = malloc((size_t)count * sizeof *w->coarse);
+    w->sums.cached = malloc(ACCT_CACHED_LAYOUTS * sizeof *w->sums.cached);
+    w->block = malloc(doubles * sizeof(double));
+    if (!w->block || !w->coarse || !w->group || !w->keyed || !w->sums.cached) {
+        acct_heterogeneous_free(w);
+        return ACCT_ENOMEM;
+    }
+    acct_tilted_law_place(&w->law, w->block, ACCT_MAX_NODES);
+    acct_characteristic_sum_place(&w->cf, w->block + law, ACCT_MAX_NODES);
+    acct_heterogeneous_sum_place(&w->sums, w->block + law + sums);
+    w->contour.amplitude = w->block + law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
+    w->contour.phase = w->contour.amplitude + ACCT_HETEROGENEOUS_POINTS;
+    return ACCT_OK;
+}
+
+static int by_cell(const void *a, const void *b) {
+    const long x = ((const acct_keyed_part *)a)->cell, y = ((const acct_keyed_part *)b)->cell;
+    return (x > y) - (x < y);
+}
+
+/* the parts of one cell, [first, last), as one: geometric means */
+static acct_part joined(const acct_keyed_part *first, const acct_keyed_part *last) {
+    double steps = 0.0, log_q = 0.0, log_sigma = 0.0, precision = 0.0;
+    for (const acct_keyed_part *l = first; l < last; l++) {
+        const acct_part *p = &l->part;
+        steps += p->steps;
+        log_q += p->steps * log(p->q);
+        log_sigma += p->steps * log(p->sigma);
+        precision += p->steps / (p->sigma * p->sigma);
+    }
+    acct_part all = {exp(log_q / steps), exp(log_sigma / steps), steps};
+    if (first->part.q == 1.0) all = (acct_part){1.0, sqrt(steps / precision), steps};
+    return all;
+}
+
+void acct_heterogeneous_set_groups(acct_heterogeneous_workspace *w, int count) {
+    for (int i = 0; i < count; i++)
+        w->keyed[i] = (acct_keyed_part){acct_part_cell(&w->part[i], 12.0), w->part[i]};
+    qsort(w->keyed, (size_t)count, sizeof *w->keyed, by_cell);
+    w->groups = 0;
+    for (int i = 0, j; i < count; i = j) {
+        for (j = i + 1; j < count && w->keyed[j].cell == w->keyed[i].cell; j++) continue;
+        w->group[w->groups++] = joined(&w->keyed[i], &w->keyed[j]);
+    }
+}
+
+void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_delta, double most_loss) {
+    const double z = acct_window_deviations(w->steps, log_delta);
+    for (int i = 0; i < w->groups; i++) {
+        const acct_window window = acct_part_window(&w->group[i], w->direction, z, most_loss);
+        acct_coarse_set(&w->coarse[i], &w->group[i], &window);
+    }
+}
+
+/* The loss at which windows end (remove direction), as in plan.c: epsilon + several deviations of the other
+ * steps, so far that the reverse term is negligible; inf where no such end was found */
+static double choose_end(acct_heterogeneous_workspace *w, double epsilon, double log_delta, double digits,
+                         double *reverse_order) {
+    acct_coarse_composition m = {w->coarse, w->groups, w->direction};
+    const double var = acct_coarse_variance(&m, 0.4 * epsilon);
+    for (double now = 0.3 * digits; now < 40.0 * digits; now *= 1.6) {
+        const double most_loss = epsilon + 0.5 * var + sqrt(2.0 * var * now);
+        if (!(most_loss > epsilon)) break;
+        acct_heterogeneous_set_coarse(w, log_delta, most_loss);
+        double best = INFINITY, order = 4.0 / (most_loss - epsilon);
+        for (int i = 0; i < 24; i++, order *= 1.7) {
+            const double reverse = acct_coarse_reverse(&m, order) + (order + 1.0) * epsilon;
+            if (!(reverse < best)) break;
+            best = reverse;
+            *reverse_order = order;
+            /* the least order that does: the quadrature is made for the line's */
+            if (best < log_delta - digits - 2.0) return most_loss;
+        }
+    }
+    *reverse_order = 0.0;
+    return INFINITY;
+}
+
+/* the period at which the aliases on one side are below e^{-digits}, and the order that shows it */
+static double alias_period(acct_coarse_composition *m, const acct_saddle *s, double digits, int sign,
+                           double *best_b) {
+    double best = INFINITY, move = sqrt(2.0 * digits) / sqrt(s->spread * s->spread + 1.0 / (s->b * s->b));
+    for (int i = 0; i < 12; i++) {
+        const double b2 = sign > 0 ? s->b + move : s->b / (1.0 + move / s->b);
+        acct_cumulants k;
+        acct_coarse_cumulants(m, b2, &k);
+        const double slope = b2 - s->b;
+        const double size = acct_log_chernoff(b2) + k.log_mgf - s->log_scale;
+        const double period = (size - slope * s->epsilon + digits) / fabs(slope);
+        if (period < best) {
+            best = period;
+            *best_b = b2;
+        } else if (i > 1 && best < INFINITY) {
+            break;
+        }
+        move *= 0.55;
+    }
+    return best;
+}
+
+int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, double log_delta,
+                             double tolerance, double y_least, acct_heterogeneous_plan *plan) {
+    acct_coarse_composition m = {w->coarse, w->groups, w->direction};
+    acct_saddle s;
+    acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
+    plan->most_loss = INFINITY;
+    plan->reverse_order = 0.0;
+    /* a lower end only pays where the tilted law reaches the window's end */
+    if (w->direction == ACCT_REMOVE && acct_coarse_reach(&m, s.b) > 1e-5 * tolerance) {
+        plan->most_loss = choose_end(w, epsilon, log_delta, 4.0 - log(tolerance), &plan->reverse_order);
+        acct_heterogeneous_set_coarse(w, log_delta, plan->most_loss);
+        acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
+    }
+    plan->direction = w->direction;
+    plan->most_work = w->most_work;
+    plan->steps = w->steps;
+    plan->deviations = acct_window_deviations(w->steps, log_delta);
+    plan->b = s.b;
+    s.epsilon = epsilon;
+    plan->log_error = log(tolerance) + log_delta - (s.log_scale - s.b * epsilon);
+    const double digits = 2.3 - plan->log_error + 1.0, bb = s.b * (s.b + 1.0);
+    const double right = alias_period(&m, &s, digits, 1, &plan->right_b);
+    const double left = alias_period(&m, &s, digits, -1, &plan->left_b);
+    const double period = fmax(fmax(right, left), 1e-300) * 1.02;
+    plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
+    const double y_last = fmax(1.1 * sqrt(2.0 * fmax(digits - log(bb), 4.0)) / s.spread, y_least);
+    const double points = ceil(y_last / plan->dy) + 2.0;
+    if (!(points <= w->most_points && s.b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
+    plan->count = (int)points;
+    /* minorants from where the moments of all losses, or of the bulk, cease to help */
+    plan->bulk = acct_coarse_bulk(&m, s.b);
+    plan->flat = fmax(1.2 * sqrt(w->steps) / s.spread, (plan->count - 1) * plan->dy);
+    return ACCT_OK;
+}
+
+int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,
+                               const acct_part *part, int count) {
+    acct_heterogeneous_sum_start(&w->sums, plan);
+    for (int i = 0; i < count; i++) {
+        const int status = acct_heterogeneous_sum_add(&w->sums, &w->law, &w->cf, &part[i]);
+        if (status) return status;
+    }
+    return ACCT_OK;
+}
+
+/* the groups first, to see where the line may end */
+int acct_heterogeneous_build(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
+                             double tolerance) {
+    double y_last = 0.0;
+    for (int tries = 0; tries < 4; tries++) {
+        acct_heterogeneous_plan plan;
+        acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
+        int status = acct_heterogeneous_place(w, epsilon, log_delta, tolerance, y_last, &plan);
+        if (status) return status;
+        const double share = exp(plan.log_error);
+        status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);
+        if (status) return status;
+        if (acct_heterogeneous_sum_stop(&w->sums, 0.5 * share) <= (plan.count - 1) * plan.dy) {
+            status = w->groups < count ? acct_heterogeneous_add_all(w, &plan, w->part, count) : ACCT_OK;
+            if (status) return status;
+            acct_heterogeneous_sum_close(&w->sums, &w->contour);
+            if (w->contour.truncated <= share) return ACCT_OK;
+        }
+        y_last = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share);
+        if (!(y_last < INFINITY)) break;
+    }
+    return ACCT_EPRECISION;
+}

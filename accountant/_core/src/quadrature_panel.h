@@ -1,0 +1,59 @@
+/* One panel of a Gauss-Legendre sum: the ellipse around it, and the bound on its quadrature error
+ * (Theorem 4).  All errors are logs of upper bounds. */
+#ifndef ACCT_QUADRATURE_PANEL_H
+#define ACCT_QUADRATURE_PANEL_H
+
+#include "loss.h"
+#include "soft_threshold.h"
+
+/* the data of one panel's ellipse that the error bounds use; x runs over its projection [lo, hi] */
+typedef struct {
+    double lo, mid, hi;
+    double rho;        /* sum of the ellipse's semi-axes over half the panel's width */
+    double loss_lo, loss_mid, loss_hi;
+    double slope_mid;  /* L'(mid) */
+    double log_factor; /* of everything that does not depend on c and y */
+    double damp;       /* log of the bound on chi, 0 without it (soft_threshold.h) */
+    double above;      /* log of the bound on 1 - chi */
+    double middle;     /* log of the bound on the chance of being between two thresholds */
+    double theta;      /* largest |Im x| / sigma^2 on the ellipse */
+    double arg;        /* bound on arg e^L over the ellipse */
+    double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
+} acct_panel;
+
+#define ACCT_MAX_BREAKS 4
+
+/* where the noise is looked at, and where panels must end on the way */
+typedef struct {
+    double lo, hi;
+    double shift; /* 0: nodes on the real line; a > 0: panels for the line Im x = a, every ellipse
+                   * inside 0 <= Im x <= 2a, where |e^{iyL}| <= 1 for all y >= 0 */
+    /* with a threshold (scale > 0) the integrand has the factor chi, the chance of being below it, and every
+     * ellipse admits bounds on both */
+    acct_threshold threshold, inner_threshold;
+    /* with an inner threshold, errors of integrals times the chance of being above the outer one matter,
+     * too: of N and of N e^u, and of N e^{-reverse_order L} times e^{reverse_log} */
+    double reverse_order, reverse_log;
+    int breaks;
+    double at[ACCT_MAX_BREAKS]; /* increasing, inside (lo, hi) */
+} acct_window;
+
+/* sets  *panel to x .. x + width with the ellipse of rho
+ * returns whether the integral of N e^{(c+iy)L} over it, c = order, |y| <= y_max, is within about
+ *         e^{log_error} */
+int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double width, double rho,
+                    const acct_window *window, double order, double y_max, double log_error);
+
+/* the widest panel from x, at most `width`, that fits; returns its width, 0 if none does */
+double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
+                         const acct_window *window, double order, double y_max, double log_error);
+
+/* logs of the quadrature errors of N e^{(c+iy)L}, of N and of N e^u */
+double acct_panel_error(const acct_panel *panel, double c, double y, double var);
+double acct_panel_error_of_one(const acct_panel *panel, double var);
+double acct_panel_error_of_exp_u(const acct_panel *panel, double var);
+
+/* the same of N e^{-mL} times the chance of being above the outer threshold */
+double acct_panel_error_of_reverse(const acct_panel *panel, double m, double var);
+
+#endif

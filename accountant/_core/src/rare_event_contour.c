@@ -1,0 +1,225 @@
+#include "rare_event_contour.h"
+
+#include <math.h>
+
+#include "order.h"
+#include "rounding.h"
+#include "rare_event_sum.h"
+#include "rare_event_search.h"
+#include "status.h"
+#include "vmath.h"
+
+/* nodes times points: a few milliseconds */
+#define MOST_WORK 6e6
+#define OUTER_DOUBLINGS 7
+#define INNER_DOUBLINGS 4
+
+/* one term: A = 1 + V, C, both over A(c) e^{iym}; F = A^n - (A - C)^n */
+static void term(const acct_contour *k, double y, int first, const double *sums, double err_a, double err_c,
+                 double *amplitude, double *phase, double *error) {
+    const double n = k->steps, b = k->b;
+    const double ur = 1.0 + sums[0], ui = sums[1], cr = sums[2], ci = sums[3];
+    const double mod2 = ur * ur + ui * ui, mod = sqrt(mod2);
+    const double log_mod = sums[0] > -0.5 ? 0.5 * log1p(2.0 * sums[0] + sums[0] * sums[0] + ui * ui)
+                                          : 0.5 * log(mod2);
+    /* r = C/A, w = n log(1 - r), F = A^n (1 - e^w) */
+    const double rr = (cr * ur + ci * ui) / mod2, ri = (ci * ur - cr * ui) / mod2;
+    const double wr = n * 0.5 * log1p(-2.0 * rr + rr * rr + ri * ri), wi = n * atan2(-ri, 1.0 - rr);
+    const double half = sin(0.5 * wi), em1 = expm1(wr), ew = 1.0 + em1;
+    const double fr = -(em1 - 2.0 * ew * half * half), fi = -ew * sin(wi);
+    const double front = acct_trapezoid_factor(b, y, k->dy, !first);
+    const double f = sqrt(fr * fr + fi * fi), a = exp(n * log_mod) * f * front;
+    *amplitude = a;
+    *phase = n * atan2(ui, ur) + atan2(fi, fr) - atan2(y, b) - atan2(y, b + 1.0);
+    /* F = C sum A^i B^{n-1-i}: both factors' errors, with M >= |A|, |B| and their computed values */
+    const double c_size = sqrt(cr * cr + ci * ci) + err_c;
+    const double b_size = sqrt((ur - cr) * (ur - cr) + (ui - ci) * (ui - ci));
+    const double most = fmin(fmax(mod, b_size) + err_a + err_c, 1.0 + err_a + err_c);
+    const double power = exp((n - 1.0) * log(most)) * front * n;
+    const double formula = (64.0 + 16.0 * n * (fabs(log_mod) + fabs(atan2(ui, ur)))) * ACCT_U;
+    *error = power * (err_c + c_size * ((n - 1.0) * (2.0 * err_a + err_c) / most +
+                                        64.0 * ACCT_U * (1.0 + n * c_size / most))) +
+             (a + power * c_size) * formula;
+}
+
+/* the last y: |F| <= n |C| A(c)^{n-1} */
+static double last_y(const acct_rare_event_sum *rare, double steps, double spread, double share) {
+    double y = 1.0 / spread, short_of = 0.5 * y;
+    for (int i = 0; i < 60 && steps * acct_rare_event_sum_large(rare, y) / (ACCT_PI * y) > share; i++) {
+        short_of = y;
+        y *= 2.0;
+    }
+    while (y > 1.03 * short_of) {
+        const double mid = sqrt(y * short_of);
+        if (steps * acct_rare_event_sum_large(rare, mid) / (ACCT_PI * mid) > share)
+            short_of = mid;
+        else
+            y = mid;
+    }
+    return y;
+}
+
+static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_moments *m,
+                       const acct_rare_event_errors *e) {
+    const double whole = acct_rare_event_sum_large(rare, 0.0);
+    double sums[ACCT_RARE_EVENT_BLOCK][4], of_a = 0.0, of_c = 0.0, left_a, left_c;
+    int known = 0; /* one bound serves several blocks: it grows with y */
+    acct_rare_event_sum_step(rare, k->dy);
+    k->numerical = 0.0;
+    for (int first = 0; first < k->count; first += ACCT_RARE_EVENT_BLOCK) {
+        const int size = k->count - first < ACCT_RARE_EVENT_BLOCK ? k->count - first : ACCT_RARE_EVENT_BLOCK;
+        acct_rare_event_sum_block(rare, first, size, sums, &left_a, &left_c);
+        if (first + size > known) {
+            known = first + size + first / 8;
+            acct_rare_event_sum_roundoff(rare, known * k->dy, &of_a, &of_c);
+        }
+        for (int i = 0; i < size; i++) {
+            double error;
+            const double at = (first + i) * k->dy;
+            const double err_a =
+                (e->a * (2.0 + at * e->reach) + at * m->mean_err + of_a + left_a + 2.0 * m->log_mgf_err) *
+                ACCT_SLACK;
+            const double err_c = (e->c + of_c + left_c + 2.0 * m->log_mgf_err * whole) * ACCT_SLACK;
+            term(k, at, first + i == 0, sums[i], err_a, err_c, &k->amplitude[first + i], &k->phase[first + i],
+                 &error);
+            k->numerical += error;
+        }
+    }
+    k->numerical *= ACCT_SLACK;
+}
+
+/* sets the bound on what the outcomes with all steps below the inner threshold add to the profile (Chernoff,
+ * rounded up) */
+static int certify_small_losses(acct_contour *k, acct_rare_event_plan *s, const acct_window *window) {
+    const double n = s->steps, b = acct_exact_distance(s->b_small);
+    acct_window limited = *window;
+    acct_moments m;
+    limited.threshold = s->thresholds.inner;
+    const double log_size = fmin((s->log_wanted + b * s->epsilon) / n, 0.0); /* of B */
+    const int status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + b, 0.0, log_size - log(n) - 8.0);
+    if (status) return status;
+    acct_rare_event_set_thresholds(s);
+    acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
+                             1.0 + b, 1, &m);
+    const double near = m.log_mgf_err < INFINITY ? m.log_mgf + m.log_mgf_err : INFINITY;
+    const double log_b = fmin(
+        near, acct_thresholded_log_mgf_upper(s->law, s->thresholds.share_in, s->thresholds.inner, 1.0 + b));
+    k->small_losses_log = acct_log_chernoff(b) + n * log_b + 1e-9 + 1e-12 * n * fabs(log_b);
+    k->small_losses_slope = b;
+    if (!(k->small_losses_log < INFINITY)) k->small_losses_log = k->small_losses_slope = 0.0;
+    return ACCT_OK;
+}
+
+/* sets all that comes from integrals along the real noise: the tail event above the outer threshold, the
+ * scale, the mean and the aliases */
+static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *scratch,
+                   const acct_window *window, acct_moments *m) {
+    const double n = s->steps;
+    int status = acct_tilted_law_set(scratch, s->step, window, -s->reverse_order, 0.0, -log(n) - 8.0);
+    if (status) return status;
+    acct_window limited = *window;
+    limited.threshold = s->thresholds.outer;
+    limited.inner_threshold = s->thresholds.inner;
+    limited.reverse_order = s->reverse_order;
+    limited.reverse_log = s->reverse_log - log(n);
+    s->b = acct_exact_distance(s->b);
+    s->b_right = acct_exact_distance(s->b_right);
+    if (s->b_left > 0.0) s->b_left = acct_exact_distance(s->b_left);
+    status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b_right, 0.0,
+                                 fmin(s->log_wanted, -30.0) - log(n) - 3.0);
+    if (status) return status;
+    acct_rare_event_set_thresholds(s);
+    acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
+    const double right = acct_rare_event_log_mgf(s, s->b_right, 1),
+                 left = acct_rare_event_log_mgf(s, s->b_left, 1);
+    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
+                             1.0 + s->b, 1, m);
+    k->direction = ACCT_REMOVE;
+    k->answers_add = 0;
+    k->steps = n;
+    k->b = s->b;
+    k->log_scale = n * m->log_mgf;
+    k->log_scale_err = n * m->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
+    k->drift = n * m->mean;
+    const double unit = k->log_scale - k->log_scale_err - 1e-9;
+    k->right = (acct_alias){acct_log_chernoff(s->b_right) + right - unit, s->b_right - s->b};
+    k->left = (acct_alias){acct_log_chernoff(s->b_left) + left - unit, s->b_left - s->b};
+    const double digits = k->log_scale - s->b * s->epsilon - s->log_wanted;
+    const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
+    const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
+    if (!(to_right < INFINITY && to_left < INFINITY)) return ACCT_EPRECISION;
+    const double period = fmax(fmax(to_right, to_left), s->unit);
+    k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
+    return ACCT_OK;
+}
+
+/* the height of the path over sigma^2: twice it is the top of the ellipses, where
+ * the argument of L - log(1-q) should stay below .45 times itself from .7 of the inner threshold on */
+static double find_angle(double scale) {
+    const double e = 0.7 * scale, p = -expm1(-e);
+    double theta = 0.17;
+    while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
+    return theta;
+}
+
+/* the line on its path, and how many points it takes */
+static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_law *scratch, double *memory,
+                    const acct_window *window, const acct_moments *m, acct_rare_event_sum *rare,
+                    acct_rare_event_errors *e) {
+    const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, n = s->steps;
+    const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
+    acct_window raised = *window;
+    raised.shift = fmin(find_angle(inner) * sigma * sigma, sigma);
+    raised.threshold = s->thresholds.outer;
+    raised.inner_threshold = s->thresholds.inner;
+    /* below the rise e^{iyL} hardly turns, and nothing counts as middling */
+    const double y_most = 300.0 / inner;
+    const double rise =
+        fmax(acct_loss_inverse(s->step, 0.005 * inner + s->step->log_1mq), window->lo + 0.25 * sigma);
+    const int status = acct_rare_event_sum_set(rare, memory, scratch, s->step, &raised, rise, m,
+                                               &s->thresholds, y_most,
+                                               fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
+    if (status) return status;
+    const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
+    if (!(points <= ACCT_MAX_POINTS && points * rare->count <= MOST_WORK)) return ACCT_EPRECISION;
+    k->count = (int)points;
+    const double y_last = (k->count - 1) * k->dy;
+    if (!(y_last <= y_most)) return ACCT_EPRECISION;
+    for (int j = 0; j < rare->count; j++)
+        if (!(y_last * fabs(rare->l_re[j]) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION; /* acct_vsincos */
+    const double scale = 1.0 + m->log_mgf_err * 2.0; /* weights are over e^K as computed */
+    k->truncated = n * (acct_rare_event_sum_large(rare, y_last) * scale * (1.0 + 1e-9) + e->tail_c) *
+                   (1.0 + k->dy / y_last) / (ACCT_PI * y_last) * ACCT_SLACK;
+    return ACCT_OK;
+}
+
+int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *scratch,
+                                  double *memory, const acct_problem *problem, double log_delta,
+                                  double tolerance) {
+    const acct_step *step = &problem->step;
+    const acct_threshold none = {.origin = step->log_1mq};
+    acct_rare_event_plan s = {.step = step,
+                              .law = law,
+                              .steps = problem->steps,
+                              .epsilon = problem->epsilon,
+                              .log_delta = log_delta,
+                              .tolerance = tolerance,
+                              .log_wanted = log(0.1 * tolerance) + log_delta,
+                              .thresholds = {.outer = none, .inner = none}};
+    s.thresholds.outer.doublings = OUTER_DOUBLINGS;
+    s.thresholds.inner.doublings = INNER_DOUBLINGS;
+    double **slots[5] = {&s.thresholds.above_out, &s.thresholds.share_out, &s.thresholds.above_in,
+                         &s.thresholds.share_in, &s.thresholds.middle};
+    for (int i = 0; i < 5; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;
+    acct_window window = {.lo = 0.0};
+    acct_rare_event_sum rare;
+    acct_rare_event_errors e;
+    acct_moments m;
+    int status = acct_rare_event_search(&s, problem->window.lo, &window);
+    if (!status) status = certify_small_losses(k, &s, &window);
+    if (!status) status = certify(k, &s, scratch, &window, &m);
+    if (!status) status = set_line(k, &s, scratch, memory, &window, &m, &rare, &e);
+    if (status) return status;
+    fill_terms(k, &rare, &m, &e);
+    return k->numerical < INFINITY ? ACCT_OK : ACCT_EPRECISION;
+}

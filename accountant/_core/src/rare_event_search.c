@@ -1,0 +1,227 @@
+#include "rare_event_search.h"
+
+#include <math.h>
+
+#include "order.h"
+#include "rounding.h"
+#include "status.h"
+
+#define ORDERS 22
+
+/* log of the transform of the outcomes with a middling loss but no large one, at a real order:
+ * A^n - B^n <= n C A^{n-1} */
+double acct_rare_event_log_mgf(acct_rare_event_plan *s, double b, int certify) {
+    acct_moments m;
+    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
+                             1.0 + b, certify, &m);
+    const double log_a = m.log_mgf + m.log_mgf_err, n = s->steps;
+    const double log_c = acct_between_log_mgf(s->law, &s->thresholds, 1.0 + b, certify);
+    return fmin(n * log_a, log(n) + log_c + (n - 1.0) * log_a) + 1e-12 * n * fabs(log_a) + 1e-12;
+}
+
+/* log of the best of the Chernoff bounds on the reverse term, and the index of its order */
+static double best_reverse_order(acct_rare_event_plan *s, const double *orders, const double *base,
+                                 int *order) {
+    const acct_tilted_law *g = s->law;
+    const double middle = 0.5 * s->thresholds.outer.scale + s->thresholds.outer.origin;
+    double best = INFINITY;
+    for (int i = 0; i < 8; i++) {
+        const double m = orders[i];
+        double sum = g->q_above * exp(m * (middle - acct_loss(&g->step, g->hi, NULL))) + 1e-290;
+        for (int j = 0; j < g->count; j++)
+            if (s->thresholds.above_out[j] > 1e-60)
+                sum += g->gauss[j] * s->thresholds.above_out[j] * exp(m * (middle - g->loss[j]));
+        const double v = base[i] + log(sum) - m * middle;
+        if (v < best) {
+            best = v;
+            *order = i;
+        }
+    }
+    return best;
+}
+
+/* the least outer threshold at which the reverse term is negligible */
+static int find_outer(acct_rare_event_plan *s) {
+    acct_tilted_law *g = s->law;
+    const double ratio = pow(60.0 * s->unit / s->least, 1.0 / 7.0);
+    double orders[8], base[8];
+    for (int i = 0; i < 8; i++) {
+        const double m = 3.0 / s->unit * pow(ratio, i);
+        acct_moments low;
+        acct_tilted_law_moments(g, -m, 0, &low);
+        orders[i] = m;
+        base[i] = acct_log_chernoff(m) + (s->steps - 1.0) * low.log_mgf + log(s->steps) +
+                  (m + 1.0) * s->epsilon;
+    }
+    const double most = 8.0 * s->unit;
+    double lo = 0.4 * s->least, hi = most;
+    for (int i = 0; i < 10 && hi > 1.03 * lo; i++) {
+        const double mid = sqrt(lo * hi);
+        s->thresholds.outer.scale = mid;
+        acct_threshold_values(g->count, g->loss, s->thresholds.outer, s->thresholds.above_out,
+                              s->thresholds.share_out);
+        int order = 0;
+        if (best_reverse_order(s, orders, base, &order) < s->log_wanted) {
+            hi = mid;
+            s->reverse_order = orders[order];
+            s->reverse_log = base[order];
+        } else {
+            lo = mid;
+        }
+    }
+    s->thresholds.outer.scale = hi;
+    return hi < most;
+}
+
+/* log of the Chernoff bound on the outcomes below the inner threshold: convex in b2, which walks from where
+ * it starts until the bound is as small as wanted or rises */
+static double small_search(acct_rare_event_plan *s, double start, double *b_best) {
+    double best = INFINITY, factor = 1.22;
+    for (double b2 = start; b2 > 1e-3 * start && b2 < 1e3 * start && !(best < s->log_wanted);) {
+        acct_moments m;
+        acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
+                                 1.0 + b2, 0, &m);
+        const double v = acct_log_chernoff(b2) + s->steps * m.log_mgf - b2 * s->epsilon;
+        if (v < best) {
+            best = v;
+            *b_best = b2;
+        } else if (*b_best == start && factor > 1.0) {
+            factor = 1.0 / factor;
+            b2 = start;
+        } else {
+            break;
+        }
+        b2 *= factor;
+    }
+    return best;
+}
+
+/* the largest inner threshold below which the outcomes are negligible */
+static int find_inner(acct_rare_event_plan *s) {
+    double hi = s->thresholds.outer.scale / 2.0, lo = 1e-5 * hi, start = -0.5 * s->log_wanted / s->unit;
+    int found = 0;
+    for (int i = 0; i < 9; i++) {
+        const double mid = i == 0 ? fmin(0.1 * s->unit, 0.5 * hi) : sqrt(lo * hi);
+        double b2 = 0.0;
+        s->thresholds.inner.scale = mid;
+        acct_threshold_values(s->law->count, s->law->loss, s->thresholds.inner, s->thresholds.above_in,
+                              s->thresholds.share_in);
+        if (small_search(s, start, &b2) < s->log_wanted) {
+            lo = mid;
+            s->b_small = start = b2;
+            found = 1;
+        } else {
+            hi = mid;
+        }
+        if (hi < 1.1 * lo) break;
+    }
+    s->thresholds.inner.scale = lo;
+    return found;
+}
+
+void acct_rare_event_set_thresholds(acct_rare_event_plan *s) {
+    const acct_tilted_law *g = s->law;
+    acct_threshold_values(g->count, g->loss, s->thresholds.outer, s->thresholds.above_out,
+                          s->thresholds.share_out);
+    acct_threshold_values(g->count, g->loss, s->thresholds.inner, s->thresholds.above_in,
+                          s->thresholds.share_in);
+    acct_thresholds_between(g->count, g->loss, &s->thresholds, s->thresholds.middle);
+}
+
+/* orders nearer to the line's, for the aliases on the right: with many steps the transform soon grows */
+static double refine_right(acct_rare_event_plan *s, double period) {
+    const double far = s->b_right - s->b;
+    double size = acct_rare_event_log_mgf(s, s->b_left, 0) - s->b_left * s->epsilon +
+                  acct_log_chernoff(s->b_left);
+    const double left = (size - s->log_wanted) / (s->b - s->b_left);
+    double right = INFINITY;
+    for (double move = far; move > 0.01 * far && right > left; move *= 0.6) {
+        const double b2 = s->b + move;
+        size = acct_rare_event_log_mgf(s, b2, 0) - b2 * s->epsilon + acct_log_chernoff(b2);
+        const double now = (size - s->log_wanted) / move;
+        if (now < right) {
+            right = now;
+            s->b_right = b2;
+        } else if (right <= period) {
+            break;
+        }
+    }
+    return fmax(left, right);
+}
+
+/* the line whose aliases need the shortest period, of those where not too much cancels */
+static double find_line(acct_rare_event_plan *s) {
+    double b[ORDERS], size[ORDERS], best = INFINITY, least = INFINITY;
+    const double ratio = pow((500.0 - 20.0 * s->log_delta) * s->unit / s->least, 1.0 / ORDERS);
+    for (int i = 0; i < ORDERS; i++) {
+        b[i] = i == 0 ? 0.0 : 0.1 / s->unit * pow(ratio, i);
+        size[i] = acct_rare_event_log_mgf(s, b[i], 0) - b[i] * s->epsilon;
+        if (!(size[i] == size[i])) size[i] = INFINITY;
+        size[i] += acct_log_chernoff(b[i]);
+        if (i > 0) least = fmin(least, size[i]);
+    }
+    const double most = fmax(least + 1.0, s->log_delta + log(s->tolerance) + 29.0);
+    for (int i = 1; i < ORDERS; i++) {
+        if (!(size[i] <= most)) continue;
+        double left = INFINITY, right = INFINITY, b_left = 0.0, b_right = 0.0;
+        for (int j = 0; j < ORDERS; j++) {
+            const double period = (size[j] - s->log_wanted) / fabs(b[j] - b[i]);
+            if (j < i && period < left) left = period, b_left = b[j];
+            if (j > i && period < right) right = period, b_right = b[j];
+        }
+        if (fmax(left, right) < best) {
+            best = fmax(left, right);
+            s->b = b[i];
+            s->b_left = b_left;
+            s->b_right = b_right;
+        }
+    }
+    return best < INFINITY ? refine_right(s, best) : best;
+}
+
+/* the noise beyond which the factor of the outer threshold makes the integrands negligible */
+static double find_end(const acct_rare_event_plan *s) {
+    const acct_tilted_law *g = s->law;
+    int j = g->count - 1;
+    for (; j > 0; j--) {
+        const double e = (g->loss[j] - s->thresholds.outer.origin) / s->thresholds.outer.scale;
+        const double rest = log(s->steps) - g->x2[j] - e * e + 5.0;
+        if (e < 4.0 || rest + (1.0 + s->b) * g->loss[j] - s->b * s->epsilon > s->log_wanted ||
+            rest + (1.0 + s->b_right) * g->loss[j] - s->b_right * s->epsilon > s->log_wanted)
+            break;
+    }
+    return j + 1 < g->count ? g->node[j + 1] : g->hi;
+}
+
+/* sets the distance to be covered by losses above the threshold: epsilon less the mean of the small ones */
+static int set_unit(acct_rare_event_plan *s, double lo) {
+    const double most = s->epsilon - s->steps * s->step->log_1mq;
+    s->unit = s->least = most;
+    if (!(s->epsilon > 0.0)) return most > 0.0;
+    const acct_window window = {.lo = lo, .hi = acct_loss_inverse(s->step, 0.5 * s->epsilon)};
+    if (acct_tilted_law_set(s->law, s->step, &window, 1.0, 0.0, -log(s->steps) - 7.0)) return 0;
+    double mean = 0.0;
+    for (int j = 0; j < s->law->count; j++) mean += s->law->gauss[j] * s->law->loss[j];
+    s->least = s->epsilon;
+    s->unit = fmin(fmax(s->epsilon - s->steps * mean, s->epsilon), most);
+    return 1;
+}
+
+int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *window) {
+    if (!set_unit(s, lo)) return ACCT_EPRECISION;
+    const double reach = 40.0 * s->unit;
+    window->lo = lo;
+    const double most = 1.0 + 35.0 * s->step->sigma; /* beyond, the noise's density underflows */
+    window->hi = fmin(most, acct_loss_inverse(s->step, reach));
+    if (!(window->hi > window->lo)) return ACCT_EPRECISION;
+    acct_window resolved = *window;
+    resolved.threshold = (acct_threshold){s->step->log_1mq, 0.2 * s->least, 4};
+    int status = acct_tilted_law_set(s->law, s->step, &resolved, 1.0, 0.0, -log(s->steps) - 14.0);
+    if (status) return status;
+    if (!find_outer(s)) return ACCT_EPRECISION;
+    if (!find_inner(s)) return ACCT_EPRECISION;
+    acct_rare_event_set_thresholds(s);
+    const double period = find_line(s);
+    window->hi = fmin(window->hi, find_end(s));
+    return period < INFINITY ? ACCT_OK : ACCT_EPRECISION;
+}

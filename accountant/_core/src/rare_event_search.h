@@ -1,0 +1,32 @@
+/* Where to put the thresholds and the line of a rare-event contour: searches, nothing rigorous. */
+#ifndef ACCT_RARE_EVENT_SEARCH_H
+#define ACCT_RARE_EVENT_SEARCH_H
+
+#include "thresholded_law.h"
+
+typedef struct {
+    const acct_step *step;
+    acct_tilted_law *law;
+    double steps, epsilon, log_delta, tolerance;
+    double log_wanted; /* log of the error of delta that each source may have */
+    acct_thresholds thresholds;
+    double unit;       /* distance to be covered by large losses: epsilon less the mean of the small */
+    double least;      /* epsilon, or unit where epsilon is not above 0 */
+    double reverse_order;  /* order of the reverse term's Chernoff bound */
+    double reverse_log;    /* log of what multiplies int (1 - chi) N e^{-reverse_order L} in its bound */
+    double b_small;    /* for the outcomes below the inner one */
+    double b, b_right, b_left; /* the line and its aliases' orders; b_left = 0: by the mass */
+} acct_rare_event_plan;
+
+/* log of the transform of the outcomes with a middling loss but no large one at order 1 + b, or of an
+ * upper bound if the plan's law was set for both thresholds: A^n - B^n <= n C A^{n-1} */
+double acct_rare_event_log_mgf(acct_rare_event_plan *s, double b, int certify);
+
+/* both thresholds' chances at the nodes of the plan's law */
+void acct_rare_event_set_thresholds(acct_rare_event_plan *s);
+
+/* sets thresholds, orders and the window, whose lower end is lo; overwrites the plan's law
+ * returns ACCT_EPRECISION where no pair of thresholds looks good enough */
+int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *window);
+
+#endif

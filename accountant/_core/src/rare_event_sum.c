@@ -1,0 +1,369 @@
+#include "rare_event_sum.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "gauss_legendre.h"
+#include "loss_inline.h"
+#include "rounding.h"
+#include "status.h"
+#include "vmath.h"
+
+static void place(acct_rare_event_sum *rare, double *memory) {
+    double **slots[ACCT_RARE_EVENT_ARRAYS] = {&rare->l_re,  &rare->l_im,  &rare->w_re,  &rare->w_im,
+                                              &rare->c_re,  &rare->c_im,  &rare->size,  &rare->large,
+                                              &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re,
+                                              &rare->z1_im, &rare->z_re,  &rare->z_im};
+    for (int i = 0; i < ACCT_RARE_EVENT_ARRAYS; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;
+    rare->count = rare->low = 0;
+}
+
+typedef struct {
+    double above[2], below[2];
+    double most_above, most_below; /* sums of moduli */
+    double of_above, of_below;     /* their relative round-off */
+    double turn_above, turn_below; /* their relative changes, per relative change of E */
+} chances;
+
+static void chances_at(double re, double im, acct_threshold threshold, chances *c) {
+    acct_threshold_complex(re, im, threshold, c->above, c->below);
+    const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale,
+                 e = exp((b - a) * (a + b));
+    c->most_above = hypot(c->above[0], c->above[1]);
+    const double size = pow(c->most_above, ldexp(1.0, -threshold.doublings)) * (1.0 + 1e-12);
+    double t = size, sum = 1.0, noise = 0.0, power = 1.0;
+    for (int i = 0; i < threshold.doublings; i++, t *= t, power *= 2.0) {
+        sum *= 1.0 + t;
+        noise += power * fmin(t, 1.0);
+    }
+    /* t itself is within 12 u, every square doubles that */
+    c->of_above = (64.0 + 16.0 * power) * ACCT_U;
+    c->of_below = (64.0 + 16.0 * noise) * ACCT_U;
+    c->most_below = e * sum;
+    /* d(t^m) = m t^{m-1} e^{-z} dz, dz = 2 z dE/E */
+    const double rate = ldexp(2.0, threshold.doublings) * (a * a + b * b);
+    c->turn_above = size > 0.0 ? rate * e / size : 2.0 * ldexp(1.0, threshold.doublings);
+    c->turn_below = size > 0.0 ? rate * c->most_above / size / sum : 0.0;
+}
+
+/* the node x + i eta with quadrature weight quad e^{i turn_quad} over sigma sqrt(2 pi) */
+static void add_node(acct_rare_event_sum *rare, const acct_step *step, double x, double eta, double quad,
+                     double turn_quad, const acct_moments *m, const acct_thresholds *thresholds) {
+    const double var = step->sigma * step->sigma, order = m->order, x2 = 0.5 * x * x / var;
+    const int j = rare->count++;
+    double lr, li, p;
+    const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
+    acct_loss_complex(step, x, eta, &lr, &li);
+    const double size = quad * exp(order * lr - x2 + 0.5 * eta * eta / var - m->log_mgf);
+    const double turn = order * li - x * eta / var + turn_quad;
+    const double wr = size * cos(turn), wi = size * sin(turn);
+    chances out, in;
+    chances_at(lr, li, thresholds->outer, &out);
+    chances_at(lr, li, thresholds->inner, &in);
+    /* between the thresholds: the difference that cancels less */
+    const double by_above = in.most_above + out.most_above;
+    const double by_below = in.most_below + out.most_below;
+    const int near = by_above < by_below;
+    const double mr = near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];
+    const double mi = near ? in.above[1] - out.above[1] : out.below[1] - in.below[1];
+    rare->l_re[j] = lr - m->mean;
+    rare->l_im[j] = li;
+    rare->w_re[j] = wr * out.below[0] - wi * out.below[1];
+    rare->w_im[j] = wr * out.below[1] + wi * out.below[0];
+    rare->c_re[j] = wr * mr - wi * mi;
+    rare->c_im[j] = wr * mi + wi * mr;
+    rare->size[j] = size * out.most_below;
+    rare->large[j] = size * (near ? by_above : by_below);
+    /* L: twice acct_loss's error, that of the node and of the complex logarithm */
+    const double er = lr - thresholds->outer.origin, modulus = fmax(sqrt(er * er + li * li), 1e-300);
+    const double le = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
+    const double moved = 2.0 * le + 64.0 * ACCT_U * (sqrt(lr * lr + li * li) + fabs(m->mean) + fabs(loss));
+    const double plain = acct_weight_roundoff(x2) + fabs(order) * moved;
+    const double turn_above = fmin(1.1 * moved / modulus, 1e100), turn_below = turn_above;
+    rare->moved[j] = moved;
+    rare->w_err[j] = rare->size[j] * (plain + out.of_below + out.turn_below * turn_below);
+    rare->c_err[j] = rare->large[j] * plain +
+                     size * (near ? in.most_above * (in.of_above + in.turn_above * turn_above) +
+                                        out.most_above * (out.of_above + out.turn_above * turn_above)
+                                  : in.most_below * (in.of_below + in.turn_below * turn_below) +
+                                        out.most_below * (out.of_below + out.turn_below * turn_below));
+}
+
+static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, double eta, double y,
+                    const acct_moments *m, const acct_thresholds *thresholds, acct_rare_event_errors *e) {
+    if (rare->count + law->count + ACCT_GL_ORDER > ACCT_MAX_NODES) return ACCT_EPRECISION;
+    for (int j = 0; j < law->count; j++)
+        add_node(rare, &law->step, law->node[j], eta, law->quad[j], 0.0, m, thresholds);
+    e->a += acct_tilted_law_error(law, m, y);
+    for (int i = 0; i < law->panels; i++) {
+        const acct_panel *p = &law->panel[i];
+        const double factor = p->middle - p->damp - m->log_mgf;
+        e->c += exp(acct_tilted_law_panel_error(law, i, m->order, y) + factor);
+        e->tail_c += exp(acct_tilted_law_panel_error(law, i, m->order, 0.0) + factor);
+    }
+    e->reach = fmax(e->reach, acct_tilted_law_reach(law, m->mean));
+    return ACCT_OK;
+}
+
+/* bounds on the factors within |Im x| <= theta var of [x0, x1], times |N e^{cL}| e^{y arg} there */
+static int factors(const acct_step *step, const acct_thresholds *thresholds, double c, double x0, double x1,
+                   double theta, double y, double *log_a, double *log_c, double *reach) {
+    double p, la, lb, ia, ib;
+    const double var = step->sigma * step->sigma;
+    const double low = acct_loss(step, x0, NULL), high = acct_loss(step, x1, &p);
+    const double arg = acct_loss_arg_upper(theta, p), half = sin(0.5 * theta);
+    if (!(theta < 3.0)) return 0;
+    /* |1 + r e^{it}| >= (1 + r) (1 - 4 p (1-p) sin^2(t/2))^{1/2} */
+    const double spread = (p < 0.5 ? 4.0 * p * (1.0 - p) : 1.0) * half * half;
+    const double modulus = acct_loss_modulus_upper(spread);
+    if (!acct_threshold_bounds(low, high, modulus, arg, thresholds->outer, &la, &lb) ||
+        !acct_threshold_bounds(low, high, modulus, arg, thresholds->inner, &ia, &ib))
+        return 0;
+    const double nearest = x0 > 0.0 ? x0 : x1 < 0.0 ? x1 : 0.0;
+    const double both = c * high - 0.5 * nearest * nearest / var + 0.5 * theta * theta * var + y * arg;
+    *log_a = lb + both;
+    *log_c = fmin(fmax(la, ia), fmax(lb, ib)) + ACCT_LOG_2_UP + both;
+    *reach = fmax(fabs(low), fabs(high)) + arg + modulus;
+    return 1;
+}
+
+/* the path's rise at x: one panel, of the ellipse with the least bound */
+static int add_rise(acct_rare_event_sum *rare, const acct_step *step, double x, double shift, double y,
+                    const acct_moments *m, const acct_thresholds *thresholds, acct_rare_event_errors *e) {
+    const double half = 0.5 * shift, var = step->sigma * step->sigma;
+    const double norm = half / (step->sigma * ACCT_SQRT_2PI);
+    double log_a, log_c, reach, rest, of_a = INFINITY, of_c = INFINITY, far = INFINITY;
+    for (double rho = 12.0; rho > 1.5; rho *= 0.8) {
+        const double wide = 0.5 * half * (rho - 1.0 / rho), tall = 0.5 * half * (rho + 1.0 / rho);
+        const double front = log(8.0 * norm / (rho - 1.0)) - acct_gl_log_rate(rho) - m->log_mgf;
+        if (!factors(step, thresholds, m->order, x - wide, x + wide, (half + tall) / var, y, &log_a, &log_c,
+                     &reach))
+            continue;
+        if (!(front + log_a < of_a)) continue;
+        of_a = front + log_a;
+        of_c = front + log_c;
+        far = reach;
+    }
+    /* |e^{iyL}| <= 1 on the path itself */
+    if (!factors(step, thresholds, m->order, x, x, shift / var, 0.0, &log_a, &log_c, &rest))
+        return ACCT_EPRECISION;
+    for (int i = 0; i < ACCT_GL_ORDER; i++)
+        add_node(rare, step, x, half * (1.0 + ACCT_GL_NODE[i]), norm * ACCT_GL_WEIGHT[i], 0.5 * ACCT_PI, m,
+                 thresholds);
+    e->a += exp(of_a);
+    e->c += exp(of_c);
+    e->tail_c += exp(log(2.0 * norm) + log_c - m->log_mgf);
+    e->reach = fmax(e->reach, far + fabs(m->mean));
+    return far < INFINITY ? ACCT_OK : ACCT_EPRECISION;
+}
+
+int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilted_law *law,
+                            const acct_step *step, const acct_window *window, double x_rise,
+                            const acct_moments *m, const acct_thresholds *thresholds, double y_most,
+                            double log_error, acct_rare_event_errors *e) {
+    const double shift = window->shift, var = step->sigma * step->sigma;
+    double log_a, log_c, reach;
+    place(rare, memory);
+    rare->origin = step->log_1mq - m->mean;
+    *e = (acct_rare_event_errors){0.0, 0.0, 0.0, 0.0};
+    acct_window part = *window;
+    part.hi = x_rise;
+    part.shift = 0.0;
+    int status = acct_tilted_law_set(law, step, &part, m->order, y_most, log_error);
+    if (!status) status = add_grid(rare, law, 0.0, y_most, m, thresholds, e);
+    if (!status) status = add_rise(rare, step, x_rise, shift, y_most, m, thresholds, e);
+    if (status) return status;
+    part = *window;
+    part.lo = x_rise;
+    status = acct_tilted_law_set(law, step, &part, m->order, 0.0, log_error);
+    if (!status) status = add_grid(rare, law, shift, 0.0, m, thresholds, e);
+    if (status) return status;
+    /* the way down at hi is left out */
+    if (!factors(step, thresholds, m->order, window->hi, window->hi, shift / var, 0.0, &log_a, &log_c,
+                 &reach))
+        return ACCT_EPRECISION;
+    const double front = log(shift / (step->sigma * ACCT_SQRT_2PI)) - m->log_mgf;
+    e->a = (e->a + exp(front + log_a)) * ACCT_SLACK;
+    e->c = (e->c + exp(front + log_c)) * ACCT_SLACK;
+    e->tail_c = (e->tail_c + exp(front + log_c)) * ACCT_SLACK;
+    return ACCT_OK;
+}
+
+/* e^{iyl}, Im l >= 0 */
+ACCT_CLONES
+static void direct(int n, double y, const double *restrict l_re, const double *restrict l_im,
+                   double *restrict z_re, double *restrict z_im) {
+    for (int j = 0; j < n; j++) {
+        double s, c;
+        acct_vsincos(y * l_re[j], &s, &c);
+        const double e = acct_vexp(-y * l_im[j]);
+        z_re[j] = e * c;
+        z_im[j] = e * s;
+    }
+}
+
+void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
+    double most = 0.0, sum = 0.0;
+    rare->dy = dy;
+    direct(rare->count, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    rare->dead = rare->count;
+    rare->dead_size = rare->dead_large = 0.0;
+    /* only nodes whose part of C is negligible may be replaced by their moments */
+    for (int j = 0; j < rare->count; j++) most += rare->large[j];
+    rare->low = 0;
+    for (int j = 0; j < rare->count && sum <= 1e-19 * most; j++) {
+        if (j % ACCT_GL_ORDER == 0) rare->low = j;
+        sum += rare->large[j];
+    }
+    rare->fresh = 1;
+}
+
+/* moments of the weights below `low`: sum w (L - log(1-q))^k / k! */
+static void set_moments(acct_rare_event_sum *rare, int low) {
+    rare->low = low;
+    rare->low_large = 0.0;
+    for (int i = 0; i < 3; i++) rare->m_size[i] = 0.0;
+    for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) rare->m_re[i] = rare->m_im[i] = 0.0;
+    for (int j = 0; j < low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        const double modulus = sqrt(er * er + ei * ei);
+        double pr = rare->w_re[j], pi = rare->w_im[j];
+        for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) {
+            rare->m_re[i] += pr;
+            rare->m_im[i] += pi;
+            const double over = 1.0 / (i + 1), nr = (pr * er - pi * ei) * over;
+            pi = (pr * ei + pi * er) * over;
+            pr = nr;
+        }
+        rare->m_size[0] += rare->size[j];
+        rare->m_size[1] += rare->size[j] * modulus;
+        rare->m_size[2] += rare->size[j] * modulus * modulus;
+        rare->low_large += rare->large[j];
+    }
+}
+
+/* the nodes below this are within |ye| <= 1/4 */
+static int low_at(const acct_rare_event_sum *rare, double y) {
+    int low = rare->low;
+    while (low > 0) {
+        const double er = rare->l_re[low - 1] - rare->origin, ei = rare->l_im[low - 1];
+        if (y * y * (er * er + ei * ei) <= 0.0625) break;
+        low -= ACCT_GL_ORDER;
+    }
+    return low;
+}
+
+/* sets the range of nodes to be summed one by one for y0 <= y <= y1 */
+static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
+    const int low = low_at(rare, y1);
+    if (low != rare->low || rare->fresh) {
+        set_moments(rare, low);
+        rare->rest_re = rare->rest_im = rare->rest_l_re = rare->rest_l_im = 0.0;
+        for (int j = low; j < rare->count; j++) {
+            rare->rest_re += rare->w_re[j];
+            rare->rest_im += rare->w_im[j];
+            rare->rest_l_re += rare->w_re[j] * rare->l_re[j] - rare->w_im[j] * rare->l_im[j];
+            rare->rest_l_im += rare->w_re[j] * rare->l_im[j] + rare->w_im[j] * rare->l_re[j];
+        }
+    }
+    rare->fresh = 0;
+    while (rare->dead > low && y0 * rare->l_im[rare->dead - ACCT_GL_ORDER] > 48.0)
+        for (int i = 0; i < ACCT_GL_ORDER; i++) {
+            rare->dead--;
+            rare->dead_size += rare->size[rare->dead];
+            rare->dead_large += rare->large[rare->dead];
+        }
+}
+
+/* The low nodes' sum of w v(yl), and the rest's but for their w e^{iyl}: v(t) = e^{it} - 1 - it, and
+ * with t0 = y origin and e = L - log(1-q), v(t0 + ye) = v(t0) + iye (e^{it0} - 1) + e^{it0} v(ye) */
+static void outer_sums(const acct_rare_event_sum *rare, double y, double *re, double *im) {
+    const double t0 = y * rare->origin, half = sin(0.5 * t0), square = t0 * t0;
+    const double d_re = -2.0 * half * half, d_im = sin(t0);
+    const double inner = 1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0);
+    const double series = t0 * square * (-1.0 / 6.0 + square * inner);
+    const double v_im = square < 0.01 ? series : d_im - t0;
+    double sr = 0.0, si = 0.0;
+    for (int i = ACCT_RARE_EVENT_MOMENTS - 1; i >= 2; i--) { /* Horner in iy */
+        const double ar = rare->m_re[i] + sr, ai = rare->m_im[i] + si;
+        sr = -y * ai;
+        si = y * ar;
+    }
+    const double tr = -y * si, ti = y * sr; /* once more */
+    const double ur = -y * rare->m_im[1], ui = y * rare->m_re[1];
+    *re = rare->m_re[0] * d_re - rare->m_im[0] * v_im + ur * d_re - ui * d_im + tr * (1.0 + d_re) -
+          ti * d_im - (rare->rest_re - y * rare->rest_l_im);
+    *im = rare->m_re[0] * v_im + rare->m_im[0] * d_re + ur * d_im + ui * d_re + tr * d_im +
+          ti * (1.0 + d_re) - (rare->rest_im + y * rare->rest_l_re);
+}
+
+/* the nodes in between, then one step on */
+ACCT_CLONES
+static void next(int n, const double *restrict w_re, const double *restrict w_im, const double *restrict c_re,
+                 const double *restrict c_im, const double *restrict z1_re, const double *restrict z1_im,
+                 double *restrict z_re, double *restrict z_im, double *restrict sums) {
+    double ar[ACCT_LANES] = {0}, ai[ACCT_LANES] = {0}, br[ACCT_LANES] = {0}, bi[ACCT_LANES] = {0};
+    for (int j = 0; j < n; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double r = z_re[k], s = z_im[k];
+            ar[i] += w_re[k] * r - w_im[k] * s;
+            ai[i] += w_re[k] * s + w_im[k] * r;
+            br[i] += c_re[k] * r - c_im[k] * s;
+            bi[i] += c_re[k] * s + c_im[k] * r;
+            z_re[k] = r * z1_re[k] - s * z1_im[k];
+            z_im[k] = r * z1_im[k] + s * z1_re[k];
+        }
+    sums[0] = acct_lanes_total(ar);
+    sums[1] = acct_lanes_total(ai);
+    sums[2] = acct_lanes_total(br);
+    sums[3] = acct_lanes_total(bi);
+}
+
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
+                               double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c) {
+    const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
+    set_ranges(rare, y0, y1);
+    const int low = rare->low, active = rare->dead - low;
+    direct(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
+    for (int i = 0; i < n; i++) {
+        double re, im;
+        next(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low,
+             rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums[i]);
+        outer_sums(rare, (double)(first + i) * rare->dy, &re, &im);
+        sums[i][0] += re;
+        sums[i][1] += im;
+    }
+    /* moments: the remainder of the series, |ye| <= 1/4, and their own round-off */
+    const double t0 = y1 * fabs(rare->origin), d0 = fmin(t0, 2.0), v0 = fmin(t0 * t0, 2.0 + t0);
+    const double first_size = y1 * rare->m_size[1], second = y1 * y1 * rare->m_size[2];
+    const double gone = exp(-48.0);
+    *of_a = second * 1e-14 + gone * rare->dead_size +
+            (96.0 + rare->count) * ACCT_U * (rare->m_size[0] * v0 + first_size * d0 + second);
+    *of_c = rare->low_large + gone * rare->dead_large;
+}
+
+ACCT_CLONES
+double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y) {
+    const double *restrict large = rare->large, *restrict l_im = rare->l_im;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < rare->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);
+    return acct_lanes_total(sum);
+}
+
+void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
+    double a = 0.0, c = 0.0;
+    const int low = low_at(rare, y);
+    const double of_z = (32.0 + 24.0 * ACCT_RARE_EVENT_BLOCK + rare->count / ACCT_LANES) * ACCT_U;
+    for (int j = 0; j < rare->count; j++) {
+        const double size = sqrt(rare->l_re[j] * rare->l_re[j] + rare->l_im[j] * rare->l_im[j]);
+        const double t = y * size, v = fmin(t * t, 2.0 + t), turned = y * rare->moved[j];
+        a += rare->w_err[j] * v + rare->size[j] * fmin(t, 2.0) * turned;
+        c += rare->c_err[j] + rare->large[j] * (of_z + turned);
+        /* e^{iyl}, and the sums of w and of wl that are taken off again */
+        if (j >= low) a += rare->size[j] * of_z * (2.0 + t);
+    }
+    *of_a = a * ACCT_SLACK;
+    *of_c = c * ACCT_SLACK;
+}

@@ -1,0 +1,66 @@
+/* The transforms A and C of a rare-event contour (rare_event_contour.h) on its line of complex orders.
+ *
+ * Sums run along a path of the noise that is real up to x_rise, rises there to Im x = shift and stays
+ * at that height (Theorem 15): |e^{iyL}| <= 1 everywhere on it for y >= 0, and where the loss is large
+ * enough to turn with y it falls, so that the number of nodes does not grow with y.
+ */
+#ifndef ACCT_RARE_EVENT_SUM_H
+#define ACCT_RARE_EVENT_SUM_H
+
+#include "soft_threshold.h"
+#include "tilted_law.h"
+
+#define ACCT_RARE_EVENT_ARRAYS 15 /* times ACCT_MAX_NODES doubles */
+
+#define ACCT_RARE_EVENT_MOMENTS 12
+#define ACCT_RARE_EVENT_BLOCK 16
+
+typedef struct {
+    int count;
+    double origin;           /* log(1 - q) - mean: the least L - mean */
+    double *l_re, *l_im;     /* L - mean */
+    double *w_re, *w_im;     /* tilted weights times the chance of being below the outer threshold */
+    double *c_re, *c_im;     /* of being between the thresholds */
+    double *size, *large;    /* bounds on the moduli of both that do not cancel */
+    double *w_err, *c_err;   /* absolute errors of the weights */
+    double *moved;           /* absolute error of L */
+    double *z1_re, *z1_im;   /* e^{i dy l} */
+    double *z_re, *z_im;     /* e^{iyl} at the current y */
+    double dy;
+    /* nodes below `low` by their moments about the origin, from `dead` on where e^{iyL} is gone */
+    int low, dead, fresh;
+    double m_re[ACCT_RARE_EVENT_MOMENTS], m_im[ACCT_RARE_EVENT_MOMENTS];
+    double m_size[3], low_large;
+    double dead_size, dead_large;
+    double rest_re, rest_im, rest_l_re, rest_l_im; /* sums of w and of wl, all but the low ones */
+} acct_rare_event_sum;
+
+typedef struct {
+    double a, c;  /* quadrature and the path's end, relative to A(c): of the sums for A and for C */
+    double tail_c; /* of the bound acct_rare_event_sum_large on |C|, for all y >= 0 */
+    double reach; /* of |L - mean| on the panels' ellipses */
+} acct_rare_event_errors;
+
+/* fills the line: window from lo to hi, the height reached above x_rise, panels fine enough that both
+ * sums are within about e^{log_error} of their integrals for 0 <= y <= y_most; m has order, mean and
+ * scale; overwrites law
+ * returns ACCT_EPRECISION where that takes too many nodes */
+int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilted_law *law,
+                            const acct_step *step, const acct_window *window, double x_rise,
+                            const acct_moments *m, const acct_thresholds *thresholds, double y_most,
+                            double log_error, acct_rare_event_errors *errors);
+
+void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy);
+
+/* sums[i][0..1]: A e^{-iy mean}/A(c) - 1 at y = (first + i) dy, sums[i][2..3]: C likewise;
+ * first increases from call to call; of_a, of_c: upper bounds on what is left out */
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
+                               double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c);
+
+/* sum of the bounds on |C|'s terms times e^{-y Im L}: falls with y */
+double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y);
+
+/* round-off of both sums up to y (Theorems 8 and 15) */
+void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c);
+
+#endif

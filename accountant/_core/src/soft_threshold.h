@@ -1,0 +1,57 @@
+/* Soft thresholds of the loss: steps are labelled small, middling or large at random, with probabilities
+ * that are analytic in the noise (Theorem 15).
+ *
+ * With E = L - log(1 - q) > 0, t = 1 - e^{-(E/scale)^2} and m = 2^doublings, a step counts as above the
+ * threshold with probability t^m, at most (E/scale)^{2m}, and below it with probability
+ * 1 - t^m <= m e^{-(E/scale)^2}.
+ */
+#ifndef ACCT_SOFT_THRESHOLD_H
+#define ACCT_SOFT_THRESHOLD_H
+
+#include <math.h>
+
+#include "rounding.h"
+
+/* where the loss, counted from its infimum `origin` = log(1 - q), begins to be large; scale 0: none */
+typedef struct {
+    double origin, scale;
+    int doublings;
+} acct_threshold;
+
+/* bounds on the logs of |t^m| and |1 - t^m|, t = 1 - e^{-((L - origin)/scale)^2}, m = 2^doublings, where
+ * Re L is in [low - modulus, high] and |Im L| <= arg; returns 0 where there are none */
+int acct_threshold_bounds(double low, double high, double modulus, double arg, acct_threshold threshold,
+                          double *log_above, double *log_below);
+
+/* two thresholds and their chances at the nodes of a law */
+typedef struct {
+    acct_threshold outer, inner; /* the inner one at most half the outer one's scale */
+    double *above_out, *share_out, *above_in, *share_in, *middle;
+} acct_thresholds;
+
+/* at each loss the chance t^m of being above; that of being below is share * e^{-(E/scale)^2} */
+void acct_threshold_values(int count, const double *loss, acct_threshold threshold, double *above,
+                           double *share);
+
+/* middle: the chance of being above the inner and below the outer threshold; its error is at most 4 times
+ * that of either chance */
+void acct_thresholds_between(int count, const double *loss, const acct_thresholds *thresholds,
+                             double *middle);
+
+/* both chances at one complex loss */
+void acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2], double below[2]);
+
+/* relative errors of the chance of being above, and of being below, where E is off by `err`:
+ * t^m moves by m t^{m-1} e^{-z} dz, z = (E/scale)^2, and 1 - t^m >= (1 - t) m t^{m-1} */
+static inline double acct_threshold_above_error(double e, acct_threshold threshold, double err) {
+    const double z = e / threshold.scale * (e / threshold.scale), m = (double)(1 << threshold.doublings);
+    const double rate = z > 0.0 ? (z < 40.0 ? z / expm1(z) : 1e-15) : 1.0;
+    return m * (16.0 * ACCT_U + (e > 0.0 ? 2.1 * rate * err / e : 0.0));
+}
+
+static inline double acct_threshold_below_error(double e, acct_threshold threshold, double err) {
+    const double z = e / threshold.scale * (e / threshold.scale), m = (double)(1 << threshold.doublings);
+    return (16.0 * m + 8.0 * z) * ACCT_U + 2.1 * z * err / (e > 0.0 ? e : 1.0);
+}
+
+#endif

@@ -1,0 +1,119 @@
+#include "tail_event.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "order.h"
+#include "rounding.h"
+#include "thresholded_law.h"
+
+/* Log of an upper bound on A(-m) = E_Q[e^{-mL}] over the whole line: int_I, and what lies outside, where
+ * e^{-mL} is at most e^{-m L(hi)} above and (1-q)^{-m} below the window.  `low` are the law's moments at
+ * order -m; without certified ones the bound lacks their error. */
+static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low, double loss_hi, double m) {
+    return low->log_mgf + low->log_mgf_err +
+           log1p((law->q_above * exp(-m * loss_hi) + law->outside * exp(-m * law->step.log_1mq)) *
+                 exp(-low->log_mgf));
+}
+
+/* Log of Chernoff's bound on the reverse term at order -m, its dependence e^{(m+1) eps} left out: one of
+ * the n steps lies above the window, the others are free. */
+static double reverse_upper(acct_tilted_law *law, double steps, double loss_hi, double m, int certify) {
+    acct_moments low;
+    acct_tilted_law_moments(law, -m, certify, &low);
+    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf_upper(law, &low, loss_hi, m) - m * loss_hi +
+           log(steps * law->q_above) + 1e-9 * (1.0 + fabs(m * loss_hi));
+}
+
+/* Q^n and P^n - Q^n of the event that some step lies above, from one step's masses q and pq: each is
+ * 1 - (1 - mass)^n, without cancellation where the masses are small. */
+static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
+                       double q, double pq) {
+    tail->direction = direction;
+    tail->steps = steps;
+    tail->outside = steps * law->outside;
+    tail->q_mass = -expm1(steps * log1p(-q));
+    tail->pq_mass = exp(steps * log1p(-q)) * -expm1(steps * log1p(-pq / (1.0 - q)));
+}
+
+void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
+                         double epsilon, double reverse_order, int certify) {
+    const double q = law->q_above, pq = law->pq_above;
+    set_masses(tail, law, steps, direction, q, pq);
+    /* of exponents of size steps * q, too */
+    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * q);
+    tail->reverse_log = INFINITY;
+    tail->reverse_slope = 0.0;
+    if (direction == ACCT_ADD || !(q > 0.0)) return;
+    const double loss_hi = acct_loss(&law->step, law->hi, NULL);
+    if (!(loss_hi > epsilon)) return;
+    /* walk m = 4^i / gap until the bound stops falling */
+    if (reverse_order > 0.0) {
+        tail->reverse_log = reverse_upper(law, steps, loss_hi, reverse_order, certify);
+        tail->reverse_slope = reverse_order + 1.0;
+        if (tail->reverse_log < INFINITY) return;
+    }
+    double m = 4.0 / (loss_hi - epsilon), best = INFINITY;
+    for (int i = 0; i < 24; i++) {
+        const double log_reverse = reverse_upper(law, steps, loss_hi, m, certify);
+        if (!(log_reverse + (m + 1.0) * epsilon < best)) break;
+        best = log_reverse + (m + 1.0) * epsilon;
+        tail->reverse_log = log_reverse;
+        tail->reverse_slope = m + 1.0;
+        m *= 1.7;
+    }
+}
+
+void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_law *law,
+                                     acct_tilted_law *plain, const acct_thresholds *thresholds, double steps,
+                                     double reverse_order) {
+    const double m = reverse_order, loss_hi = acct_loss(&law->step, law->hi, NULL);
+    /* the reverse term in units of e^{-m unit}, against underflow */
+    const double unit = 0.5 * thresholds->outer.scale + thresholds->outer.origin;
+    double q = 0.0, pq = 0.0, reverse = 0.0, q_err = 0.0, pq_err = 0.0;
+    for (int j = 0; j < law->count; j++) {
+        const double l = law->loss[j], le = law->loss_err[j];
+        const double w = law->gauss[j] * thresholds->above_out[j], excess = law->e2_plus[j] + l;
+        const double e = (256.0 + law->count + 32.0 * law->x2[j]) * ACCT_U +
+                         acct_threshold_above_error(l - thresholds->outer.origin, thresholds->outer, le);
+        q += w;
+        pq += w * excess;
+        q_err += w * e;
+        pq_err += w * (fabs(excess) * e + 2.0 * law->exp_loss[j] * le);
+        reverse += w * exp(m * (unit - l)) * (1.0 + e + m * le + 8.0 * ACCT_U * m * (fabs(l) + fabs(unit)));
+    }
+    double of_one, of_exp_u, of_reverse;
+    acct_above_errors(law, m, &of_one, &of_exp_u, &of_reverse);
+    q_err += of_one;
+    pq_err += law->step.q * (of_one + of_exp_u);
+    q += law->q_above;
+    pq += law->pq_above;
+    reverse = (reverse + of_reverse * exp(m * unit) + law->q_above * exp(m * (unit - loss_hi)) + ACCT_TINY) *
+              ACCT_SLACK;
+    set_masses(tail, law, steps, ACCT_REMOVE, q, pq);
+    tail->mass_err = ((law->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
+                     (1.0 + steps * q);
+    acct_moments low;
+    acct_tilted_law_moments(plain, -m, 1, &low);
+    const double log_all = log_mgf_upper(plain, &low, loss_hi, m);
+    tail->reverse_log = acct_log_chernoff(m) + (steps - 1.0) * log_all + log(steps * reverse) - m * unit +
+                        1e-9 * (1.0 + m * (loss_hi + fabs(unit))) + 1e-12 * steps * fabs(log_all);
+    tail->reverse_slope = m + 1.0;
+}
+
+void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_bounds *out) {
+    if (tail->direction == ACCT_ADD) {
+        out->lower = 0.0;
+        out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside;
+        return;
+    }
+    const double spent = expm1(epsilon) * tail->q_mass;
+    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) +
+                       (8.0 * fabs(epsilon) + 32.0) * ACCT_U * fabs(spent);
+    const double parity = tail->pq_mass - spent;
+    const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);
+    /* the share is at most P's mass and at least 0 whatever the reverse term */
+    const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err);
+    out->upper = fmin(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
+    out->lower = fmax(parity - err, 0.0);
+}

@@ -1,0 +1,42 @@
+/* The outcomes that the contour leaves out: those in which some step's noise lies above the window.
+ *
+ * Let E be that event for n steps.  Since (a)_+ = a + (-a)_+, its share of the profile is
+ *     int_E (1 - e^{eps - L})_+ dP = P(E) - e^eps Q(E) + int_E (e^eps - e^L)_+ dQ.
+ * The masses have closed forms.  The last integral, the *reverse term*, is a hockey-stick divergence of the
+ * reversed pair: it needs the other steps' losses to bring the total below eps, and Chernoff's bound at an
+ * order -m < 0 shows that it is tiny (docs/theorems.md, Theorem 3).
+ */
+#ifndef ACCT_TAIL_EVENT_H
+#define ACCT_TAIL_EVENT_H
+
+#include "soft_threshold.h"
+#include "bounds.h"
+#include "domain.h"
+#include "tilted_law.h"
+
+typedef struct {
+    int direction;
+    double steps;
+    double q_mass;   /* Q^n(E) */
+    double pq_mass;  /* P^n(E) - Q^n(E) */
+    double mass_err; /* relative error of both */
+    double outside;  /* mass below the window: upper bound, either law */
+    double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
+} acct_tail_event;
+
+/* reads the window off the law; epsilon places the Chernoff bound,
+ * unless reverse_order > 0 does.  Without `certify` (searches)
+ * the law's own errors are left out.  Overwrites law->weight. */
+void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
+                         double epsilon, double reverse_order, int certify);
+
+/* the same for outcomes with some step above the outer threshold or the window (Theorem 15); the law must
+ * have been set for that threshold; plain: for the transform at -reverse_order, overwritten */
+void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_law *law,
+                                     acct_tilted_law *plain, const acct_thresholds *thresholds, double steps,
+                                     double reverse_order);
+
+/* the bracket of this share at epsilon */
+void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_bounds *out);
+
+#endif

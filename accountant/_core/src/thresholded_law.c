@@ -1,0 +1,155 @@
+#include "thresholded_law.h"
+
+#include <math.h>
+
+#include "rounding.h"
+#include "vmath.h"
+
+void acct_above_errors(const acct_tilted_law *law, double m, double *of_one, double *of_exp_u,
+                       double *of_reverse) {
+    const double var = law->step.sigma * law->step.sigma;
+    *of_one = *of_exp_u = *of_reverse = 0.0;
+    for (int i = 0; i < law->panels; i++) {
+        const acct_panel *p = &law->panel[i];
+        *of_one += exp(acct_panel_error_of_one(p, var) + p->above);
+        *of_exp_u += exp(acct_panel_error_of_exp_u(p, var) + p->above);
+        *of_reverse += exp(acct_panel_error_of_reverse(p, m, var));
+    }
+}
+
+/* e^{cL} - 1 - c (e^L - 1) less the share above the threshold, or the share below it less
+ * 1 + c (e^L - 1): whichever cancels less.  The same for L e^{cL} - (e^L - 1). */
+ACCT_CLONES
+static void thresholded_terms(const acct_tilted_law *g, double t, acct_threshold threshold,
+                              const double *restrict above, const double *restrict share,
+                              double *restrict weight, double *restrict term, double *restrict slope) {
+    const double *restrict loss = g->loss, *restrict gauss = g->gauss, *restrict x2 = g->x2;
+    const double *restrict exp_loss = g->exp_loss, *restrict e2_plus = g->e2_plus;
+    const double *restrict e2_minus = g->e2_minus, *restrict quad = g->quad;
+    const double rate = 1.0 / threshold.scale;
+    for (int j = 0; j < g->count; j++) {
+        const double l = loss[j], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+        const double ge = gauss[j] * exp_loss[j], off = ge * (1.0 + em1) * above[j];
+        const double r = (l - threshold.origin) * rate, far = z + l - x2[j] - r * r;
+        const double kept = (far < 690.0 ? quad[j] * acct_vexp(far) : INFINITY) * share[j];
+        const double excess = gauss[j] * (e2_plus[j] + l), plain = gauss[j] + (1.0 + t) * excess;
+        const double near_term = ge * (e2 + t * e2_minus[j]) - off;
+        const double near_slope = ge * (e2_minus[j] + l * em1) - l * off;
+        const int near = above[j] < 0.5;
+        weight[j] = kept;
+        term[j] = near ? near_term : kept - plain;
+        slope[j] = near ? near_slope : l * kept - excess;
+    }
+}
+
+/* sums of the moduli of what was added, times their relative errors */
+static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshold threshold,
+                               const double *above, double *term_err, double *slope_err, double *weight_err) {
+    *term_err = *slope_err = *weight_err = 0.0;
+    for (int j = 0; j < g->count; j++) {
+        const double l = g->loss[j], size = fabs(l), le = g->loss_err[j], w = g->weight[j];
+        const double e = (256.0 + 32.0 * g->x2[j]) * ACCT_U + fabs(c) * (le + 4.0 * ACCT_U * size);
+        const double of_above = acct_threshold_above_error(l - threshold.origin, threshold, le);
+        const double of_below_error = acct_threshold_below_error(l - threshold.origin, threshold, le);
+        /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
+        const double ge = g->gauss[j] * g->exp_loss[j];
+        double parts, moved;
+        if (above[j] < 0.5) {
+            const double z = (c - 1.0) * l, em1 = expm1(z), off = ge * (1.0 + em1) * above[j];
+            parts = fabs(g->term[j]) + 2.0 * off;
+            moved = fabs(c) * ge * le * (fabs(em1) + above[j] * (1.0 + em1));
+            *term_err += parts * (256.0 + 32.0 * g->x2[j]) * ACCT_U + moved + off * of_above;
+            *slope_err += (fabs(g->slope[j]) + 2.0 * size * off) * e + size * off * of_above +
+                          ge * le * (fabs(em1) + (1.0 + em1) * (above[j] + 2.0 * fabs(c) * size));
+        } else {
+            const double plain = g->gauss[j] * (1.0 + fabs(c * (g->e2_plus[j] + l)));
+            *term_err += (w + plain) * e + w * of_below_error + ge * fabs(c) * le;
+            *slope_err += (size * w + g->gauss[j] * g->exp_loss[j]) * (e + of_below_error) + (w + ge) * le;
+        }
+        *weight_err += w * (e + of_below_error);
+    }
+}
+
+void acct_thresholded_moments(acct_tilted_law *law, const double *above, const double *share,
+                              acct_threshold threshold, double order, int certify, acct_moments *out) {
+    const double t = order - 1.0, step_q = law->step.q;
+    thresholded_terms(law, t, threshold, above, share, law->weight, law->term, law->slope);
+    double a1 = 0.0, d1 = 0.0, size = 0.0, m2 = 0.0;
+    for (int j = 0; j < law->count; j++) {
+        a1 += law->term[j];
+        d1 += law->slope[j];
+        size += fabs(law->term[j]);
+    }
+    /* outside the window 1 + c (e^L - 1) is subtracted, chi e^{cL} is not there */
+    const double missing = law->q_above + order * law->pq_above;
+    const double off = a1 - missing, a = 1.0 + off;
+    out->order = order;
+    out->log_mgf = off > -1.0 ? log1p(off) : off <= -1.0 ? -INFINITY : INFINITY;
+    out->mean = (d1 - law->pq_above) / a;
+    out->m1 = 0.0;
+    out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
+    if (certify) {
+        double term_err, slope_err, weight_err, of_one, of_exp_u, analytic = 0.0, reach = 0.0;
+        thresholded_errors(law, order, threshold, above, &term_err, &slope_err, &weight_err);
+        acct_tilted_law_plain_errors(law, &of_one, &of_exp_u);
+        for (int i = 0; i < law->panels; i++)
+            analytic += exp(acct_tilted_law_panel_error(law, i, order, 0.0));
+        reach = acct_tilted_law_reach(law, 0.0);
+        const double sum_err = (law->count + 16.0) * ACCT_U;
+        const double lost = (1.0 + order * step_q) * law->outside +
+                            law->above_err * (law->q_above + order * law->pq_above);
+        const double linear = step_q * (of_one + of_exp_u);
+        const double err =
+            (term_err + analytic + of_one + order * linear + lost + sum_err * (size + missing)) * ACCT_SLACK /
+            a;
+        out->log_mgf_err = a > 0.0 && err < 0.01 ? 1.01 * err : INFINITY;
+        out->log_mgf_err += 4.0 * ACCT_U * fabs(out->log_mgf);
+        double moved = 0.0;
+        for (int j = 0; j < law->count; j++) moved += fabs(law->slope[j]);
+        out->mean_err = (slope_err + sum_err * moved + lost + 1.01 * (reach * analytic + linear)) *
+                            ACCT_SLACK / a +
+                        fabs(out->mean) * (out->log_mgf_err + 4.0 * ACCT_U);
+        out->weight_err = weight_err / a;
+    }
+    for (int j = 0; j < law->count; j++) {
+        const double d = law->loss[j] - out->mean;
+        law->weight[j] /= a;
+        m2 += law->weight[j] * d * d;
+    }
+    out->m2 = m2;
+}
+
+double acct_thresholded_log_mgf_upper(const acct_tilted_law *law, const double *share,
+                                      acct_threshold threshold, double order) {
+    double total = 0.0;
+    for (int j = 0; j < law->count; j++) {
+        const double l = law->loss[j], le = law->loss_err[j], r = (l - threshold.origin) / threshold.scale;
+        const double far = order * l - law->x2[j] - r * r;
+        const double e = (256.0 + 32.0 * law->x2[j] + 8.0 * fabs(order * l)) * ACCT_U + fabs(order) * le +
+                         acct_threshold_below_error(l - threshold.origin, threshold, le);
+        total += (far < 700.0 ? law->quad[j] * exp(far) : INFINITY) * share[j] * (1.0 + e);
+    }
+    for (int i = 0; i < law->panels; i++) total += exp(acct_tilted_law_panel_error(law, i, order, 0.0));
+    return log((total + ACCT_TINY) * ACCT_SLACK);
+}
+
+double acct_between_log_mgf(const acct_tilted_law *law, const acct_thresholds *thresholds, double order,
+                            int certify) {
+    double total = 0.0, analytic = 0.0;
+    for (int j = 0; j < law->count; j++) {
+        const double l = law->loss[j], le = law->loss_err[j], far = order * l - law->x2[j];
+        if (!(thresholds->middle[j] > 0.0)) continue;
+        const double w = (far < 700.0 ? law->quad[j] * exp(far) : INFINITY) * thresholds->middle[j];
+        const double excess = l - thresholds->inner.origin;
+        const double of_below_error = thresholds->above_out[j] < 0.5
+                                          ? acct_threshold_above_error(excess, thresholds->inner, le)
+                                          : acct_threshold_below_error(excess, thresholds->outer, le);
+        const double e = (256.0 + 32.0 * law->x2[j] + 8.0 * fabs(order * l)) * ACCT_U + order * le +
+                         4.0 * of_below_error;
+        total += certify ? w * (1.0 + e) : w;
+    }
+    for (int i = 0; i < law->panels && certify; i++)
+        analytic +=
+            exp(acct_tilted_law_panel_error(law, i, order, 0.0) - law->panel[i].damp + law->panel[i].middle);
+    return log((total + analytic + ACCT_TINY) * ACCT_SLACK);
+}

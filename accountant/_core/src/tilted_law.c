@@ -1,0 +1,175 @@
+#include "tilted_law.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "gauss_legendre.h"
+#include "loss_inline.h"
+#include "rounding.h"
+#include "status.h"
+#include "vmath.h"
+
+void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
+    memset(law, 0, sizeof *law);
+    double **slots[ACCT_TILTED_LAW_ARRAYS] = {
+        &law->node,     &law->x2,       &law->loss,   &law->quad, &law->gauss, &law->exp_loss, &law->e2_plus,
+        &law->e2_minus, &law->loss_err, &law->weight, &law->term, &law->slope, &law->rate};
+    for (int i = 0; i < ACCT_TILTED_LAW_ARRAYS; i++) *slots[i] = memory + (size_t)i * (size_t)capacity;
+    law->capacity = capacity;
+}
+
+void acct_tilted_law_plain_errors(const acct_tilted_law *law, double *of_one, double *of_exp_u) {
+    const double var = law->step.sigma * law->step.sigma;
+    *of_one = *of_exp_u = 0.0;
+    for (int i = 0; i < law->panels; i++) {
+        const acct_panel *p = &law->panel[i];
+        *of_one += exp(acct_panel_error_of_one(p, var));
+        *of_exp_u += exp(acct_panel_error_of_exp_u(p, var));
+    }
+    *of_one *= 1.0 + 1e-6;
+    *of_exp_u *= 1.0 + 1e-6;
+}
+
+double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y) {
+    const double var = law->step.sigma * law->step.sigma;
+    double total = 0.0;
+    for (int i = 0; i < law->panels; i++)
+        total += exp(acct_panel_error(&law->panel[i], m->order, y, var) - m->log_mgf);
+    return total * (1.0 + 1e-6);
+}
+
+double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
+    double reach = 0.0, arg = 0.0, modulus = 0.0;
+    for (int i = 0; i < law->panels; i++) {
+        const acct_panel *p = &law->panel[i];
+        reach = fmax(reach, fmax(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)));
+        arg = fmax(arg, p->arg);
+        modulus = fmax(modulus, p->modulus);
+    }
+    return (reach + arg + modulus + law->lift) * ACCT_SLACK;
+}
+
+/* the nodes of one panel */
+ACCT_CLONES
+static void fill_nodes(const acct_step *step, double mid, double half, double *restrict node,
+                       double *restrict x2, double *restrict quad, double *restrict gauss,
+                       double *restrict loss, double *restrict loss_err, double *restrict exp_loss,
+                       double *restrict e2_plus, double *restrict e2_minus) {
+    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma, q = step->q;
+    const double norm = half / (sigma * ACCT_SQRT_2PI), log_q = step->log_q;
+    const double log_1mq = q < 1.0 ? step->log_1mq : 0.0, odds = step->odds;
+    const double node_err = 8.0 * ACCT_U * (fabs(mid) + half) / var2;
+    for (int i = 0; i < ACCT_GL_ORDER; i++) {
+        const double x = mid + half * ACCT_GL_NODE[i], u = (2.0 * x - 1.0) / var2;
+        const double z = x / sigma;
+        node[i] = x;
+        x2[i] = 0.5 * z * z;
+        quad[i] = norm * ACCT_GL_WEIGHT[i];
+        gauss[i] = quad[i] * acct_vexp(-x2[i]);
+        double p;
+        const double inner = acct_loss_at(u, q, log_q, log_1mq, odds, &p);
+        const double l = q == 1.0 ? u : inner;
+        loss[i] = l;
+        loss_err[i] = acct_loss_error(l, p, u) + node_err * p;
+        double lm1;
+        exp_loss[i] = acct_vexp_both(l, &lm1); /* relative, also where l is far below 0 */
+        e2_plus[i] = acct_ve2(l, lm1);
+        e2_minus[i] = acct_ve2(-l, acct_vexpm1(-l));
+    }
+}
+
+/* log of the panel's share of acct_tilted_law_error, for those who multiply the integrand */
+double acct_tilted_law_panel_error(const acct_tilted_law *law, int panel, double order, double y) {
+    return acct_panel_error(&law->panel[panel], order, y, law->step.sigma * law->step.sigma);
+}
+
+static void add_nodes(acct_tilted_law *g, double mid, double half) {
+    const int j = g->count;
+    fill_nodes(&g->step, mid, half, g->node + j, g->x2 + j, g->quad + j, g->gauss + j, g->loss + j,
+               g->loss_err + j, g->exp_loss + j, g->e2_plus + j, g->e2_minus + j);
+    g->count += ACCT_GL_ORDER;
+}
+
+/* Q and P - Q of {x > hi}: the difference of two tails by quadrature where they are close */
+static void set_above(acct_tilted_law *law, double root) {
+    const double far = law->hi * root, near = (law->hi - 1.0) * root;
+    double between = 0.0;
+    law->q_above = 0.5 * erfc(far);
+    if (root * (far + fabs(near)) < 8.0)
+        for (int i = 0; i < ACCT_GL_ORDER; i++) {
+            const double t = far - 0.5 * root * (1.0 + ACCT_GL_NODE[i]);
+            between += ACCT_GL_WEIGHT[i] * exp(-t * t);
+        }
+    const double close = 0.5 * root * 1.1283791670955126 * between; /* 2/sqrt(pi) */
+    law->pq_above = law->step.q * 0.5 * (between > 0.0 ? close : erfc(near) - erfc(far));
+    law->above_err = (64.0 + 32.0 * far * far) * ACCT_U;
+}
+
+/* sets the fields that do not depend on the panels; returns 0 if there is no window */
+static int start(acct_tilted_law *law, const acct_step *step, const acct_window *window) {
+    const double sigma = step->sigma, lo = window->lo, hi = window->hi;
+    law->step = *step;
+    law->lo = lo;
+    law->hi = hi;
+    law->count = law->panels = 0;
+    law->lift = window->shift > 0.0 ? 2.0 * window->shift / (sigma * sigma) : 0.0;
+    if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
+    const double root = 1.0 / (sigma * sqrt(2.0));
+    law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);
+    set_above(law, root);
+    return 1;
+}
+
+int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
+                        double y_max, double log_error) {
+    const double lo = window->lo, hi = window->hi;
+    if (!start(law, step, window)) return ACCT_EPRECISION;
+    double width = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
+    for (int part = 0; part <= window->breaks; part++) {
+        const double end = part < window->breaks ? window->at[part] : hi;
+        while (x < end) {
+            if (law->panels == ACCT_MAX_PANELS || law->count + ACCT_GL_ORDER > law->capacity)
+                return ACCT_EPRECISION;
+            double wish = fmin(1.5 * width, end - x);
+            if (end - x < 1.3 * wish) wish = end - x;
+            const double got =
+                acct_panel_widest(&law->panel[law->panels], step, x, wish, window, order, y_max, log_error);
+            if (!(got > 0.0)) return ACCT_EPRECISION;
+            add_nodes(law, x + 0.5 * got, 0.5 * got);
+            law->panels++;
+            if (got < wish || wish > width) width = got;
+            x = got < end - x ? x + got : end;
+        }
+    }
+    return ACCT_OK;
+}
+
+void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout) {
+    const double width = law->hi - law->lo;
+    layout->panels = law->panels <= ACCT_MAX_LAYOUT ? law->panels : 0;
+    for (int i = 0; i < layout->panels; i++) {
+        /* the panel's own right end, from its ellipse: mid + half, a = half (rho + 1/rho) / 2 */
+        const acct_panel *p = &law->panel[i];
+        const double half = (p->hi - p->mid) / (0.5 * (p->rho + 1.0 / p->rho));
+        layout->end[i] = (p->mid + half - law->lo) / width;
+        layout->rho[i] = p->rho;
+    }
+}
+
+int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const acct_window *window,
+                              double order, double y_max, double log_error, const acct_layout *layout) {
+    if (!start(law, step, window) || layout->panels * ACCT_GL_ORDER > law->capacity) return ACCT_EPRECISION;
+    double x = window->lo;
+    for (int i = 0; i < layout->panels; i++) {
+        const double end = i + 1 < layout->panels ? window->lo + layout->end[i] * (window->hi - window->lo)
+                                                  : window->hi;
+        if (!(x < end) || !acct_panel_fits(&law->panel[i], step, x, end - x, layout->rho[i], window, order,
+                                           y_max, log_error))
+            return ACCT_EPRECISION;
+        add_nodes(law, x + 0.5 * (end - x), 0.5 * (end - x));
+        law->panels++;
+        x = end;
+    }
+    return layout->panels ? ACCT_OK : ACCT_EPRECISION;
+}

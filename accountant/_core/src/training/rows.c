@@ -1,0 +1,253 @@
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "clones.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define ACCT_X86 1
+#endif
+
+/* One element is one chain of operations over k, so how many rows and columns a tile has, and how
+ * deep a panel is, changes no value: only which elements share a register. Columns that fill up a
+ * tile are zeros of the panel, rows that fill it up repeat its last row, and neither is stored. */
+
+enum { DEPTH = 512, WIDTH_F64 = 16, WIDTH_F32 = 32, TILE = 8, LANES = 16, FEW = 3 };
+
+/* Adds the products of TILE rows with a panel to `sums`, whose rows are `stride` apart; sums that are
+ * `fresh` begin at zero. */
+typedef void tile_f64(const double *const *x, ptrdiff_t depth, const double *panel, double *sums,
+                      ptrdiff_t stride, int fresh);
+typedef void tile_f32(const float *const *x, ptrdiff_t depth, const float *panel, float *sums,
+                      ptrdiff_t stride, int fresh);
+
+#define PLAIN_TILE(TYPE, SUFFIX, WIDTH)                                                            \
+    static void plain_tile_##SUFFIX(const TYPE *const *x, ptrdiff_t depth, const TYPE *panel,      \
+                                    TYPE *sums, ptrdiff_t stride, int fresh)                       \
+    {                                                                                              \
+        for (int i = 0; i < TILE; i++) {                                                           \
+            TYPE sum[WIDTH] = {0};                                                                 \
+            if (!fresh)                                                                            \
+                memcpy(sum, sums + i * stride, sizeof sum);                                        \
+            for (ptrdiff_t k = 0; k < depth; k++)                                                  \
+                for (int j = 0; j < WIDTH; j++)                                                    \
+                    sum[j] += x[i][k] * panel[k * WIDTH + j];                                      \
+            memcpy(sums + i * stride, sum, sizeof sum);                                            \
+        }                                                                                          \
+    }
+
+PLAIN_TILE(double, f64, WIDTH_F64)
+PLAIN_TILE(float, f32, WIDTH_F32)
+
+#ifdef ACCT_X86
+
+/* R rows by two registers of C columns each. */
+#define FUSED_TILE(NAME, TARGET, TYPE, VECTOR, R, C, P, WIDTH)                                     \
+    __attribute__((target(TARGET))) static void NAME(                                              \
+        const TYPE *const *x, ptrdiff_t depth, const TYPE *panel, TYPE *sums, ptrdiff_t stride,    \
+        int fresh)                                                                                 \
+    {                                                                                              \
+        for (int from = 0; from < TILE; from += R)                                                 \
+            for (int left = 0; left < WIDTH; left += 2 * C) {                                      \
+                VECTOR a[R], b[R];                                                                 \
+                const TYPE *row[R];                                                                \
+                _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)                                \
+                {                                                                                  \
+                    row[i] = x[from + i];                                                          \
+                    const TYPE *s = sums + (from + i) * stride + left;                             \
+                    a[i] = fresh ? P##_set1_##TYPE(0) : P##_loadu_##TYPE(s);                       \
+                    b[i] = fresh ? P##_set1_##TYPE(0) : P##_loadu_##TYPE(s + C);                   \
+                }                                                                                  \
+                for (ptrdiff_t k = 0; k < depth; k++) {                                            \
+                    const VECTOR u = P##_loadu_##TYPE(panel + k * WIDTH + left);                   \
+                    const VECTOR v = P##_loadu_##TYPE(panel + k * WIDTH + left + C);               \
+                    _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)                            \
+                    {                                                                              \
+                        const VECTOR c = P##_set1_##TYPE(row[i][k]);                               \
+                        a[i] = P##_fmadd_##TYPE(c, u, a[i]);                                       \
+                        b[i] = P##_fmadd_##TYPE(c, v, b[i]);                                       \
+                    }                                                                              \
+                }                                                                                  \
+                _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)                                \
+                {                                                                                  \
+                    P##_storeu_##TYPE(sums + (from + i) * stride + left, a[i]);                    \
+                    P##_storeu_##TYPE(sums + (from + i) * stride + left + C, b[i]);                \
+                }                                                                                  \
+            }                                                                                      \
+    }
+
+#define _mm512_loadu_double _mm512_loadu_pd
+#define _mm512_storeu_double _mm512_storeu_pd
+#define _mm512_set1_double _mm512_set1_pd
+#define _mm512_fmadd_double _mm512_fmadd_pd
+#define _mm512_loadu_float _mm512_loadu_ps
+#define _mm512_storeu_float _mm512_storeu_ps
+#define _mm512_set1_float _mm512_set1_ps
+#define _mm512_fmadd_float _mm512_fmadd_ps
+#define _mm256_loadu_double _mm256_loadu_pd
+#define _mm256_storeu_double _mm256_storeu_pd
+#define _mm256_set1_double _mm256_set1_pd
+#define _mm256_fmadd_double _mm256_fmadd_pd
+#define _mm256_loadu_float _mm256_loadu_ps
+#define _mm256_storeu_float _mm256_storeu_ps
+#define _mm256_set1_float _mm256_set1_ps
+#define _mm256_fmadd_float _mm256_fmadd_ps
+
+FUSED_TILE(wide_tile_f64, "avx512f", double, __m512d, 8, 8, _mm512, WIDTH_F64)
+FUSED_TILE(wide_tile_f32, "avx512f", float, __m512, 8, 16, _mm512, WIDTH_F32)
+FUSED_TILE(fused_tile_f64, "avx2,fma", double, __m256d, 4, 4, _mm256, WIDTH_F64)
+FUSED_TILE(fused_tile_f32, "avx2,fma", float, __m256, 4, 8, _mm256, WIDTH_F32)
+
+#define CHOOSE(SUFFIX)                                                                             \
+    (__builtin_cpu_supports("avx512f") ? wide_tile_##SUFFIX                                        \
+     : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? fused_tile_##SUFFIX       \
+                                                                       : plain_tile_##SUFFIX)
+#else
+#define CHOOSE(SUFFIX) plain_tile_##SUFFIX
+#endif
+
+/* Sums in LANES lanes; the last incomplete group goes to the first lanes. */
+#define DOT(TYPE, SUFFIX)                                                                          \
+    ACCT_CLONES_MEMORY static TYPE dot_##SUFFIX(const TYPE *x, const TYPE *w, ptrdiff_t n)                \
+    {                                                                                              \
+        TYPE lane[LANES] = {0};                                                                    \
+        ptrdiff_t k = 0;                                                                           \
+        for (; k + LANES <= n; k += LANES)                                                         \
+            for (int j = 0; j < LANES; j++)                                                        \
+                lane[j] += x[k + j] * w[k + j];                                                    \
+        for (int j = 0; k < n; k++, j++)                                                           \
+            lane[j] += x[k] * w[k];                                                                \
+        for (int half = LANES / 2; half; half /= 2)                                                \
+            for (int j = 0; j < half; j++)                                                         \
+                lane[j] += lane[j + half];                                                         \
+        return lane[0];                                                                            \
+    }
+
+DOT(double, f64)
+DOT(float, f32)
+
+#define PRODUCTS(TYPE, SUFFIX, WIDTH)                                                              \
+    static void fill_##SUFFIX(TYPE *panel, const TYPE *w, ptrdiff_t depth, ptrdiff_t columns,      \
+                              ptrdiff_t down, ptrdiff_t across)                                    \
+    {                                                                                              \
+        for (ptrdiff_t k = 0; k < depth; k++) {                                                    \
+            for (ptrdiff_t j = 0; j < columns; j++)                                                \
+                panel[k * WIDTH + j] = w[k * down + j * across];                                   \
+            for (ptrdiff_t j = columns; j < WIDTH; j++)                                            \
+                panel[k * WIDTH + j] = 0;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    /* One panel's columns of all rows; `out` points to their first. */                            \
+    static void panel_##SUFFIX(const TYPE *x, ptrdiff_t rows, ptrdiff_t inner, ptrdiff_t depth,    \
+                               const TYPE *panel, ptrdiff_t columns, TYPE *out, ptrdiff_t outer,   \
+                               int fresh)                                                          \
+    {                                                                                              \
+        tile_##SUFFIX *const tile = CHOOSE(SUFFIX);                                                \
+        for (ptrdiff_t first = 0; first < rows; first += TILE) {                                   \
+            const ptrdiff_t filled = rows - first < TILE ? rows - first : TILE;                    \
+            const TYPE *row[TILE];                                                                 \
+            TYPE *const to = out + first * outer;                                                  \
+            for (ptrdiff_t i = 0; i < TILE; i++)                                                   \
+                row[i] = x + (first + (i < filled ? i : filled - 1)) * inner;                      \
+            if (filled == TILE && columns == WIDTH) {                                              \
+                tile(row, depth, panel, to, outer, fresh);                                         \
+                continue;                                                                          \
+            }                                                                                      \
+            TYPE sums[TILE * WIDTH] = {0};                                                         \
+            const size_t bytes = (size_t)columns * sizeof *sums;                                   \
+            for (ptrdiff_t i = 0; i < filled && !fresh; i++)                                       \
+                memcpy(sums + i * WIDTH, to + i * outer, bytes);                                   \
+            tile(row, depth, panel, sums, WIDTH, fresh);                                           \
+            for (ptrdiff_t i = 0; i < filled; i++)                                                 \
+                memcpy(to + i * outer, sums + i * WIDTH, bytes);                                   \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    /* Few columns would leave a tile empty. */                                                    \
+    static void columns_##SUFFIX(const TYPE *x, ptrdiff_t rows, ptrdiff_t inner, const TYPE *w,    \
+                                 ptrdiff_t outer, ptrdiff_t down, ptrdiff_t across, TYPE *out)     \
+    {                                                                                              \
+        TYPE column[DEPTH];                                                                        \
+        for (ptrdiff_t j = 0; j < outer; j++)                                                      \
+            for (ptrdiff_t top = 0; top < inner; top += DEPTH) {                                   \
+                const ptrdiff_t depth = inner - top < DEPTH ? inner - top : DEPTH;                 \
+                for (ptrdiff_t k = 0; k < depth; k++)                                              \
+                    column[k] = w[(top + k) * down + j * across];                                  \
+                for (ptrdiff_t i = 0; i < rows; i++)                                               \
+                    out[i * outer + j] += dot_##SUFFIX(x + i * inner + top, column, depth);        \
+            }                                                                                      \
+    }                                                                                              \
+                                                                                                   \
+    void acct_row_products_##SUFFIX(const TYPE *x, ptrdiff_t rows, ptrdiff_t inner, const TYPE *w, \
+                                    ptrdiff_t outer, ptrdiff_t down, ptrdiff_t across, TYPE *out)  \
+    {                                                                                              \
+        TYPE panel[DEPTH * WIDTH];                                                                 \
+        if (outer <= FEW || !inner)                                                                \
+            memset(out, 0, (size_t)rows * (size_t)outer * sizeof *out);                            \
+        if (outer <= FEW) {                                                                        \
+            columns_##SUFFIX(x, rows, inner, w, outer, down, across, out);                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (ptrdiff_t left = 0; left < outer; left += WIDTH) {                                    \
+            const ptrdiff_t columns = outer - left < WIDTH ? outer - left : WIDTH;                 \
+            for (ptrdiff_t top = 0; top < inner; top += DEPTH) {                                   \
+                const ptrdiff_t depth = inner - top < DEPTH ? inner - top : DEPTH;                 \
+                fill_##SUFFIX(panel, w + top * down + left * across, depth, columns, down,         \
+                              across);                                                             \
+                panel_##SUFFIX(x + top, rows, inner, depth, panel, columns, out + left, outer,     \
+                               top == 0);                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+PRODUCTS(double, f64, WIDTH_F64)
+PRODUCTS(float, f32, WIDTH_F32)
+
+void acct_row_waves(const double *angles, ptrdiff_t rows, ptrdiff_t inner, double scale, double *out,
+                    ptrdiff_t outer)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t j = 0; j < outer; j++) {
+            const double *row = angles + i * inner;
+            out[i * outer + j] = scale * (j < inner ? cos(row[j]) : sin(row[j - inner]));
+        }
+}
+
+void acct_row_polar(const double *across, const double *down, ptrdiff_t n, double *size,
+                    double *angle)
+{
+    for (ptrdiff_t k = 0; k < n; k++) {
+        size[k] = hypot(across[k], down[k]);
+        angle[k] = atan2(down[k], across[k]);
+    }
+}
+
+void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out)
+{
+    for (ptrdiff_t k = 0; k < n; k++)
+        out[k] = copysign(power == 0.5 ? sqrt(fabs(x[k])) : pow(fabs(x[k]), power), x[k]);
+}
+
+void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns)
+{
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        double *row = x + i * columns;
+        double square = dot_f64(row, row, columns);
+        if (!(square >= 1e-280 && square <= 1e280)) {
+            double largest = 0.0;
+            for (ptrdiff_t k = 0; k < columns; k++)
+                largest = fmax(largest, fabs(row[k]));
+            if (largest == 0.0)
+                continue;
+            for (ptrdiff_t k = 0; k < columns; k++)
+                row[k] /= largest;
+            square = dot_f64(row, row, columns);
+        }
+        const double norm = sqrt(square);
+        for (ptrdiff_t k = 0; k < columns; k++)
+            row[k] /= norm;
+    }
+}

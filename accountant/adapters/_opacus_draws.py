@@ -1,0 +1,230 @@
+"""The batches that opacus' Poisson samplers draw, kept until a step uses them."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import torch
+from opacus.utils.uniform_sampler import (
+    DistributedUniformWithReplacementSampler,
+    UniformWithReplacementSampler,
+)
+
+from accountant.adapters._opacus_coins import States, coin_probability, state
+from accountant.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SAMPLERS", "Draw", "Draws", "follow", "in_parts", "seed_of"]
+
+_OWN_SAMPLERS = (UniformWithReplacementSampler, DistributedUniformWithReplacementSampler)
+
+
+class Draw:
+    """One Poisson batch: its size, its rate, and how many rows were handed out and summed."""
+
+    __slots__ = ("handed", "rate", "size", "summed")
+
+    def __init__(self, size: int, rate: float) -> None:
+        self.size, self.rate = size, rate
+        self.handed = self.summed = 0
+
+
+class Iteration:
+    """One pass over a sampler: the parts of batches that it handed out and no step has used."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Draw, int]] = deque()
+        self.running = True
+        self.drawn: Draw | None = None
+
+    def hand_out(self, rows: int) -> None:
+        """Note a part, the batch itself when it is not cut, of the batch drawn last."""
+        assert self.drawn is not None
+        self.drawn.handed += rows
+        self.waiting.append((self.drawn, rows))
+
+
+class Draws:
+    """What one sampler drew.
+
+    Attributes
+    ----------
+    ahead : int
+        How many parts the loader fetches before the one that is being used.
+    states : States
+        Of the generator, before every draw.
+    seed : int, optional
+        Of the generator when it was found to differ from those of the other workers.
+    """
+
+    def __init__(self) -> None:
+        self.ahead = 0
+        self.states = States("batches")
+        self.seed: int | None = None
+        self._iterations: list[Iteration] = []
+        self._used: Iteration | None = None
+
+    def begin(self) -> Iteration:
+        """Note a new pass."""
+        self._iterations.append(Iteration())
+        return self._iterations[-1]
+
+    def refuse_seeded(self, generator: Any) -> None:
+        """Refuse a worker's generator that was seeded after the seeds were compared."""
+        if self.seed is not None and self.seed != seed_of(generator):
+            raise UnsupportedError(
+                "the workers must draw their batches independently; this one was seeded after"
+                " make_private, which compared the seeds. Seed each worker with a number of its"
+                " own before make_private, and not afterwards"
+            )
+
+    def forget(self) -> None:
+        """Drop every pass: nothing it handed out may be used from here on."""
+        self._iterations.clear()
+        self._used = None
+
+    def take(self, rows: int) -> Draw:
+        """Return the batch that the next part comes from; the part is used with that.
+
+        Parameters
+        ----------
+        rows : int
+            Records whose gradients are about to be summed.
+
+        Raises
+        ------
+        UnsupportedError
+            No part of that size is next, or batches were left out.
+        """
+        waiting = [each for each in self._candidates() if each.waiting]
+        found = next((each for each in waiting if each.waiting[0][1] == rows), None)
+        if found is None:
+            raise UnsupportedError(_no_such_part(rows, [each.waiting[0][1] for each in waiting]))
+        others = [each for each in waiting if each.running and each is not found]
+        if len(found.waiting) > self.ahead + 1 or any(
+            len(each.waiting) > self.ahead for each in others
+        ):
+            raise UnsupportedError(
+                "every batch that is drawn must end in one step, empty ones too; a batch was left"
+                " out, or batches were fetched in advance. Leaving one out because of what is in it"
+                " tells its records apart. Use every batch before the next is fetched, empty ones"
+                " too, and let num_workers of the loader given to make_private fetch in advance"
+            )
+        self._used = found
+        self._iterations = [each for each in self._iterations if each is found or each.running]
+        return found.waiting.popleft()[0]
+
+    def _candidates(self) -> list[Iteration]:
+        """Return the pass in use, unless it has ended, and then the others, newest first."""
+        newest = self._iterations[::-1]
+        if self._used is not None and self._used.running and self._used in newest:
+            newest.remove(self._used)
+            newest.insert(0, self._used)
+        return newest
+
+
+def _followed(kind: Any) -> Any:
+    """Return the class of samplers of a kind that note what they draw in ``draws``."""
+
+    # A mixin would have another layout, and an object's class can change to one of its own only.
+    class Followed(kind):  # type: ignore[misc]
+        draws: Draws
+
+        def batches(self, iteration: Iteration) -> Iterator[Any]:
+            """Draw, and note every batch; the caller notes the parts he hands out."""
+            drawn: Iterator[Any] = kind.__iter__(self)
+            try:
+                while True:
+                    rate = coin_probability(self.sample_rate)
+                    self.draws.refuse_seeded(self.generator)
+                    before = state(self.generator, torch.get_default_device())
+                    batch = next(drawn, None)
+                    if batch is None:
+                        return
+                    self.draws.states.use(before)
+                    iteration.drawn = Draw(len(batch), rate)
+                    yield batch
+            finally:
+                iteration.running = False
+
+        def __iter__(self) -> Iterator[Any]:
+            iteration = self.draws.begin()
+            for batch in self.batches(iteration):
+                iteration.hand_out(len(batch))
+                yield batch
+
+    return Followed
+
+
+_FOLLOWED = {kind: _followed(kind) for kind in _OWN_SAMPLERS}
+SAMPLERS = (*_OWN_SAMPLERS, *_FOLLOWED.values())
+
+
+def seed_of(generator: Any) -> int:
+    """Return the seed that the coins come from."""
+    found = torch.initial_seed() if generator is None else generator.initial_seed()
+    return int(found)
+
+
+def follow(sampler: Any, loader: Any) -> Draws:
+    """Return what a sampler draws from here on; one account for all who follow it."""
+    if type(sampler) in _FOLLOWED:
+        sampler.__class__ = _FOLLOWED[type(sampler)]
+        sampler.draws = Draws()
+    draws: Draws = sampler.draws
+    draws.ahead = max(draws.ahead, loader.num_workers * (loader.prefetch_factor or 0))
+    return draws
+
+
+class _Batches:
+    """The batches of a followed sampler, for a caller that cuts them."""
+
+    def __init__(self, sampler: Any, iteration: Iteration) -> None:
+        self._sampler, self._iteration = sampler, iteration
+
+    def __iter__(self) -> Iterator[Any]:
+        batches: Iterator[Any] = self._sampler.batches(self._iteration)
+        return batches
+
+
+def in_parts(splitter: Any, cut: Any) -> Iterator[Any]:
+    """Iterate over a BatchSplittingSampler, noting its parts.
+
+    Parameters
+    ----------
+    splitter : BatchSplittingSampler
+        Whose sampler may be followed; if it is not, nothing is noted.
+    cut : callable
+        Its own ``__iter__``.
+    """
+    sampler: Any = splitter.sampler
+    if type(sampler) not in _FOLLOWED.values():
+        yield from cut(splitter)
+        return
+    iteration = sampler.draws.begin()
+    alike = copy.copy(splitter)
+    alike.sampler = _Batches(sampler, iteration)
+    for part in cut(alike):
+        iteration.hand_out(len(part))
+        yield part
+
+
+def _no_such_part(rows: int, found: list[int]) -> str:
+    """Say what does not fit; sizes of batches are those of the sample, hence not told."""
+    if not found:
+        return (
+            "every step needs a Poisson batch of its own; the loader that make_private returned"
+            " drew none since the last one. A batch used twice, or one from another loader, has no"
+            " account: iterate over the loader that make_private returned, one step a batch"
+        )
+    return (
+        "a step must use the records of the batch that was drawn, each as one row; the gradients"
+        " to be summed have another number of rows. Batches that were joined, cut, left out or"
+        " taken from another loader, and records of several rows (augmentations, tokens), have no"
+        " account: use the batches as the loader returns them, empty ones too, and give a record"
+        " one row"
+    )

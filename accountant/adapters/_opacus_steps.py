@@ -1,0 +1,330 @@
+"""What every step of an opacus optimiser drew, clipped, summed and added, watched while it runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from opacus.optimizers import (
+    DistributedDPOptimizer,
+    DistributedDPOptimizerFastGradientClipping,
+    DPOptimizer,
+    DPOptimizerFastGradientClipping,
+    DPPerLayerOptimizer,
+    FSDPOptimizerFastGradientClipping,
+    SimpleDistributedPerLayerOptimizer,
+)
+
+from accountant.adapters import _opacus_ghost as ghost
+from accountant.adapters._opacus_coins import state
+from accountant.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from accountant.adapters._opacus_coins import States
+    from accountant.adapters._opacus_draws import Draw, Draws
+
+__all__ = ["Watch", "discard", "unwatch", "watch"]
+
+# Whose clipping, summing and noise are known; one of another type may do them in another way.
+_KNOWN = (
+    DPOptimizer,
+    DPPerLayerOptimizer,
+    DPOptimizerFastGradientClipping,
+    DistributedDPOptimizer,
+    DistributedDPOptimizerFastGradientClipping,
+    FSDPOptimizerFastGradientClipping,
+    SimpleDistributedPerLayerOptimizer,
+)
+
+# Relative: what float32 arithmetic may do to norms and their sum.
+_SLACK = 1e-3
+
+_WAY_OUT = (
+    " Nothing of it was released. Leave a loop only after a whole batch, or drop the rest with"
+    " accountant.adapters.opacus.discard_unfinished(optimizer) and iterate over the loader anew"
+)
+
+
+class Watch:
+    """The state of one optimiser's step.
+
+    Attributes
+    ----------
+    row : tuple of float, optional
+        (noise multiplier, sampling rate) of the step that has its noise and is not yet recorded.
+    clipped : tuple, optional
+        What the last backward pass of ghost clipping left: see :mod:`_opacus_ghost`.
+    """
+
+    def __init__(self, optimizer: Any, module: Any, draws: Draws, noises: States) -> None:
+        self.module, self.draws, self._noises = module, draws, noises
+        self.clipped: ghost.Clipped | None = None
+        self.passes = 0
+        self._scale = _scale(optimizer)
+        self._recorded = self._updating = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the batch that was being summed."""
+        self.row: tuple[float, float] | None = None
+        self.clipped = None
+        self._draw: Draw | None = None
+        self._summed: list[tuple[Any, int]] = []
+        self._bound = self._most = 0.0
+        self._interrupted = False
+
+    @contextmanager
+    def accumulating(self, optimizer: Any) -> Iterator[None]:
+        """Check one part of a batch, around its being clipped and summed."""
+        self._refuse_interrupted()
+        self._refuse_others_in_sum(optimizer)
+        rows, bound = self._part(optimizer)
+        draw = self.draws.take(rows)
+        if self._draw not in (None, draw):
+            raise UnsupportedError(
+                "a step must use one Poisson batch; gradients of an earlier batch are in this"
+                " step's sum, and a record may be in both." + _WAY_OUT
+            )
+        if self._draw is not None and bound != self._bound:
+            raise UnsupportedError(
+                "max_grad_norm must be the same for all physical batches of a step: which record"
+                " is in which depends on the others, and so would the norm it is clipped to. Step"
+                " the schedule of the norm after a whole batch." + _WAY_OUT
+            )
+        self._interrupted = True
+        yield
+        draw.summed += rows
+        self._draw, self._bound = draw, bound
+        self._most += rows * bound
+        _refuse_unclipped(optimizer, self._most)
+        self._summed, self._interrupted = ghost.versions(_sums(optimizer)), False
+
+    def noising(self, optimizer: Any) -> None:
+        """Check the whole sum before its noise, and note what the step will be recorded as."""
+        self._refuse_interrupted()
+        self._refuse_others_in_sum(optimizer)
+        draw = self._draw
+        if draw is None or not (draw.summed == draw.handed == draw.size):
+            raise UnsupportedError(
+                "a step must use the whole Poisson batch; parts of it are missing, and where a"
+                " batch is cut depends on the other records in it." + _WAY_OUT
+            )
+        if _scale(optimizer) != self._scale:
+            raise UnsupportedError(
+                "expected_batch_size and loss_reduction must stay what make_private set"
+                f" ({self._scale}); got {_scale(optimizer)}. The size of an actual batch is not"
+                " private: call make_private again for another expected size"
+            )
+        if getattr(optimizer, "_adjusted_noise_multiplier", None) is not None:
+            raise UnsupportedError(
+                "the exact accountant does not cover opacus' adaptive clipping, whose noise is not"
+                ' noise_multiplier times the norm. Use clipping="flat" or "per_layer"'
+            )
+        if _adds_noise(optimizer):
+            self._noises.use(state(optimizer.generator, optimizer.params[0].device))
+        self._interrupted = True
+        self.row = (_multiplier(optimizer, self._bound), draw.rate)
+
+    def recorded(self) -> None:
+        """Note that the ledger holds the step."""
+        self.reset()
+        self._recorded = True
+
+    def allow(self) -> None:
+        """Let the inner optimiser update the parameters, if the ledger holds the step."""
+        _refuse_unrecorded(self._recorded)
+        self._recorded, self._updating = False, True
+
+    def end(self) -> None:
+        """Let the inner optimiser update nothing more."""
+        self._updating = False
+
+    def updating(self, *_: Any) -> None:
+        """Look at an update, which may call itself again through a parent's ``step``."""
+        _refuse_unrecorded(self._updating)
+
+    def _refuse_interrupted(self) -> None:
+        if self._interrupted:
+            raise UnsupportedError(
+                "an exception left a step unfinished, and its gradients in the sum." + _WAY_OUT
+            )
+
+    def _refuse_others_in_sum(self, optimizer: Any) -> None:
+        """Refuse a sum that was touched since it was last looked at."""
+        if not ghost.same(self._summed, ghost.versions(_sums(optimizer))):
+            raise UnsupportedError(
+                "p.summed_grad was changed from outside, or zero_grad was not called after a step"
+                " (or cleared half a batch). Call optimizer.zero_grad() once before every backward"
+                " pass and leave the sum to opacus." + _WAY_OUT
+            )
+
+    def _part(self, optimizer: Any) -> tuple[int, float]:
+        """Return the rows to be summed next, and the norm that each is clipped to."""
+        if isinstance(optimizer, DPOptimizerFastGradientClipping):
+            clipped, self.clipped = self.clipped, None
+            return ghost.part(clipped, optimizer)
+        batches = optimizer.accumulated_iterations
+        if batches != 1:
+            raise UnsupportedError(
+                f"a step must use one Poisson batch; this one accumulated {batches}, and a"
+                " record may be in each of them. Use a larger batch, cut into physical ones by"
+                " opacus' BatchMemoryManager"
+            )
+        if isinstance(optimizer, DPPerLayerOptimizer):
+            bound = math.nextafter(math.hypot(*map(float, optimizer.max_grad_norms)), math.inf)
+            known = float(optimizer.max_grad_norm)
+            # Opacus rounds the norm of the norms to float32.
+            bound = known if known <= bound <= known * (1 + 1e-15) else bound
+        else:
+            bound = float(optimizer.max_grad_norm)
+        if not (0 < bound < math.inf):
+            raise UnsupportedError(f"max_grad_norm must be positive and finite; got {bound}")
+        return len(optimizer.params[0].grad_sample), bound
+
+
+@functools.cache
+def _watched(kind: Any) -> Any:
+    """Return the class of watched optimisers of a kind."""
+
+    # A mixin would have another layout, and an object's class can change to one of its own only.
+    class Watched(kind):  # type: ignore[misc]
+        accountant_watch: Watch
+
+        def clip_and_accumulate(self) -> None:
+            with self.accountant_watch.accumulating(self):
+                super().clip_and_accumulate()
+
+        def accumulate(self) -> None:
+            with self.accountant_watch.accumulating(self):
+                super().accumulate()
+
+        def add_noise(self) -> None:
+            self.accountant_watch.noising(self)
+            super().add_noise()
+
+        def pre_step(self, closure: Any = None) -> Any:
+            ready = super().pre_step(closure)
+            if ready:
+                self.accountant_watch.allow()
+            return ready
+
+        def step(self, closure: Any = None) -> Any:
+            try:
+                return super().step(closure)
+            finally:
+                self.accountant_watch.end()
+
+    Watched.__name__, Watched.__qualname__ = kind.__name__, kind.__qualname__
+    return Watched
+
+
+def watch(
+    optimizer: Any, module: Any, draws: Draws, noises: States, record: Callable[[Any], None]
+) -> None:
+    """Watch every step of an optimiser of opacus from here on.
+
+    Parameters
+    ----------
+    optimizer : DPOptimizer
+        As make_private made it.
+    module : GradSampleModule or GradSampleHooks
+        Whose gradients it takes.
+    draws : Draws
+        Of the sampler of its loader.
+    noises : States
+        Of the generators that gave the noise of all steps on one ledger.
+    record : callable
+        The step hook, which records ``row``.
+    """
+    refuse_unknown(optimizer)
+    unwatch(optimizer)
+    optimizer.accountant_watch = Watch(optimizer, module, draws, noises)
+    kind: Any = type(optimizer)
+    optimizer.__class__ = _watched(kind)
+    optimizer.attach_step_hook(record)
+    inner = optimizer.original_optimizer
+    inner.accountant_handle = inner.register_step_pre_hook(optimizer.accountant_watch.updating)
+
+
+def unwatch(optimizer: Any) -> None:
+    """Take the watch off an inner optimiser that is about to be made private again."""
+    inner = getattr(optimizer, "original_optimizer", optimizer)
+    handle = getattr(inner, "accountant_handle", None)
+    if handle is not None:
+        handle.remove()
+        del inner.accountant_handle
+
+
+def refuse_unknown(optimizer: Any) -> None:
+    """Refuse an optimiser that is none of opacus' own."""
+    if type(optimizer) not in _KNOWN:
+        raise UnsupportedError(
+            f"the exact accountant knows how opacus' own optimisers clip and add noise; got a"
+            f" {type(optimizer).__name__}. Use make_private with clipping='flat' or 'per_layer'"
+        )
+
+
+def discard(optimizer: Any) -> None:
+    """Drop what an optimiser has summed and not released."""
+    optimizer._step_skip_queue.clear()
+    optimizer._is_last_step_skipped = False
+    for p in optimizer.params:
+        p.grad_sample = None
+    optimizer.zero_grad(set_to_none=True)
+    optimizer.accountant_watch.reset()
+    optimizer.accountant_watch.draws.forget()
+
+
+def _adds_noise(optimizer: Any) -> bool:
+    """Return whether this worker's generator gives the noise: it must not be in a state twice."""
+    if not (optimizer.noise_multiplier > 0) or optimizer.secure_mode:
+        return False
+    sharded = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
+    return sharded or getattr(optimizer, "rank", 0) == 0
+
+
+def _scale(optimizer: Any) -> tuple[str, Any]:
+    """Return what the noisy sum is divided by."""
+    reduction = optimizer.loss_reduction
+    return reduction, optimizer.expected_batch_size if reduction == "mean" else None
+
+
+def _sums(optimizer: Any) -> list[Any]:
+    """Return the sums of clipped gradients, of the parameters that have any."""
+    held = getattr(optimizer, "grad_state", None)
+    found = [p.summed_grad if held is None else held[p]["summed_grad"] for p in optimizer.params]
+    return [each for each in found if each is not None]
+
+
+def _multiplier(optimizer: Any, bound: float) -> float:
+    """Return the noise over the norm that the sum was clipped to, never rounded up."""
+    noise, norm = float(optimizer.noise_multiplier), float(optimizer.max_grad_norm)
+    if norm == bound or not (noise > 0):
+        return noise
+    return math.nextafter(math.nextafter(noise * norm, 0.0) / bound, 0.0)
+
+
+def _refuse_unrecorded(recorded: bool) -> None:
+    """Refuse an update of the parameters by a step that the ledger does not hold."""
+    if not recorded:
+        raise UnsupportedError(
+            "the ledger does not hold this step, so the parameters are not updated. Call step of"
+            " the optimiser that make_private returned, and leave its step hook in place"
+        )
+
+
+def _refuse_unclipped(optimizer: Any, most: float) -> None:
+    """Refuse a sum that is longer than clipped gradients can be, or no number."""
+    norms = [torch.linalg.vector_norm(each, dtype=torch.float64) for each in _sums(optimizer)]
+    norm = math.hypot(*map(float, norms))
+    if not (norm <= most * (1 + _SLACK)):
+        raise UnsupportedError(
+            "the sum of a batch's gradients must be at most its size times max_grad_norm; it is not"
+            " (or is no number). Some gradient is not clipped: let every loss be finite and every"
+            " parameter's gradient go through opacus"
+        )

@@ -1,0 +1,27 @@
+"""What is made of brackets that several analyses certify."""
+
+from __future__ import annotations
+
+import math
+
+from accountant.bounds import Bounds
+
+__all__ = ["capped", "is_within"]
+
+
+def capped(bounds: Bounds | None, most: float) -> Bounds:
+    """Lower the upper end to ``most``.
+
+    A curve may be that of the mechanism where the losses are those of a pair that dominates it.
+    Once the ends cross, the lower one, the pair's, says nothing about the mechanism.
+    """
+    if bounds is None:
+        return Bounds(0.0, most)
+    upper = min(float(bounds.upper), most)
+    return Bounds(float(bounds.lower) if bounds.lower <= upper else 0.0, upper)
+
+
+def is_within(bounds: Bounds, tolerance: float) -> bool:
+    """Tell whether a bracket is as narrow as ``tolerance`` asks, relatively."""
+    lower, upper = float(bounds.lower), float(bounds.upper)
+    return upper < math.inf and upper - lower <= tolerance * upper

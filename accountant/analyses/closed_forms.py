@@ -1,0 +1,68 @@
+"""Nothing, and plain Gaussian noise: answers in closed form."""
+
+from __future__ import annotations
+
+import math
+
+from accountant._core import subsampled_gaussian as core
+from accountant._rounding import U
+from accountant.analyses.solvers import Solver, gaussian_part, is_exact
+from accountant.bounds import Bounds
+from accountant.pairs.base import Parts
+
+__all__ = ["MergedGaussian", "Nothing"]
+
+
+class Nothing(Solver):
+    """Nothing was released."""
+
+    name = "nothing"
+    reason = "nothing is released"
+
+    def _epsilon(self, delta: float) -> Bounds:
+        return Bounds(0.0, 0.0)
+
+    def _delta(self, epsilon: float) -> Bounds:
+        return Bounds(0.0, 0.0)
+
+
+class MergedGaussian(Solver):
+    """Plain Gaussians: independent normal losses add up to one, in closed form."""
+
+    name = "gaussian"
+    reason = "all parts are plain Gaussian noise, which merges into one release (closed form)"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        # Noise multipliers that bracket the true one: (least, most).
+        if len(parts) == 1 and is_exact(parts[0][0]):
+            self._count = parts[0][1]
+            self._sigma = (gaussian_part(parts[0][0]).noise_multiplier,) * 2
+            return
+        self._count = 1
+        # 1/σ² = Σ n/σᵢ²: squares, quotients, sum and root lose less than 8 units together; in
+        # units of the least σ, so that no square leaves the range of the doubles.
+        sigmas = [gaussian_part(pair).noise_multiplier for pair, _ in parts]
+        unit = min(sigmas)
+        precision = math.fsum(n * (unit / s) ** 2 for s, (_, n) in zip(sigmas, parts, strict=True))
+        sigma = unit / math.sqrt(precision)
+        self._sigma = sigma * (1.0 - 16.0 * U), sigma * (1.0 + 16.0 * U)
+
+    def _least(self) -> float:
+        return math.inf
+
+    def _epsilon(self, delta: float) -> Bounds:
+        least, most = self._sigma
+        upper = core.epsilon_bounds(1.0, least, self._count, delta, core.REMOVE)
+        if least == most:
+            return Bounds(*upper)
+        lower = core.epsilon_bounds(1.0, most, self._count, delta, core.REMOVE)
+        return Bounds(min(lower[0], upper[1]), upper[1])
+
+    def _delta(self, epsilon: float) -> Bounds:
+        least, most = self._sigma
+        upper = core.delta_bounds(1.0, least, self._count, epsilon, core.REMOVE)
+        if least == most:
+            return Bounds(*upper)
+        lower = core.delta_bounds(1.0, most, self._count, epsilon, core.REMOVE)
+        return Bounds(min(lower[0], upper[1]), upper[1])

@@ -1,0 +1,348 @@
+"""The privacy loss distribution on a grid: certified brackets for any composition of pairs.
+
+Every part offers the masses of cells of its loss. Two laws on one grid enclose it, one whose
+profile is nowhere lower and one whose profile is nowhere higher; both are tilted, composed by FFT
+and read off, with every error inside the bracket (docs/theorems_grid.md). One direction at a
+time: the loss of a mechanism whose directions differ is the larger of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from accountant.analyses.pld.composed_law import ComposedLaw, GridPlan, TooLarge, largest_loss
+from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
+from accountant.analyses.pld.memory import keep
+from accountant.analyses.pld.saddle_point import (
+    Saddle,
+    coarse_law,
+    saddle_at_delta,
+    saddle_at_epsilon,
+)
+from accountant.bounds import Bounds
+from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
+from accountant.environment import to_nearest
+from accountant.errors import PrecisionError
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]
+
+MEMORY_CAP = 512 * 2**20
+# A bracket so many times too wide is tried again with this share of the mass left out.
+NEAR, TRIM = 32.0, 1e-3
+# LossGrid of a grid that costs a few milliseconds.
+SMALL = 2**12
+
+# log δ below which the finite part of a profile is bounded, but not measured.
+FARTHEST = -640.0
+
+TARGET = Argument(
+    "delta", "a probability in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "It is a target"
+)
+TOLERANCE = Argument(
+    "tolerance",
+    "a number in [1e-12, 0.1]",
+    lambda x: (x >= 1e-12) & (x <= 0.1),
+    "It is the relative width of the bracket",
+)
+CAP = Argument("memory_cap", "bytes >= 2**20", lambda x: x >= 2**20, "A grid needs some room")
+COUNT = Argument(
+    "count", "an integer in [0, 2**53]", lambda x: (x >= 0) & (x <= MAX_COUNT), "It counts releases"
+)
+
+
+class TooWide(PrecisionError):  # noqa: N818 (a bracket, not a malfunction)
+    """No grid was narrow enough; ``known`` is what all of them together certify, if any did."""
+
+    def __init__(self, message: str, known: Bounds | None = None) -> None:
+        super().__init__(message)
+        self.known = known
+
+
+class Composed:
+    """The privacy profile of a composition of dominating pairs, bracket by bracket.
+
+    Parameters
+    ----------
+    parts : sequence of (DominatingPair, int)
+        The pairs, all of one direction, and how often each runs (>= 0).
+    tolerance : float
+        The width of a bracket on ε, relative to ε, or to a hundredth of the standard deviation of
+        the total loss where ε is smaller. A bracket on δ has the width this means for it.
+    memory_cap : int
+        Bytes that one evaluation may take, about.
+    """
+
+    @to_nearest
+    def __init__(
+        self,
+        parts: Sequence[tuple[DominatingPair, int]],
+        *,
+        tolerance: float = 1e-6,
+        memory_cap: int = MEMORY_CAP,
+    ) -> None:
+        self._tolerance = float(real(TOLERANCE, tolerance))
+        self._memory_cap = int(count(CAP, memory_cap))
+        used = [(pair, int(count(COUNT, n))) for pair, n in parts if count(COUNT, n)]
+        self._laws = [coarse_law(pair, n) for pair, n in used]
+        self._used = used
+        self._lattices, self._parts = lattice_parts(used, self._laws)
+        self._finest = common_spacing(self._lattices) if self._lattices else None
+        infinite = sum(
+            law.times * math.log1p(-min(law.infinite, 1.0 - 1e-16)) for law in self._laws
+        )
+        self._infinite = -math.expm1(infinite)
+        self._done: list[ComposedLaw] = []
+        self._wide: list[ComposedLaw] = []  # reach farther than they are accurate
+        self._pure = all(part.pure for part in self._parts)
+
+    @to_nearest
+    def delta_bounds(self, epsilon: float) -> Bounds:
+        """Bracket δ(epsilon).
+
+        Parameters
+        ----------
+        epsilon : float
+            In nats, >= 0; may be infinite.
+
+        Returns
+        -------
+        Bounds
+            lower <= H(epsilon) <= upper; the finite part is not told from zero below 1e-277.
+
+        Raises
+        ------
+        PrecisionError
+            Where the wanted width cannot be had within the memory cap.
+        """
+        epsilon = float(real(EPSILON, epsilon))
+        if not self._parts:
+            return Bounds(0.0, 0.0)
+        if epsilon >= largest_loss(self._parts):
+            return Bounds(0.0, self._infinite_upper())
+        saddle = saddle_at_epsilon(self._laws, epsilon)
+        if saddle.log_delta < FARTHEST:
+            saddle = saddle_at_delta(self._laws, math.exp(FARTHEST))
+        if saddle.epsilon < epsilon - 4.0 / saddle.tilt - 2.0 * saddle.deviation:
+            return self._far(saddle, epsilon)
+        saddle = saddle._replace(epsilon=epsilon)
+        # An error of ε times the slope of log δ, or a relative error of δ where that is more.
+        scale = max(self._scale(saddle), 1.0 / saddle.tilt)
+        wanted = self._tolerance * saddle.tilt * scale
+
+        def width(one: ComposedLaw) -> tuple[Bounds, float]:
+            lower, upper = one.delta_lower(epsilon), one.delta_upper(epsilon)
+            spread = math.log(upper / lower) if lower > 0.0 else math.inf
+            return Bounds(min(lower, upper), upper), 0.0 if upper < 1e-300 else spread / wanted
+
+        return self._refine(saddle, scale, width, "delta")
+
+    @to_nearest
+    def epsilon_bounds(self, delta: float) -> Bounds:
+        """Bracket ε(delta), the least ε >= 0 with H(ε) <= delta.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+
+        Returns
+        -------
+        Bounds
+            lower <= ε(delta) <= upper; both infinite where the mass at infinite loss exceeds delta.
+
+        Raises
+        ------
+        PrecisionError
+            Where the wanted width cannot be had within the memory cap.
+        """
+        delta = float(real(TARGET, delta))
+        if not self._parts:
+            return Bounds(0.0, 0.0)
+        rest = delta - self._infinite
+        if rest < -1e-6 * delta:
+            rest = delta
+        saddle = saddle_at_delta(self._laws, max(rest, 1e-3 * delta, math.exp(FARTHEST)))
+        if saddle.epsilon <= 0.0:
+            saddle = saddle_at_epsilon(self._laws, 0.0)._replace(epsilon=0.0)
+            # Far above H(0) a rough grid shows that ε is zero.
+            distance = rest / math.exp(max(min(saddle.log_delta, 0.0), FARTHEST)) - 1.0
+            scale = max(self._scale(saddle), min(distance, 0.01 / self._tolerance) * saddle.spread)
+        else:
+            scale = self._scale(saddle)
+
+        def width(one: ComposedLaw) -> tuple[Bounds, float]:
+            step = 1e-3 * self._tolerance * self._scale(saddle)
+            upper = one.epsilon_upper(delta, step)
+            lower = min(one.epsilon_lower(delta, step), upper)
+            if lower == upper or upper == math.inf:
+                return Bounds(lower, upper), 0.0 if lower == upper else math.inf
+            size = max(upper, 0.01 * saddle.spread)
+            return Bounds(lower, upper), (upper - lower) / (size * self._tolerance)
+
+        return self._refine(saddle, scale, width, "epsilon")
+
+    @property
+    def held(self) -> int:
+        """Bytes kept for the next question."""
+        return sum(16 * one.size for one in (*self._done, *self._wide))
+
+    def forget(self) -> None:
+        """Keep nothing for the next question."""
+        self._done, self._wide = [], []
+
+    def _far(self, saddle: Saddle, epsilon: float) -> Bounds:
+        """Bracket δ where its finite part is too small to be told apart: by that at a smaller ε."""
+        scale = max(self._scale(saddle), 1.0 / saddle.tilt)
+
+        def bracket(one: ComposedLaw) -> tuple[Bounds, float]:
+            upper = one.delta_upper(epsilon)
+            known = 0.0 if one.high >= saddle.epsilon else math.inf
+            return Bounds(min(one.delta_lower(epsilon), upper), upper), known
+
+        return self._refine(saddle, scale, bracket, "delta", near=False)
+
+    def _infinite_upper(self) -> float:
+        """Bound the mass at infinite loss."""
+        silent = sum(
+            n * math.log1p(-min(pair.infinite_mass, 1.0 - 1e-16)) for pair, n in self._used
+        )
+        return min(abs(math.expm1(silent)) * (1.0 + 1e-12), 1.0)
+
+    def _scale(self, saddle: Saddle) -> float:
+        return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)
+
+    def _refine(
+        self,
+        saddle: Saddle,
+        scale: float,
+        width: Callable[[ComposedLaw], tuple[Bounds, float]],
+        name: str,
+        *,
+        near: bool = True,
+    ) -> Bounds:
+        """Evaluate ever finer grids until ``width`` is at most one."""
+        known: Bounds | None = None
+        for one in (*self._done, *self._wide) if near else self._done:
+            if one.covers(saddle.epsilon):
+                bounds, excess = width(one)
+                known = bounds.intersection(known)
+                if excess <= 1.0:
+                    return known
+        spacing, best, size, blind = self._spacing(saddle, scale), math.inf, 0, 0
+        trim, tried, unlucky = 1.0, False, False
+        for _ in range(6):
+            plan = self._plan(saddle, scale, spacing, trim)
+            try:
+                one = ComposedLaw(self._parts, plan, self._memory_cap)
+            except TooLarge as refusal:
+                size = refusal.size
+                break
+            bounds, excess = width(one)
+            # Every grid certifies its bracket, however wide.
+            known = bounds.intersection(known)
+            size = one.size
+            if excess <= 1.0:
+                if trim == 1.0:
+                    self._done = [one, *self._done[:1]]
+                else:
+                    self._wide = [one]
+                keep(self)
+                return known
+            blind += excess == math.inf
+            if blind > 1:
+                break
+            if trim == 1.0 and excess < NEAR:
+                # Close by: more likely the tails left out, heavier than they look, than the
+                # spacing, which was made to take half of the tolerance.
+                best, trim = min(best, excess), TRIM
+                continue
+            if tried and not (excess < 0.9 * best) and best < math.inf:
+                # Isolated atoms fall on or between the knots: one small grid may be unlucky.
+                if unlucky or size > SMALL:
+                    break
+                unlucky = True
+            best, tried = min(best, excess), True
+            spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
+        raise TooWide(
+            f"{name} must be bracketed within a relative {self._tolerance:g}, but a grid of"
+            f" {size} knots reached {best * self._tolerance:g} with memory_cap="
+            f"{self._memory_cap}. Raise memory_cap or tolerance",
+            known,
+        )
+
+    def _plan(self, saddle: Saddle, scale: float, spacing: float, trim: float) -> GridPlan:
+        fine = math.log(1e-3 * trim * self._tolerance * min(1.0, saddle.tilt * scale))
+        return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), fine)
+
+    def _spacing(self, saddle: Saddle, scale: float) -> float:
+        """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
+        room = 5.5 * self._tolerance * scale / (saddle.tilt + 1.0)
+        most = 0.3 / (saddle.tilt + 1.0)
+        everything = sum(part.times for part in self._parts)
+        # A lattice that is itself the grid costs nothing, unless it is needlessly fine.
+        if self._pure and self._finest and self._finest >= 0.1 * math.sqrt(room / everything):
+            return self._finest
+        loose = sum(part.times for part in self._parts if not part.pure) or everything
+        if self._pure and self._finest is None:
+            return fitting_spacing(self._lattices, most, 1e-5 * most, 0.2 * self._tolerance)
+        return self._fitted(min(math.sqrt(room / loose), most))
+
+    def _fitted(self, spacing: float) -> float:
+        """Return a spacing of at most ``spacing`` whose grid fits the lattices."""
+        if not self._lattices or max(self._lattices) < 4.0 * spacing:
+            return spacing
+        if self._finest is None:
+            return fitting_spacing(self._lattices, spacing, 0.1 * spacing, 0.2 * self._tolerance)
+        if self._finest >= spacing:
+            return self._finest / math.ceil(self._finest / spacing)
+        return self._finest * math.floor(spacing / self._finest)
+
+
+@to_nearest
+def compose(
+    parts: Sequence[tuple[DominatingPair, int]],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Composed:
+    """Compose ``parts``, and make ready for the neighbourhood of ``epsilon`` or ``delta``.
+
+    See :class:`Composed` for the arguments.
+    """
+    composed = Composed(parts, tolerance=tolerance, memory_cap=memory_cap)
+    if epsilon is not None:
+        composed.delta_bounds(epsilon)
+    if delta is not None:
+        composed.epsilon_bounds(delta)
+    return composed
+
+
+@to_nearest
+def delta_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    epsilon: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket δ(epsilon) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).delta_bounds(epsilon)
+
+
+@to_nearest
+def epsilon_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    delta: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket ε(delta) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).epsilon_bounds(delta)

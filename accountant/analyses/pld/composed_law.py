@@ -1,0 +1,339 @@
+"""One composition at one tilt and one spacing, and what it certifies (Theorem G7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import sum_up, times_up, up
+from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
+from accountant.analyses.pld.loss_grid import UNIT, GridLaw, LossGrid, discretise
+from accountant.analyses.pld.saddle_point import CoarseLaw, Saddle, reach
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["ComposedLaw", "GridPart", "GridPlan", "TooLarge", "largest_loss"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
+BYTES_PER_KNOT = 48
+BYTES_PER_CELL = 200
+# Factors below exp(-SMALLEST) are not told apart.
+SMALLEST = 690.0
+
+
+class GridPart(NamedTuple):
+    """A pair, how often it runs, its coarse law, and its lattice where the grid contains it."""
+
+    pair: DominatingPair
+    times: int
+    law: CoarseLaw
+    offset: float | None
+    pure: bool  # all finite losses are on that lattice
+
+
+class GridPlan(NamedTuple):
+    """What a composition is built for: saddle point, spacing, budgets for what is cut off."""
+
+    saddle: Saddle
+    spacing: float
+    log_tail: float  # of the mass above the grid, relative to one
+    log_loss: float  # of the tilted mass outside the grid or the window
+
+
+class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
+    """The grid would not fit into the memory cap."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class _Side(NamedTuple):
+    total: Total
+    infinite: float
+
+
+class ComposedLaw:
+    """Brackets of the profile around the saddle point of ``plan``."""
+
+    def __init__(self, parts: Sequence[GridPart], plan: GridPlan, memory_cap: int) -> None:
+        self._tilt = plan.saddle.tilt
+        self._spacing = plan.spacing
+        self._saddle = plan.saddle
+        self._rare = math.exp(plan.log_loss)
+        knots = [_place(part, plan, len(parts)) for part in parts]
+        counts = [part.times for part in parts]
+        first, last = (
+            sum(k * end for k, end in zip(counts, ends, strict=True))
+            for ends in ([t.first for t in knots], [t.last for t in knots])
+        )
+        low, high, *orders = reach([part.law for part in parts], self._tilt, plan.log_loss)
+        self._offset = math.fsum(k * t.offset for k, t in zip(counts, knots, strict=True))
+        # The saddle point is not the answer, which may lie a few scales of the profile below.
+        moved = 4.0 * sum(part.times * part.pair.loss_error for part in parts)
+        low = min(low, plan.saddle.epsilon - 4.0 / self._tilt) - plan.spacing - moved
+        high = max(high, plan.saddle.epsilon) + plan.spacing + moved
+        begin = max(first, math.floor((low - self._offset) / plan.spacing))
+        end = min(last, math.ceil((high - self._offset) / plan.spacing))
+        widest = max(t.last - t.first + 1 for t in knots)
+        self.size = fft_size(max(end - begin + 1, widest, 2))
+        if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
+            raise TooLarge(self.size)
+        if last - first < self.size:  # everything fits: nothing is cut off, nothing wraps around
+            begin = first
+        self._last = last
+        laws = [
+            discretise(part.pair, t, part.offset is not None)
+            for part, t in zip(parts, knots, strict=True)
+        ]
+        self._scales(laws, counts, parts)
+        self._upper, self._lower = (
+            self._side(laws, counts, begin, orders, upper) for upper in (True, False)
+        )
+        self._begin = self._upper.total.first
+        self._low = self._offset + (self._begin + 1) * self._spacing
+        # The profile can be read up to the window's last knot, or a little beyond the law's last.
+        end = self._begin + self._upper.total.weights.size - 1
+        self.high = self._offset + (end - 0.5 if end < last else last + 0.5) * self._spacing
+        self.off_grid_mass = sum(law.off_grid_mass for law in laws)
+        self._top = math.nextafter(largest_loss(parts) + self._shift, math.inf)
+
+    def _scales(
+        self, laws: Sequence[GridLaw], counts: Sequence[int], parts: Sequence[GridPart]
+    ) -> None:
+        """Choose the centre and the scale of every tilted law, and add up the losses' errors."""
+        self._centres, self._log_scales = [], []
+        for law, part in zip(laws, parts, strict=True):
+            centre = part.law.cumulants(self._tilt)[1]
+            t = law.knots.losses()
+            with np.errstate(divide="ignore"):
+                exponent = self._tilt * (t - centre) + np.log(law.upper)
+            top = float(exponent.max())
+            self._centres.append(centre)
+            self._log_scales.append(top + math.log(float(np.exp(exponent - top).sum())))
+        self._centre = math.fsum(k * c for k, c in zip(counts, self._centres, strict=True))
+        self._log_scale = math.fsum(k * s for k, s in zip(counts, self._log_scales, strict=True))
+        size = sum(
+            k * (abs(s) + self._tilt * abs(c))
+            for k, s, c in zip(counts, self._log_scales, self._centres, strict=True)
+        )
+        self._rounding = 1e-12 + 16.0 * UNIT * size
+        # of the knots of the total loss, offset + index * spacing
+        self._steps = steps = abs(self._offset) + (abs(self._last) + self.size) * self._spacing
+        self._shift = (
+            sum(k * law.loss_error for k, law in zip(counts, laws, strict=True))
+            + sum(part.times * part.pair.loss_error for part in parts)
+            + 16.0 * UNIT * steps
+        ) * (1.0 + 1e-9)
+
+    def _side(
+        self,
+        laws: Sequence[GridLaw],
+        counts: Sequence[int],
+        begin: int,
+        orders: Sequence[float],
+        upper: bool,
+    ) -> _Side:
+        tilted, exponents, silent, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
+        for law, k, centre, scale in zip(
+            laws, counts, self._centres, self._log_scales, strict=True
+        ):
+            distance = law.knots.losses() - centre
+            exponent = np.minimum(
+                self._tilt * distance - scale, 700.0
+            )  # more only where nothing is
+            weights = (law.upper if upper else law.lower) * np.exp(exponent)
+            error = UNIT * (
+                24.0 + 8.0 * abs(scale) + 8.0 * self._tilt * (np.abs(distance) + 2.0 * abs(centre))
+            )
+            weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
+            tilted.append(Tilted(weights, law.knots.first, k))
+            # All that lies far below may be gathered in the lowest knot, rarely met.
+            lowest = k * float(weights[0])
+            skipped = int(lowest <= self._rare)
+            rare += skipped * lowest
+            total += k * max(_log_moment(weights, 0.0 * distance), 0.0)
+            for i, order in enumerate(orders):
+                skip = skipped if i == 0 else 0
+                exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
+            mass = law.infinite_upper if upper else law.infinite_lower
+            silent += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
+        low = self._offset + begin * self._spacing - self._centre
+        high = low + self.size * self._spacing
+        # Chernoff's bounds on what lies outside, where something can
+        first = sum(k * law.knots.first for law, k in zip(laws, counts, strict=True))
+        cut = (begin > first, begin + self.size <= self._last)
+        outside = (1.0 + 1e-6) * math.fsum(
+            _exp(exponent - order * end)
+            for is_cut, exponent, order, end in zip(
+                cut, exponents, orders, (low, high), strict=True
+            )
+            if is_cut
+        )
+        if cut[0] and rare > 0.0:
+            outside += (1.0 + 1e-6) * rare * _exp(total)
+        infinite = -math.expm1(silent) * (1.0 + (4e-15 if upper else -4e-15))
+        return _Side(compose(tilted, begin, self.size, outside), infinite)
+
+    def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
+        """Return value, error and slope of the finite part of the profile of ``side``.
+
+        Beyond the window: at its end.
+        """
+        epsilon = min(epsilon, self.high)
+        value, error, slope, nearest = total_sums(
+            side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
+        )
+        scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
+        if not (scale < 600.0):  # far from the saddle point: nothing is known here
+            return 0.0, math.inf, 0.0
+        if not (scale > -SMALLEST):  # below the doubles that keep their relative accuracy
+            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error), 0.0
+        factor = math.exp(scale)
+        size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
+        rounding = self._rounding + 16.0 * UNIT * size
+        return factor * value, factor * (error + (value + error) * 2.0 * rounding), factor * slope
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Return a number not below the profile at ``epsilon``."""
+        epsilon -= self._shift
+        if not self._inside(epsilon):
+            return 1.0
+        value, error, _ = self._evaluate(self._upper, epsilon)
+        return min((value + error + self._upper.infinite) * (1.0 + 1e-15) + 5e-324, 1.0)
+
+    def delta_lower(self, epsilon: float) -> float:
+        """Return a number not above the profile at ``epsilon``."""
+        epsilon += self._shift
+        finite = 0.0
+        if epsilon < self.high:
+            # Below the window the profile is no lower than at its start.
+            inside = epsilon if self._inside(epsilon) else self._low
+            value, error, _ = self._evaluate(self._lower, inside)
+            finite = max(value - error, 0.0)
+        return max((finite + self._lower.infinite) * (1.0 - 1e-15), 0.0)
+
+    def covers(self, epsilon: float) -> bool:
+        """Tell whether ``epsilon`` lies in the window, so that the profile can be read there."""
+        return self._inside(epsilon - 2.0 * self._shift)
+
+    def _inside(self, epsilon: float) -> bool:
+        return self._upper.total.whole or epsilon >= self._low
+
+    def epsilon_upper(self, delta: float, resolution: float) -> float:
+        """Return an ε >= 0 where the profile is certainly at most ``delta``, or infinity."""
+        if delta < self._upper.infinite:
+            return math.inf
+        if self.delta_upper(0.0) <= delta:
+            return 0.0
+        epsilon = min(self._root(self._upper, delta, self._shift), self._top)
+        step = max(resolution, 4.0 * UNIT * abs(epsilon))
+        while epsilon < self._top:
+            if epsilon > 0.0 and self.delta_upper(epsilon) <= delta:
+                return epsilon
+            if epsilon - self._shift > self.high:  # nothing more is known from here on
+                break
+            epsilon, step = max(epsilon, 0.0) + step, 4.0 * step
+        return max(self._top, 0.0)
+
+    def epsilon_lower(self, delta: float, resolution: float) -> float:
+        """Return an ε >= 0 below which the profile is certified to exceed ``delta``."""
+        if delta < self._lower.infinite:
+            return math.inf
+        epsilon = min(self._root(self._lower, delta, -self._shift), self._top)
+        step = max(resolution, 4.0 * UNIT * abs(epsilon))
+        while epsilon > 0.0 and self.covers(epsilon):
+            if self.delta_lower(epsilon) > delta:
+                return epsilon
+            epsilon, step = epsilon - step, 4.0 * step
+        return 0.0
+
+    def _root(self, side: _Side, delta: float, shift: float) -> float:
+        """Return roughly where ``side`` crosses ``delta``: Newton's method on the logarithm."""
+        sign = 1.0 if side is self._upper else -1.0
+        low = self._low + 2.0 * abs(shift)
+        if side.total.whole:
+            low = min(low, 0.0) - 2.0 * self._spacing
+        high = min(self.high, self._offset + self._last * self._spacing)
+        low = min(low, high)
+        epsilon = min(max(self._saddle.epsilon, low), high)
+        misses, widths = 0, high - low
+        for _ in range(100):
+            close = 4.0 * UNIT * abs(epsilon) + 1e-11 * self._spacing
+            value, error, slope = self._evaluate(side, epsilon - shift)
+            # Where round-off rules, far below the saddle point, the value alone shows the way.
+            total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)
+            if total > delta or not math.isfinite(error):
+                low = epsilon
+            else:
+                high = epsilon
+            following = _newton(epsilon, total, slope, delta)
+            if abs(following - epsilon) <= close or high - low <= close:
+                return epsilon
+            misses, widths = (misses + 1 if high - low > 0.5 * widths else 0), high - low
+            if misses >= 3 or not (low < following < high):
+                following = 0.5 * (low + high)
+                misses = 0
+            epsilon = following
+        return epsilon
+
+
+def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
+    """Return the next point: Newton's method on the logarithm from afar, on the profile nearby."""
+    if not (total > 0.0 and slope > 0.0):
+        return math.nan
+    if abs(total - delta) < 0.5 * delta:
+        return epsilon + math.log1p(max((total - delta) / slope, -0.999))
+    return epsilon + math.log(total / delta) * total / slope
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700.0 else math.inf
+
+
+def largest_loss(parts: Sequence[GridPart]) -> float:
+    """Return an ε beyond every finite loss; infinite where there is none."""
+    ends = [times_up(up(part.pair.support[1] + part.pair.loss_error), part.times) for part in parts]
+    return sum_up(ends)
+
+
+def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
+    """Bound log of the sum of weights times e^exponent, from above."""
+    if not exponent.size:
+        return -math.inf
+    top = float(exponent.max())
+    total = float(weights @ np.exp(exponent - top))
+    return top + math.log(total + 1e-300) + 1e-12 * (1.0 + abs(top))
+
+
+def _place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
+    """Choose the knots of one part: what lies outside is too rare to matter."""
+    law = part.law
+    mass = np.exp(law.log_mass)
+    rare = math.exp(plan.log_tail) / parts / part.times
+    beyond = np.cumsum(mass[::-1])[::-1]
+    high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
+    low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
+    offset = part.offset or 0.0
+    margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
+    first = math.floor((low - offset) / plan.spacing + margin)
+    last = math.ceil((high - offset) / plan.spacing - margin)
+    return LossGrid(offset, plan.spacing, first, max(last, first + 1))
+
+
+def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
+    """Return the highest loss to which all mass below may move without tilted weight."""
+    below = np.log(np.cumsum(np.exp(law.log_mass)))[:-1]
+    # mass below, at loss t, weighs e^{tilt t} times itself
+    limit = (law.cumulants(tilt)[0] + log_rare - below) / tilt
+    candidates = np.minimum(limit, law.low[1:])
+    candidates = candidates[candidates >= law.high[:-1]]
+    return float(max(candidates.max(initial=-math.inf), law.low[0]))

@@ -1,0 +1,162 @@
+"""Where to look: a coarse law of the loss, its saddle point, and the grid that will do.
+
+Nothing here is certified, and nothing here touches validity: a bad plan only makes a bracket wide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.pairs.base import DominatingPair, Masses
+
+__all__ = ["CoarseLaw", "Saddle", "coarse_law", "reach", "saddle_at_delta", "saddle_at_epsilon"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+_POSITIVE = np.geomspace(1e-12, 1e3, 1200)
+_EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
+# Losses are looked for up to here, a decade at a time beyond those edges.
+_FARTHEST = 1e15
+# Masses under P below this are taken for nothing.
+_LEAST = 1e-290
+
+
+class CoarseLaw(NamedTuple):
+    """Atoms of a rough law of one finite loss, with the cells they came from."""
+
+    times: int
+    loss: FloatArray
+    log_mass: FloatArray
+    low: FloatArray  # ends of the cells
+    high: FloatArray
+    infinite: float
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Return log E[e^{tilt L}] under P and its first two derivatives in ``tilt``."""
+        exponent = tilt * self.loss + self.log_mass
+        top = float(exponent.max())
+        w = np.exp(exponent - top)
+        total = float(w.sum())
+        mean = float(w @ self.loss) / total
+        return top + math.log(total), mean, float(w @ (self.loss - mean) ** 2) / total
+
+
+class Saddle(NamedTuple):
+    """The tilt that makes the answer typical, and the answer it suggests."""
+
+    tilt: float
+    epsilon: float
+    log_delta: float
+    deviation: float  # standard deviation of the tilted total loss
+    spread: float  # the same without the tilt
+
+
+def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
+    """Return the law of ``pair`` on cells a few per cent wide."""
+    low, high = pair.support
+    edges = _EDGES
+    if math.isfinite(high):
+        top = high + 1e-9 * abs(high) + 1e-15
+        edges = np.append(edges[edges < top], top)
+    if math.isfinite(low):
+        bottom = low - 1e-9 * abs(low) - 1e-15
+        edges = np.insert(edges[edges > bottom], 0, bottom)
+    p, q, _ = pair.masses(edges)
+    if not math.isfinite(high) and p[-1] > pair.infinite_mass * (1.0 + 1e-6) + _LEAST:
+        edges, (p, q, _) = _extended(pair, edges)
+    inner = np.maximum(np.asarray(p[1:-1]), 0.0)
+    other = np.maximum(np.asarray(q[1:-1]), 0.0)
+    keep = inner > _LEAST
+    if not keep.any():  # all mass at infinity: one cell that weighs nothing
+        keep[keep.size // 2], inner, other = True, inner + _LEAST, other + _LEAST
+    ends = edges[:-1][keep], edges[1:][keep]
+    with np.errstate(divide="ignore"):
+        loss = np.clip(np.log(inner[keep]) - np.log(other[keep]), *ends)
+    return CoarseLaw(count, loss, np.log(inner[keep]), *ends, float(p[-1]))
+
+
+def _extended(pair: DominatingPair, edges: FloatArray) -> tuple[FloatArray, Masses]:
+    """Return edges that go as far as the losses do, many where the mass is, and their masses."""
+    masses = pair.masses(edges)
+    least = pair.infinite_mass * (1.0 + 1e-6) + _LEAST
+    while masses.p[-1] > least and edges[-1] < _FARTHEST:
+        edges = np.concatenate([edges, np.geomspace(edges[-1], 10.0 * edges[-1], 101)[1:]])
+        masses = pair.masses(edges)
+    heavy = np.flatnonzero(np.asarray(masses.p[1:-1]) > _LEAST)
+    if heavy.size:
+        # Losses so large are concentrated: a few per cent may be many standard deviations.
+        inside = np.linspace(edges[heavy[0]], edges[heavy[-1] + 1], _POSITIVE.size)
+        edges = np.union1d(edges, inside)
+        masses = pair.masses(edges)
+    return edges, masses
+
+
+def saddle_at_epsilon(laws: Sequence[CoarseLaw], epsilon: float) -> Saddle:
+    """Return the saddle point of the profile at ``epsilon``."""
+    return _search(laws, lambda s: s.epsilon < epsilon)
+
+
+def saddle_at_delta(laws: Sequence[CoarseLaw], delta: float) -> Saddle:
+    """Return the saddle point where the profile is about ``delta``."""
+    target = math.log(delta)
+    return _search(laws, lambda s: s.log_delta > target)
+
+
+def _search(laws: Sequence[CoarseLaw], too_small: object) -> Saddle:
+    deviations = [math.sqrt(law.cumulants(0.0)[2]) for law in laws]
+    spread = math.sqrt(sum(law.times * d * d for law, d in zip(laws, deviations, strict=True)))
+    narrowest = min((d for d in deviations if d > 1e-14), default=1.0)
+    low, high = math.log(1e-3 / max(spread, 1e-3)), math.log(300.0 / narrowest)
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        if too_small(_saddle(laws, math.exp(middle), spread)):  # type: ignore[operator]
+            low = middle
+        else:
+            high = middle
+    return _saddle(laws, math.exp(low), spread)
+
+
+def _saddle(laws: Sequence[CoarseLaw], tilt: float, spread: float) -> Saddle:
+    k = mean = variance = 0.0
+    for law in laws:
+        value, first, second = law.cumulants(tilt)
+        k += law.times * value
+        mean += law.times * first
+        variance += law.times * second
+    epsilon = mean - 1.0 / tilt - 1.0 / (1.0 + tilt)
+    smooth = variance + tilt**-2 + (1.0 + tilt) ** -2
+    log_delta = (
+        k - tilt * epsilon - math.log(tilt * (1.0 + tilt)) - 0.5 * math.log(2.0 * math.pi * smooth)
+    )
+    return Saddle(tilt, epsilon, log_delta, math.sqrt(max(variance, 0.0)), spread)
+
+
+def reach(
+    laws: Sequence[CoarseLaw], tilt: float, log_mass: float
+) -> tuple[float, float, float, float]:
+    """Return an interval outside which the tilted total loss has about ``exp(log_mass)``.
+
+    Gives ``(low, high, s, t)`` with the Chernoff orders s < 0 < t of the two ends.
+    """
+    base = sum(law.times * law.cumulants(tilt)[0] for law in laws)
+    deviation = math.sqrt(sum(law.times * law.cumulants(tilt)[2] for law in laws)) + 1e-15
+    ends, orders = [], []
+    for sign in (-1.0, 1.0):
+        best, order = math.inf, sign / deviation
+        # log-spaced orders around the Gaussian one
+        for scale in np.geomspace(0.05, 4.0, 24):
+            s = scale * math.sqrt(-2.0 * log_mass) / deviation
+            k = sum(law.times * law.cumulants(tilt + sign * s)[0] for law in laws)
+            end = (k - base - log_mass) / s
+            if end < best:
+                best, order = end, sign * s
+        ends.append(sign * best)
+        orders.append(order)
+    return ends[0], ends[1], orders[0], orders[1]

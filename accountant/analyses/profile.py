@@ -1,0 +1,197 @@
+"""Everything that is known of a release: the worst over its directions and alternatives.
+
+:func:`solve` takes what a mechanism hands out, counted dominating pairs, and returns one
+:class:`Profile` for every question. Each direction of each alternative (the branches of a parallel
+composition) is solved by the tightest analysis that is valid for it
+(:mod:`accountant.analyses.dispatch`), and the worst is the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from accountant import checks
+from accountant.analyses.dispatch import cached_solver
+from accountant.analyses.solvers import Contour, Solver
+from accountant.bounds import Bounds
+from accountant.environment import to_nearest
+from accountant.errors import UnsupportedError
+from accountant.mechanisms import _arguments as arguments
+from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
+from accountant.pairs.sums import root_of_squares, total
+from accountant.pairs.two_sided import two_sided
+
+__all__ = ["Profile", "joint_pair", "solve"]
+
+# Different parts from which on a contour is worth a thread of its own.
+MANY_PARTS = 100
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Brackets of ε and δ, the Rényi curve and what follows from them, of one release.
+
+    Parameters
+    ----------
+    problems : tuple of parts
+        The counted pairs of every direction of every alternative.
+    released : object, optional
+        What messages call the release.
+    below : tuple of parts, optional
+        Problems whose profile is nowhere above, for the lower ends of brackets, where ``problems``
+        are only computed from above.
+    """
+
+    problems: Problems
+    released: object = field(default="this release", compare=False)
+    below: Problems | None = field(default=None, compare=False)
+
+    def solvers(self) -> tuple[Solver, ...]:
+        """Return a solver for every problem."""
+        return _solvers(self.problems)
+
+    @to_nearest
+    def epsilon_bounds(self, delta: object) -> Bounds:
+        """Bracket ε(delta), the largest over the problems."""
+        value = arguments.scalar(checks.DELTA, delta)
+        return self._both_ends(lambda problems: _worst_epsilon(problems, value))
+
+    @to_nearest
+    def delta_bounds(self, epsilon: object) -> Bounds:
+        """Bracket δ(epsilon), the largest over the problems."""
+        value = arguments.scalar(checks.EPSILON, epsilon)
+        return self._both_ends(lambda problems: _worst_delta(problems, value))
+
+    @to_nearest
+    def epsilon(self, delta: object) -> float:
+        """Return the upper end of ε(delta)."""
+        return float(_worst_epsilon(self.problems, arguments.scalar(checks.DELTA, delta)).upper)
+
+    @to_nearest
+    def delta(self, epsilon: object) -> float:
+        """Return the upper end of δ(epsilon)."""
+        return float(_worst_delta(self.problems, arguments.scalar(checks.EPSILON, epsilon)).upper)
+
+    @to_nearest
+    def rdp(self, order: object) -> float:
+        """Bound the Rényi divergence from above, the largest over the problems."""
+        value = arguments.order(order)
+        for parts in self.problems:
+            for pair, _ in parts:
+                if not has_rdp(pair):
+                    raise UnsupportedError(
+                        f"{type(pair).__name__} has no Rényi curve; its loss distribution answers"
+                        " epsilon(delta) and delta(epsilon)"
+                    )
+        return self._largest(lambda parts: total((pair.rdp(value), n) for pair, n in parts))
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The ε at δ = 0, rounded up; infinite where losses are unbounded."""
+        return self.epsilon(0.0)
+
+    @property
+    @to_nearest
+    def rho(self) -> float:
+        """The ρ of zero-concentrated differential privacy, rounded up."""
+        found = self._largest(lambda parts: total((pair.rho, n) for pair, n in parts))
+        if found < math.inf:
+            return found
+        raise UnsupportedError(
+            f"no ρ is known for {self.released!r}: it must be concentrated at every order (Gaussian"
+            " noise, pure ε, ZCDP); rdp(order) may still be finite at some orders"
+        )
+
+    @property
+    @to_nearest
+    def mu(self) -> float:
+        """The μ of a Gaussian mechanism that dominates, rounded up."""
+        found = self._largest(lambda parts: root_of_squares((pair.mu, n) for pair, n in parts))
+        if found < math.inf:
+            return found
+        raise UnsupportedError(
+            f"no Gaussian mechanism is known to dominate {self.released!r}: only Gaussian noise,"
+            " GDP and pure ε convert; tradeoff(fpr) gives the exact trade-off function"
+        )
+
+    @to_nearest
+    def tradeoff(self, fpr: object) -> float:
+        """Bound the false negative rate at ``fpr`` from below."""
+        from accountant.analyses import tradeoff as attacks
+
+        found = self.solvers()
+
+        def delta(epsilon: float) -> float:
+            return max(float(one.delta_bounds(epsilon).upper) for one in found)
+
+        return attacks.tradeoff(fpr, delta)
+
+    def _largest(self, measure: Callable[[Parts], float]) -> float:
+        return max((measure(parts) for parts in self.problems), default=0.0)
+
+    def _both_ends(self, ask: Callable[[Problems], Bounds]) -> Bounds:
+        found = ask(self.problems)
+        if self.below is None:
+            return found
+        return Bounds(min(float(ask(self.below).lower), float(found.upper)), float(found.upper))
+
+
+def _solvers(problems: Problems) -> tuple[Solver, ...]:
+    return tuple(cached_solver(parts, joint_pair) for parts in problems)
+
+
+def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
+    return _worst(
+        _solvers(problems),
+        lambda one: one.epsilon_bounds(delta),
+        lambda one: one.quick_epsilon_upper(delta),
+    )
+
+
+def _worst_delta(problems: Problems, epsilon: float) -> Bounds:
+    return _worst(
+        _solvers(problems),
+        lambda one: one.delta_bounds(epsilon),
+        lambda one: one.quick_delta_upper(epsilon),
+    )
+
+
+def _worst(
+    solvers: Sequence[Solver], ask: Callable[[Solver], Bounds], quick: Callable[[Solver], float]
+) -> Bounds:
+    """Return the worst bracket; ``quick`` bounds its upper end at little cost."""
+    if len(solvers) > 1 and all(
+        isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in solvers
+    ):
+        # The native lines release the interpreter: both directions at once.
+        with ThreadPoolExecutor(min(len(solvers), 4)) as pool:
+            brackets = list(pool.map(ask, solvers))
+        return Bounds(
+            max(float(each.lower) for each in brackets),
+            max(float(each.upper) for each in brackets),
+        )
+    lower = upper = 0.0
+    for one in solvers:
+        # What cannot exceed the worst so far needs no more digits.
+        if lower > 0.0 and quick(one) <= lower:
+            continue
+        bounds = ask(one)
+        lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))
+    return Bounds(lower, upper)
+
+
+def solve(
+    problems: Problems, released: object = "this release", below: Problems | None = None
+) -> Profile:
+    """Return the profile of what composes to the given counted pairs."""
+    return Profile(problems, released, below)
+
+
+@lru_cache(maxsize=64)
+def joint_pair(problems: Problems) -> DominatingPair:
+    """Return one pair, with a loss distribution, that dominates every problem (Theorem E1)."""
+    return two_sided(Profile(problems))

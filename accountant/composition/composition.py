@@ -1,0 +1,143 @@
+"""The algebra of releases: ``10_000 * step + other``, a frozen value without numerics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeGuard
+
+from accountant.checks import MAX_COUNT
+from accountant.composition.problems import limited, problems_or_none, symmetrised_pairs
+from accountant.composition.same_relation import must_be_mechanism, same_relation
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.mechanisms import _arguments as arguments
+from accountant.mechanisms.base import Counted, Mechanism
+from accountant.mechanisms.gaussian import GaussianPair, merged
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.product import ProductPair
+from accountant.relations import NeighbouringRelation
+
+__all__ = ["Composition"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Composition(Mechanism):
+    """Several releases about the same records, each known number of times.
+
+    Written ``n * a + b``; repeats are merged and nested compositions flattened. What a part
+    computes may depend on what was released before; which parts there are, and how often each, may
+    not, and the sets of a :func:`parallel` may not unless it is adaptive.
+
+    Parameters
+    ----------
+    parts : iterable of (Mechanism, int)
+        What is released, and how often: true integers in [0, 2**53].
+
+    Raises
+    ------
+    UnsupportedError
+        The relations of the parts differ.
+
+    Notes
+    -----
+    *Guarantee.* Dominating pairs compose to their product, in each direction (Zhu, Dong, Wang 2022,
+    Theorem 10; docs/theorems_mechanisms.md, Theorem M1; parallel releases: Theorem M18).
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> 2 * ac.Gaussian(4.0) + ac.Laplace(2.0) + ac.Gaussian(4.0)
+    3 * Gaussian(4.0) + Laplace(2.0)
+    """
+
+    parts: tuple[tuple[Mechanism, int], ...]
+
+    def __post_init__(self) -> None:
+        merged: dict[Mechanism, int] = {}
+        for mechanism, count in _flat(self.parts):
+            merged[mechanism] = merged.get(mechanism, 0) + count
+        if not merged:
+            raise DomainError("a composition must have at least one part; 0 * mechanism is allowed")
+        for mechanism, count in merged.items():
+            if count > MAX_COUNT:
+                raise DomainError(
+                    f"{mechanism!r} must be repeated at most 2**53 times; got {count}"
+                )
+        same_relation(merged)
+        kept = {m: n for m, n in merged.items() if n} or dict([next(iter(merged.items()))])
+        object.__setattr__(self, "parts", tuple(kept.items()))
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """The relation of every part."""
+        return self.parts[0][0].relation
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the product pairs, for what runs on one sample; analyses look at the parts."""
+        if len(self.parts) == self.parts[0][1] == 1:
+            return self.parts[0][0].pairs()
+        found = [(symmetrised_pairs(mechanism), count) for mechanism, count in self.parts]
+        plain = [(pairs[0], n) for pairs, n in found if _is_plain(pairs)]
+        if len(plain) == len(found):
+            return (merged(plain),)
+        problems = problems_or_none(self)
+        remove = ProductPair(tuple((pairs[0], n) for pairs, n in found), problems)
+        add = ProductPair(tuple((pairs[-1], n) for pairs, n in found), problems)
+        return (remove,) if remove == add else (remove, add)
+
+    def from_below(self) -> Composition | None:
+        """Return the composition of what bounds the parts from below, where any is bounded so."""
+        found = [(part.from_below(), part, n) for part, n in self.parts]
+        if all(below is None for below, _, _ in found):
+            return None
+        return Composition(tuple((below or part, n) for below, part, n in found))
+
+    def alternatives(self, count: int = 1) -> Iterator[Counted]:
+        """Yield every choice of one alternative for each part."""
+        rows = [list(limited(part.alternatives(n * count))) for part, n in self.parts]
+        for row in product(*rows):
+            yield tuple(counted for alternative in row for counted in alternative)
+
+    def group(self, size: int) -> Composition:
+        """Return the composition of the groups."""
+        return Composition(tuple((mechanism.group(size), n) for mechanism, n in self.parts))
+
+    def under(self, relation: NeighbouringRelation) -> Composition:
+        """Return the composition of the parts under another relation."""
+        return Composition(tuple((mechanism.under(relation), n) for mechanism, n in self.parts))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as sets of counted parts: the order does not matter."""
+        if not isinstance(other, Composition):
+            return NotImplemented
+        return frozenset(self.parts) == frozenset(other.parts)
+
+    def __hash__(self) -> int:
+        return hash((Composition, frozenset(self.parts)))
+
+    def __repr__(self) -> str:
+        if len(self.parts) == 1 and self.parts[0][1] == 1:
+            return f"1 * {self.parts[0][0]!r}"
+        return " + ".join(f"{n} * {m!r}" if n != 1 else repr(m) for m, n in self.parts)
+
+
+def _is_plain(pairs: tuple[DominatingPair, ...]) -> TypeGuard[tuple[GaussianPair]]:
+    """Tell whether the pairs are one, of Gaussian noise without a sample."""
+    (first, *others) = pairs
+    return isinstance(first, GaussianPair) and first.sampling_probability == 1.0 and not others
+
+
+def _flat(parts: object) -> Iterable[tuple[Mechanism, int]]:
+    if not isinstance(parts, Iterable):
+        raise ArgumentTypeError(f"parts must be pairs (mechanism, count); got {parts!r}")
+    for part in parts:
+        if not (isinstance(part, (tuple, list)) and len(part) == 2):
+            raise ArgumentTypeError(f"parts must be pairs (mechanism, count); got {part!r}")
+        mechanism, count = part
+        times = arguments.integer("count", count, 0)
+        must_be_mechanism(mechanism)
+        if isinstance(mechanism, Composition):
+            yield from ((inner, n * times) for inner, n in mechanism.parts)
+        else:
+            yield mechanism, times

@@ -1,0 +1,179 @@
+"""Releases about disjoint sets of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from accountant.composition.composition import Composition
+from accountant.composition.problems import problems_or_none
+from accountant.composition.same_relation import must_be_mechanism, same_relation
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.mechanisms import _arguments as arguments
+from accountant.mechanisms.base import Counted, Mechanism
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.product import WorstPair, worst
+from accountant.relations import NeighbouringRelation
+
+__all__ = ["AdaptiveParallel", "Parallel", "adaptively", "parallel"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Branches(Mechanism):
+    """Releases about disjoint sets of records."""
+
+    branches: tuple[Mechanism, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "branches", tuple(arguments.several("branches", self.branches)))
+        if not self.branches:
+            raise DomainError("parallel needs at least one branch")
+        for branch in self.branches:
+            must_be_mechanism(branch)
+        same_relation(self.branches)
+        if self.relation is NeighbouringRelation.REPLACE_ONE:
+            raise UnsupportedError(
+                "parallel composition is covered under add-or-remove and zero-out; replacing a"
+                " record may change two branches: compose them with +, or state them under"
+                " NeighbouringRelation.ADD_OR_REMOVE"
+            )
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """The relation of every branch."""
+        return self.branches[0].relation
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Return the branches under another relation."""
+        return type(self)(tuple(branch.under(relation) for branch in self.branches))
+
+    def from_below(self) -> Self | None:
+        """Return the branches' bounds from below, where any has one."""
+        found = [(branch.from_below(), branch) for branch in self.branches]
+        if all(below is None for below, _ in found):
+            return None
+        return type(self)(tuple(below or branch for below, branch in found))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Branches):
+            return NotImplemented
+        return type(self) is type(other) and frozenset(self.branches) == frozenset(other.branches)
+
+    def __hash__(self) -> int:
+        return hash((type(self), frozenset(self.branches)))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Parallel(_Branches):
+    """Releases about disjoint sets of records, fixed before any release: each record is in one.
+
+    Made by :func:`parallel`, which states the conditions.
+    """
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the worst of the branches' pairs; analyses look at the branches instead."""
+        found = [branch.pairs() for branch in self.branches]
+        problems = problems_or_none(self)
+        remove = WorstPair(tuple(pairs[0] for pairs in found), problems)
+        add = WorstPair(tuple(pairs[-1] for pairs in found), problems)
+        return (remove,) if remove == add else (remove, add)
+
+    def alternatives(self, count: int = 1) -> Iterator[Counted]:
+        """Yield every way to meet the branches ``count`` times."""
+        for split in _splits(count, len(self.branches)):
+            used = tuple((b, n) for b, n in zip(self.branches, split, strict=True) if n)
+            if used:
+                yield from Composition(used).alternatives()
+            else:
+                yield ((self.branches[0], 0),)
+
+    def __repr__(self) -> str:
+        return f"parallel({', '.join(map(repr, self.branches))})"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AdaptiveParallel(_Branches):
+    """Releases about disjoint sets of records that may depend on earlier releases.
+
+    Made by :func:`parallel` with ``adaptive=True``, which states the conditions.
+    """
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return one pair a direction that dominates every branch, whichever comes up."""
+        found = [branch.pairs() for branch in self.branches]
+        # Of a single release: nothing comes before it that its sets could depend on.
+        alone = problems_or_none(Parallel(self.branches))
+        remove = worst((pairs[0] for pairs in found), alone)
+        add = worst((pairs[-1] for pairs in found), alone)
+        return (remove,) if remove == add else (remove, add)
+
+    def __repr__(self) -> str:
+        return f"parallel({', '.join(map(repr, self.branches))}, adaptive=True)"
+
+
+def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | AdaptiveParallel:
+    """Compose releases about disjoint sets of records.
+
+    Parameters
+    ----------
+    *branches : Mechanism
+        What is released about each set, all under one relation: add-or-remove or zero-out.
+    adaptive : bool, keyword only
+        Whether the sets may depend on the outputs of other releases that it is composed with.
+
+    Returns
+    -------
+    Parallel or AdaptiveParallel
+        A mechanism that costs a record no more than the branch it meets.
+
+    Notes
+    -----
+    *Guarantee.* Which set a record belongs to is a function of the record alone, and of coins that
+    do not look at the data. Then the output of all other branches is independent of the record,
+    and the worst branch is paid (McSherry 2009; docs/theorems_mechanisms.md, Theorem M18).
+
+    *Without* ``adaptive`` that function is fixed before the first of *all* releases that are
+    composed, and ``a + parallel(b, c)`` costs the worse of ``a + b`` and ``a + c``. In
+    ``n * parallel(b, c)`` there are n such functions, all fixed in advance, and the worst split of
+    the n between the branches is paid; with the same sets each time write
+    ``parallel(n * b, n * c)``.
+
+    *With* it the function may be chosen when ``a`` and earlier repetitions are known, and a record
+    can be put where its loss so far makes a branch costlier: each time the worst branch is paid,
+    for every loss so far. An :class:`Accountant` of several releases takes every ``parallel`` it
+    holds for adaptive, since it cannot know.
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> branches = ac.PureDP(2.0), ac.ApproximateDP(0.0, 0.3)
+    >>> round((ac.PureDP(0.5) + ac.parallel(*branches)).delta(1.5), 3)
+    0.347
+    >>> round((ac.PureDP(0.5) + ac.parallel(*branches, adaptive=True)).delta(1.5), 3)
+    0.46
+    """
+    if not isinstance(adaptive, bool):
+        raise ArgumentTypeError(f"adaptive must be True or False; got {adaptive!r:.60}")
+    return AdaptiveParallel(branches) if adaptive else Parallel(branches)
+
+
+def adaptively(mechanism: Any) -> Any:
+    """Return the mechanism with every ``parallel`` in it made adaptive; itself without any."""
+    if isinstance(mechanism, _Branches):
+        return AdaptiveParallel(tuple(adaptively(branch) for branch in mechanism.branches))
+    if isinstance(mechanism, Composition):
+        found = [(adaptively(part), count) for part, count in mechanism.parts]
+        same = all(new is old for (new, _), (old, _) in zip(found, mechanism.parts, strict=True))
+        return mechanism if same else Composition(tuple(found))
+    return mechanism
+
+
+def _splits(count: int, ways: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to write ``count`` as an ordered sum."""
+    if ways == 1:
+        yield (count,)
+        return
+    for first in range(count, -1, -1):
+        for rest in _splits(count - first, ways - 1):
+            yield (first, *rest)

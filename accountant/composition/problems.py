@@ -1,0 +1,104 @@
+"""From a mechanism to what analyses solve: the counted pairs of every direction and alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from accountant.errors import UnsupportedError
+from accountant.pairs.product import WorstPair
+from accountant.relations import NeighbouringRelation
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Counted, Mechanism
+    from accountant.pairs.base import DominatingPair, Parts, Problems
+
+__all__ = [
+    "counted_alternatives",
+    "directions",
+    "limited",
+    "problems_of",
+    "problems_or_none",
+    "symmetrised_pairs",
+]
+
+MOST_ALTERNATIVES = 64
+
+
+def problems_of(mechanism: Mechanism) -> Problems:
+    """Return every direction of every alternative; the worst of them is the answer."""
+    return tuple(
+        parts
+        for alternative in counted_alternatives(mechanism)
+        for parts in directions(alternative)
+    )
+
+
+def problems_or_none(mechanism: Mechanism) -> Problems:
+    """Return the problems, or none where the alternatives are too many to be tried."""
+    try:
+        return problems_of(mechanism)
+    except UnsupportedError:
+        return ()
+
+
+def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
+    """Merge equal pairs and drop what releases nothing."""
+    merged: dict[DominatingPair, int] = {}
+    for pair, count in parts:
+        if count and pair.pure_epsilon > 0.0:
+            merged[pair] = merged.get(pair, 0) + count
+    return tuple(merged.items())
+
+
+def counted_alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
+    """Return the alternatives: each a list of counted mechanisms without branches."""
+    found = dict.fromkeys(
+        tuple(sorted(_merged(each), key=repr)) for each in mechanism.alternatives()
+    )
+    if len(found) > MOST_ALTERNATIVES:
+        raise UnsupportedError(
+            f"{mechanism!r} has more than {MOST_ALTERNATIVES} ways to meet its branches. When the"
+            " disjoint sets are the same each time, write parallel(n * a, n * b)"
+        )
+    return tuple(found)
+
+
+def directions(parts: Counted) -> tuple[Parts, ...]:
+    """Return the counted pairs of each direction; one when they coincide."""
+    lone = sum(n for _, n in parts) == 1
+    pairs = [(m.pairs() if lone else symmetrised_pairs(m), n) for m, n in parts]
+    remove = _pruned((found[0], n) for found, n in pairs)
+    add = _pruned((found[-1], n) for found, n in pairs)
+    return (remove,) if remove == add else (remove, add)
+
+
+def symmetrised_pairs(mechanism: Mechanism) -> tuple[DominatingPair, ...]:
+    """Return the pairs as they compose with others: one for both orders under replace-one.
+
+    Under replace-one the two neighbours are interchangeable, so each release may have a different
+    worse order; composition needs a pair that dominates both (Theorem M1).
+    """
+    pairs = mechanism.pairs()
+    if mechanism.relation is not NeighbouringRelation.REPLACE_ONE or pairs[0] == pairs[-1]:
+        return pairs
+    problems = (((pairs[0], 1),), ((pairs[-1], 1),))
+    return (WorstPair((pairs[0], pairs[-1]), problems),)
+
+
+def limited(rows: Iterator[Counted]) -> Iterator[Counted]:
+    """Yield the alternatives of one part; refuse too many of them."""
+    for index, row in enumerate(rows):
+        if index > 4 * MOST_ALTERNATIVES:
+            raise UnsupportedError(
+                "a parallel composition is repeated in more ways than can be tried. When the"
+                " disjoint sets are the same each time, write parallel(n * a, n * b)"
+            )
+        yield row
+
+
+def _merged(parts: Counted) -> Counted:
+    counts: dict[Mechanism, int] = {}
+    for mechanism, n in parts:
+        counts[mechanism] = counts.get(mechanism, 0) + n
+    return tuple(counts.items())

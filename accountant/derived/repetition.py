@@ -1,0 +1,176 @@
+"""The best of a random number of private runs: hyper-parameter search as one release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accountant.checks import Argument
+from accountant.derived.base import check_base
+from accountant.derived.repetition_bounds import (
+    BestOfPoissonRunsBounds,
+    BestOfRunsBounds,
+    excess,
+    mean_runs,
+)
+from accountant.environment import to_nearest
+from accountant.mechanisms import _arguments as arguments
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.constant_profile import constant_profile_pair
+from accountant.pairs.profile_pair import ProfilePair
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.profile_pair import ProfileBounds
+    from accountant.relations import NeighbouringRelation
+
+__all__ = ["BestOfPoissonRuns", "BestOfRuns"]
+
+STOPPING = Argument(
+    "stopping_probability",
+    "a number in (0, 1]",
+    lambda x: (x > 0.0) & (x <= 1.0),
+    "1 is a single run; BestOfRuns.with_mean finds it for a mean number of runs",
+)
+ETA = Argument(
+    "eta",
+    "a finite number > -1",
+    lambda x: (x > -1.0) & (x < math.inf),
+    "0 is the logarithmic distribution, 1 the geometric one; smaller ones cost less",
+)
+MEAN = Argument(
+    "mean",
+    "a finite number >= 1",
+    lambda x: (x >= 1.0) & (x < 2.0**53),
+    "It is the mean number of runs",
+)
+POISSON_MEAN = MEAN._replace(requirement="a finite number > 0", holds=lambda x: (x > 0) & (x < 1e9))
+
+
+@dataclass(frozen=True, repr=False)
+class BestOfRuns(Mechanism):
+    """Run K times, with settings drawn at random, and release the best run's output.
+
+    Parameters
+    ----------
+    base : Mechanism
+        A bound on one run: on every setting that may be drawn, the score included.
+    stopping_probability : float
+        γ in (0, 1].
+    eta : float, optional
+        η > -1: K has the negative binomial distribution of (η, γ), truncated to K >= 1. 1 is
+        geometric, with mean 1/γ; 0 is logarithmic.
+
+    Notes
+    -----
+    *Guarantee.* The profile is at most E[K]·δ(ε - (1+η)·c), δ the profile of one run and c least
+    with δ(c) <= γ(e^c - 1)/(1 - γ) (docs/theorems_selection.md, Theorem P4); the Rényi divergence
+    at most D_α + log E[K]/(α-1) + (1+η)·min(c, Papernot and Steinke's term) (Theorem P5). Nothing
+    but the best output may be seen, K included.
+
+    *Algorithm.* Five hundred values of the profile of one run, joined by chords (Theorem P7).
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> ac.BestOfRuns.with_mean(ac.Gaussian(2.0), 10.0, eta=0.0).epsilon(1e-5) < 3.0
+    True
+    """
+
+    base: Mechanism
+    stopping_probability: float
+    eta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        gamma = arguments.scalar(STOPPING, self.stopping_probability)
+        object.__setattr__(self, "stopping_probability", gamma)
+        object.__setattr__(self, "eta", arguments.scalar(ETA, self.eta))
+
+    @classmethod
+    @to_nearest
+    def with_mean(cls, base: Mechanism, mean: float, *, eta: float = 1.0) -> BestOfRuns:
+        """Return the search of ``mean`` runs in expectation, rounded down."""
+        target, shape = arguments.scalar(MEAN, mean), arguments.scalar(ETA, eta)
+        low, high = 1e-300, 1.0
+        # E[K] decreases with γ.
+        while low < (middle := math.sqrt(low * high)) < high:
+            low, high = (middle, high) if mean_runs(middle, shape) > target else (low, middle)
+        return cls(base, high, shape)
+
+    @property
+    def mean(self) -> float:
+        """E[K], rounded up."""
+        return mean_runs(self.stopping_probability, self.eta)
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """That of one run."""
+        return self.base.relation
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return one pair, made of the worst of both directions."""
+        if self.stopping_probability == 1.0:
+            return self.base.pairs()
+        bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
+        return (_pair(bounds),)
+
+    def group(self, size: int) -> BestOfRuns:
+        """Return the search as seen by a group."""
+        return BestOfRuns(self.base.group(size), self.stopping_probability, self.eta)
+
+    def under(self, relation: NeighbouringRelation) -> BestOfRuns:
+        """Return the search with one run's bound stated under another relation."""
+        return BestOfRuns(self.base.under(relation), self.stopping_probability, self.eta)
+
+    def excess(self) -> float:
+        """Return (1+η)·c: what the choice adds to the loss of the run chosen (Theorem P4)."""
+        return excess(self.base.profile(), self.stopping_probability, self.eta)
+
+
+@dataclass(frozen=True, repr=False)
+class BestOfPoissonRuns(Mechanism):
+    """Run a Poisson number of times, with settings drawn at random, and release the best output.
+
+    Parameters
+    ----------
+    base : Mechanism
+        As in :class:`BestOfRuns`.
+    mean : float
+        The mean of the Poisson distribution, > 0. With no run at all a fixed output is released.
+
+    Notes
+    -----
+    *Guarantee.* The lesser of m·δ(ε - m·δ(0)), δ the profile of one run, and Papernot and
+    Steinke's Rényi bound D_α + m·δ(log(1 + 1/(α-1))) + log m/(α-1), with what no run at all adds
+    (docs/theorems_selection.md, Theorem P6).
+    """
+
+    base: Mechanism
+    mean: float
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        object.__setattr__(self, "mean", arguments.scalar(POISSON_MEAN, self.mean))
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """That of one run."""
+        return self.base.relation
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return one pair, made of the worst of both directions."""
+        return (_pair(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
+
+    def group(self, size: int) -> BestOfPoissonRuns:
+        """Return the search as seen by a group."""
+        return BestOfPoissonRuns(self.base.group(size), self.mean)
+
+    def under(self, relation: NeighbouringRelation) -> BestOfPoissonRuns:
+        """Return the search with one run's bound stated under another relation."""
+        return BestOfPoissonRuns(self.base.under(relation), self.mean)
+
+
+def _pair(bounds: ProfileBounds) -> DominatingPair:
+    return constant_profile_pair(bounds) or ProfilePair(bounds)

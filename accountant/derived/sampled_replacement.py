@@ -1,0 +1,127 @@
+"""A release on a random sample, when a record of the sample is exchanged for another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accountant._rounding import U, ratio_down, up
+from accountant.analyses.profile import Profile
+from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.two_sided import two_sided
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import arguments
+from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
+
+__all__ = ["SampledReplacement"]
+
+_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+_RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
+
+
+@dataclass(frozen=True, repr=False)
+class SampledReplacement(Mechanism):
+    """A release on a sample that holds the record with probability q, under replace-one.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is run on the sample, under replace-one. Its bound must cover every way in which a
+        sample that holds the record may differ from one that holds the other record, and from one
+        that holds neither: under Poisson sampling, replacing *and* leaving out a record, as noise
+        on a sum of contributions does; for batches of fixed size, replacing it.
+    sampling_probability : float
+        An upper bound q in [0, 1] on the probability of being in the sample.
+    relation : NeighbouringRelation, keyword only
+        Replace-one; or zero-out, when a blank is drawn like a record and contributes nothing.
+
+    Notes
+    -----
+    *Guarantee.* The symmetric pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the
+    mechanism (docs/theorems_adapters.md, Theorem E2).
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> from accountant.derived.sampled_replacement import SampledReplacement
+    >>> noise = ac.Gaussian(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    >>> SampledReplacement(noise, 0.01).epsilon(1e-5) < noise.epsilon(1e-5) / 2
+    True
+    """
+
+    mechanism: Mechanism
+    sampling_probability: float
+    relation: NeighbouringRelation = field(default=_REPLACE_ONE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Mechanism):
+            raise ArgumentTypeError(
+                f"mechanism must be a Mechanism, such as Gaussian(1.1); got {self.mechanism!r:.60}"
+            )
+        if self.mechanism.relation is not _REPLACE_ONE:
+            raise UnsupportedError(
+                f"mechanism must be bounded under {_REPLACE_ONE!r}; got one under"
+                f" {self.mechanism.relation!r}. Poisson sampling of that is PoissonSampled"
+            )
+        arguments.settle(
+            self,
+            sampling_probability=arguments.probability(self.sampling_probability),
+            relation=arguments.supported("sampled replacement", self.relation, _RELATIONS),
+        )
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the symmetric pair."""
+        q, release = self.sampling_probability, self.mechanism
+        if q == 0.0:
+            return (GaussianPair(np.inf),)
+        if q == 1.0 and len(found := release.pairs()) == 1:
+            return found
+        if not isinstance(release, Gaussian):
+            return (two_sided(SampledBounds(release.profile(), q)),)
+        noise = ratio_down(release.noise_multiplier, release.sensitivity or 1.0)
+        distance = arguments.distance(2, noise) if noise < np.inf else 0.0
+        if distance < LEAST_DISTANCE or release.sensitivity == 0.0:
+            # Sampling only hides, and there is next to nothing to hide.
+            return release.pairs()
+        return (ReplacementPair(q, (1.0,), (distance,)),)
+
+
+@dataclass(frozen=True)
+class SampledBounds:
+    """What is known of the release on the sample, by that of the release itself (Theorem E2).
+
+    Parameters
+    ----------
+    profile : Profile
+        Of the release.
+    q : float
+        An upper bound on the probability of being in the sample.
+    """
+
+    profile: Profile
+    q: float
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile at ``epsilon`` >= 0 (Theorem E2)."""
+        q = self.q
+        inner = float(loss_of_sample_inverse(q, np.array([epsilon]))[0])
+        inner = max(inner - 64.0 * U * (1.0 + inner), 0.0)
+        return min(up(q * self.profile.delta(inner), 4.0), 1.0)
+
+    def rdp(self, order: float) -> float:
+        """Bound the Rényi divergence: that of the mechanism, by joint quasi-convexity."""
+        return self.profile.rdp(order)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Bound the loss; infinite when unbounded."""
+        pure = self.profile.pure_epsilon
+        if pure in (0.0, np.inf):
+            return pure
+        sampled = float(loss_of_sample(self.q, np.array([pure]))[0])
+        return min(up(sampled, 64.0), pure)

@@ -1,0 +1,90 @@
+"""Public inputs on which functions of records are tried before any record is looked at.
+
+Nothing here depends on the data but their shape and type, which are public: what a trial finds out,
+and whether it raises, says nothing about a record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["public_rows", "public_targets", "rearranged", "same_bits"]
+
+Array: TypeAlias = "NDArray[Any]"
+REPLACED, PADDING = -1, -2
+
+
+def public_rows(
+    generator: np.random.Generator, n: int, shape: int | tuple[int, ...], dtype: np.dtype[Any]
+) -> list[Array]:
+    """Return arrays of ``n`` random rows: of both signs, positive, and of zeros and ones.
+
+    A function may be constant, or not finite, on one of these kinds.
+    """
+    full = (n, *((shape,) if isinstance(shape, int) else shape))
+    return [
+        generator.standard_normal(full).astype(dtype),
+        generator.random(full).astype(dtype),
+        (generator.random(full) < 0.5).astype(dtype),
+    ]
+
+
+def public_targets(generator: np.random.Generator, n: int, like: Array) -> list[Array]:
+    """Return arrays of ``n`` random targets of the type and shape of those at hand.
+
+    Labels 0 and 1, labels -1 and 1, and more of them; for real targets normal numbers too.
+    """
+    full = (n, *like.shape[1:])
+    kind = like.dtype.kind
+    coins = generator.integers(2, size=full)
+    if kind not in "iuf":
+        return [coins.astype(like.dtype)]
+    made: list[Array] = [coins, generator.integers(10, size=full)]
+    if kind != "u":
+        made.append(2 * coins - 1)
+    if kind == "f":
+        made.append(generator.standard_normal(full))
+    return [values.astype(like.dtype) for values in made]
+
+
+def rearranged(
+    generator: np.random.Generator, x: Array
+) -> Iterator[tuple[NDArray[np.intp], Array]]:
+    """Yield other surroundings for the rows of ``x``: (which row is where, or < 0; the rows).
+
+    Rows change places, some give way to zeros, to other numbers, and to numbers that overflow.
+    """
+    n = len(x)
+    moderate = [0.0, 1.0, -3.0]
+    for values in (moderate, [*moderate, np.finfo(x.dtype).max]):
+        others = np.array(values).astype(x.dtype)
+        order = generator.permutation(n)
+        gone = generator.random(n) < 1 / 3
+        other = x[order]
+        fill = others[generator.integers(len(others), size=int(gone.sum()))]
+        other[gone] = fill.reshape(-1, *(1,) * (x.ndim - 1))
+        yield np.where(gone, REPLACED, order), other
+    # The first rows, and nothing after them: how a batch ends.
+    order = np.concatenate([np.arange(1, n // 2), np.full(n - n // 2 + 1, PADDING)])
+    other = np.zeros_like(x)
+    other[: n // 2 - 1] = x[1 : n // 2]
+    yield order, other
+
+
+def same_bits(one: Array, other: Array) -> bool:
+    """Whether two arrays agree bit by bit: 0 is not -0, but one NaN is as good as another."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    bits = [
+        np.where(np.isnan(a), np.nan, a).astype(a.dtype).tobytes() if a.dtype.kind == "f" else
+        np.ascontiguousarray(a).tobytes()
+        for a in (one, other)
+    ]  # fmt: skip
+    return bits[0] == bits[1]

@@ -1,0 +1,186 @@
+"""ε after every release of a history of different kinds: the least of all that is known.
+
+Rényi divergences bound every prefix, and so does the exact composition of a longer one. Gaussian
+steps are composed exactly along the way where the other releases have bounded losses, which are
+added (Theorem L11). Exact compositions, which cost up to seconds each, are asked for where the
+curve is widest.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant.errors import AccountantError
+from accountant.ledger import numbers, schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from accountant.ledger.history import Entry
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["bounds", "counts_after", "known"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# Exact compositions of one call; fewer where every one has many different sampled parts.
+MOST, MOST_PARTS = 16, 24
+# A relative width that needs no further composition, and the share of the end's ε that matters.
+WIDE, SMALL = 0.04, 0.01
+# Of δ, what infinite losses may take away before the Gaussian steps are read off anew.
+LEVELS = (0.0, 0.5, 1.0)
+
+
+def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
+    """Bound ε(delta) of every prefix of releases of different kinds."""
+    curve = known(history, delta)
+    if not all(_are_gaussian(history)):
+        _refine(curve, history, delta)
+    return curve
+
+
+def known(history: Sequence[Entry], delta: float) -> FloatArray:
+    """Bound ε(delta) of every prefix without composing any exactly on a grid."""
+    gaussian = _are_gaussian(history)
+    if all(gaussian):
+        return schedule.bounds(history, delta)
+    curve = schedule.pointwise(history, delta)
+    if any(gaussian):
+        _lower_by_blocks(curve, history, gaussian, delta)
+    schedule.monotone(curve)
+    return curve
+
+
+def _are_gaussian(history: Sequence[Entry]) -> list[bool]:
+    """Tell of each entry whether it is a Gaussian step, asking once for each mechanism."""
+    found: dict[Mechanism, bool] = {}
+    for item in history:
+        if item.mechanism not in found:
+            found[item.mechanism] = schedule.gaussian_setting(item.mechanism) is not None
+    return [found[item.mechanism] for item in history]
+
+
+def _lower_by_blocks(
+    curve: FloatArray, history: Sequence[Entry], gaussian: Sequence[bool], delta: float
+) -> None:
+    """Lower ``curve`` to the Gaussian steps' exact ε plus the largest losses of the others."""
+    repeats = [item.count for item in history]
+    others = [item for item, plain in zip(history, gaussian, strict=True) if not plain]
+    steps = [item for item, plain in zip(history, gaussian, strict=True) if plain]
+    # The number of Gaussian steps, and of others, in each prefix.
+    taken = np.cumsum(np.repeat(np.array(gaussian, dtype=np.int64), repeats))
+    rest = np.arange(1, taken.size + 1) - taken
+    added = np.concatenate([[0.0], schedule.largest_losses(others)])[rest]
+    masses = schedule.infinite_masses(others)
+    lost = np.zeros(taken.size) if masses is None else np.concatenate([[0.0], masses])[rest]
+    done = 0
+    for level in LEVELS:
+        # Both grow, so the prefixes meant are the first ones.
+        size = int(np.count_nonzero((lost <= level * delta) & (added < math.inf)))
+        if size <= done:
+            continue
+        done = size
+        left = delta - float(lost[size - 1])
+        if lost[size - 1] > 0.0:
+            left = math.nextafter(left, 0.0)
+        if not left > 1e-3 * delta:
+            continue
+        exact = np.concatenate([[0.0], schedule.bounds(_first(steps, int(taken[size - 1])), left)])
+        found = np.nextafter(exact[taken[:size]] + added[:size], np.inf)
+        np.minimum(curve[:size], found, out=curve[:size])
+
+
+def _first(history: Sequence[Entry], length: int) -> list[Entry]:
+    """Return the entries of the first ``length`` releases."""
+    kept = []
+    for item in history:
+        if length <= 0:
+            break
+        count = min(item.count, length)
+        kept.append(type(item)(item.mechanism, count))
+        length -= count
+    return kept
+
+
+def _refine(curve: FloatArray, history: Sequence[Entry], delta: float) -> None:
+    """Lower ``curve`` by exact compositions of some prefixes, each where it is widest.
+
+    A prefix costs no more than a longer one, and no less than a shorter one, so two compositions
+    enclose what is between them.
+    """
+    ends = list(accumulate(item.count for item in history))
+    left = _affordable(history)
+    lengths, lower, upper = [0], [0.0], [0.0]
+
+    def ask(length: int) -> None:
+        place = bisect_left(lengths, length)
+        low, high = _exact(counts_after(history, length), delta)
+        lengths.insert(place, length)
+        lower.insert(place, max(low, lower[place - 1]))
+        upper.insert(place, high)
+
+    def width(k: int) -> float:
+        """Return the relative width just before the length of number k."""
+        if lengths[k] - lengths[k - 1] < 2:
+            return 0.0
+        high = min(float(curve[lengths[k] - 2]), upper[k])
+        if high == math.inf:
+            return math.inf
+        return (high - lower[k - 1]) / max(high, SMALL * lower[-1], math.ulp(0.0))
+
+    if left:
+        ask(ends[-1])
+    for _ in range(left - 1):
+        widest = max(range(1, len(lengths)), key=width)
+        if not width(widest) > WIDE:
+            break
+        ask(_between(ends, lengths[widest - 1], lengths[widest]))
+    for first, length, bound in zip(lengths, lengths[1:], upper[1:], strict=False):
+        np.minimum(curve[first:length], bound, out=curve[first:length])
+    schedule.monotone(curve)
+
+
+def _between(ends: Sequence[int], low: int, high: int) -> int:
+    """Return a length within (low, high), at the end of an entry where there is one.
+
+    ε of equal steps grows like a root of their number: the geometric mean halves its logarithm.
+    """
+    wanted = max(low + 1, min(high - 1, math.isqrt(low * high) if low else -(-high // 4)))
+    place = bisect_left(ends, wanted)
+    near = [end for end in ends[max(place - 1, 0) : place + 1] if low < end < high]
+    return min(near, key=lambda end: abs(end - wanted), default=wanted)
+
+
+def _affordable(history: Sequence[Entry]) -> int:
+    """Return how many exact compositions the history is worth."""
+    mechanisms = dict.fromkeys(item.mechanism for item in history)
+    settings = {schedule.gaussian_setting(mechanism) for mechanism in mechanisms}
+    sampled = sum(setting is not None and setting[0] < 1.0 for setting in settings)
+    return min(MOST, MOST_PARTS // (1 + sampled))
+
+
+def _exact(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> tuple[float, float]:
+    try:
+        found = numbers.epsilon_bounds(counts, delta)
+    except AccountantError:
+        # Too dear or unknown: what else is known of the prefix stands.
+        return 0.0, math.inf
+    return float(found.lower), float(found.upper)
+
+
+def counts_after(history: Sequence[Entry], length: int) -> tuple[tuple[Mechanism, int], ...]:
+    """Return the merged counts of the first ``length`` releases."""
+    counts: dict[Mechanism, int] = {}
+    for item in history:
+        if length <= 0:
+            break
+        counts[item.mechanism] = counts.get(item.mechanism, 0) + min(item.count, length)
+        length -= item.count
+    return tuple(counts.items())

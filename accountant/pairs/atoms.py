@@ -1,0 +1,190 @@
+"""Discrete pairs: finitely many losses that carry mass, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import TINY, U, lift, up
+from accountant.bounds import Bounds
+from accountant.locks import ModuleLock
+from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.excess import divergence, rdp_excess_terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["AtomicPair", "Atoms"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+
+class Atoms(NamedTuple):
+    """The losses that carry mass, in increasing order, and their masses.
+
+    Attributes
+    ----------
+    loss : float64 array of shape (m,)
+        Finite losses; equal ones are allowed.
+    p, q : float64 array of shape (m,)
+        Their masses under P and Q, each to within ``relative_error``.
+    infinite_p, infinite_q : float
+        Upper bounds on P{L = +∞} and Q{L = -∞}, to the same relative error.
+    relative_error, loss_error : float
+        As in :class:`~accountant.pairs.base.Masses`.
+    """
+
+    loss: FloatArray
+    p: FloatArray
+    q: FloatArray
+    infinite_p: float
+    infinite_q: float
+    relative_error: float
+    loss_error: float
+
+
+class AtomicPair(DominatingPair):
+    """A pair whose loss takes countably many values; subclasses provide :meth:`atoms`.
+
+    Subclasses are frozen dataclasses: the atoms of equal pairs are computed once.
+    """
+
+    @abstractmethod
+    def atoms(self) -> Atoms:
+        """Return the atoms; those with masses below 1e-300 may be left out."""
+
+    @property
+    def _table(self) -> Atoms:
+        return _remembered(self)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and the largest finite loss, moved out by the error they carry."""
+        loss, error = self._table.loss, self._table.loss_error
+        low, high = float(loss[0]), float(loss[-1])
+        if error == 0.0:
+            return low, high
+        return math.nextafter(low - error, -math.inf), math.nextafter(high + error, math.inf)
+
+    @property
+    def lattice(self) -> tuple[float, float] | None:
+        """That of two atoms, which always lie on one."""
+        distinct = np.unique(self._table.loss)
+        if distinct.size != 2:
+            return None
+        return float(distinct[0]), float(distinct[1] - distinct[0])
+
+    @property
+    def infinite_mass(self) -> float:
+        """P{L = +∞}, rounded up."""
+        table = self._table
+        return min(up(table.infinite_p * (1.0 + table.relative_error), 4.0), 1.0)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether Q has outcomes that P has not."""
+        return self._table.infinite_q > 0.0
+
+    @property
+    def loss_error(self) -> float:
+        """The error of the losses."""
+        return self._table.loss_error
+
+    def masses(self, edges: FloatArray) -> Masses:
+        """Return the masses of the cells: sums of the atoms in them."""
+        edges = np.asarray(edges, dtype=np.float64)
+        table = self._table
+        cell = np.searchsorted(edges, table.loss, side="left")
+        size = edges.size + 1
+        p = np.bincount(cell, weights=table.p, minlength=size).astype(np.float64)
+        q = np.bincount(cell, weights=table.q, minlength=size).astype(np.float64)
+        p[-1] += table.infinite_p
+        q[0] += table.infinite_q
+        # A sum of k positive terms loses at most k units of roundoff.
+        most = int(np.bincount(cell, minlength=size).max(initial=0)) + 1
+        return Masses(p, q, (table.relative_error + most * U) * (1.0 + 1e-9))
+
+    def rdp(self, order: float) -> float:
+        """Return the divergence, rounded up; infinite when there is mass at infinity."""
+        if self._table.infinite_p > 0.0:
+            return math.inf
+        return self.finite_rdp(order)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence of the finite losses, rounded up."""
+        table = self._table
+        # A - 1 = Σ q·(e^{αL} - 1 - α(e^L - 1)) + (α - 1)·Q{-∞} - α·P{∞}: positive terms, but for
+        # the last (Theorem M12). Losses are taken at their largest within the error they carry.
+        error = 2.0 * table.relative_error + (1024.0 + 8.0 * order) * U
+        rest = (order - 1.0) * table.infinite_q * (1.0 + error)
+        rest -= order * table.infinite_p * (1.0 - error)
+        shift = table.loss_error
+        if order * float(np.abs(table.loss).max()) < 600.0:
+            outwards = table.loss + np.copysign(shift, table.loss)
+            excess = math.fsum((_seen(table.q) * rdp_excess_terms(order, outwards)).tolist())
+            if shift > 0.0 or np.any(table.loss != 0.0):
+                excess = lift(excess)
+            return divergence(max(excess * (1.0 + error) + rest, 0.0), order)
+        if (order - 1.0) * float(np.abs(table.loss).max()) > 1e300:
+            # The largest loss, and what the masses may exceed one by.
+            most = max(float(table.loss.max()) + shift, 0.0)
+            return up(most + error / min(order - 1.0, 1.0), 32.0)
+        # E_P[e^{(α-1)L}]: unlike q, a loss does not underflow.
+        exponents = np.log(_seen(table.p)) + (order - 1.0) * (table.loss + shift)
+        top = float(exponents.max())
+        total = top + math.log(float(np.exp(exponents - top).sum()))
+        # log p and (α - 1)·L carry a few units of their size.
+        error += 8.0 * U * (700.0 + (order - 1.0) * float(np.abs(table.loss).max()))
+        error += exponents.size * U
+        return up(max(total + math.log1p(2.0 * error), 0.0) / (order - 1.0), 32.0)
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Bracket H(ε) by a sum over the atoms above ε."""
+        table = self._table
+        shift = table.loss_error
+        with np.errstate(over="ignore"):
+            high = -np.expm1(np.minimum(epsilon - table.loss - shift, 0.0))
+            low = -np.expm1(np.minimum(epsilon - table.loss + shift, 0.0))
+        error = 4.0 * table.relative_error + (table.p.size + 16) * U
+        upper = (float(table.p @ high) + table.infinite_p) * (1.0 + error) + 1e-300
+        lower = (float(table.p @ low) + table.infinite_p) * (1.0 - error) - 1e-300
+        # Atoms left out carry less than 1e-300 each.
+        upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
+        return Bounds(min(max(lower, 0.0), upper), upper)
+
+
+def _seen(masses: FloatArray) -> FloatArray:
+    """Raise masses that may have lost digits, or everything, to underflow."""
+    return np.where(masses < 1e-290, masses + TINY, masses)
+
+
+# Tables, the last used last: of all pairs together so many bytes, or one table.
+MOST_BYTES = 64 * 2**20
+_tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
+_lock = ModuleLock()
+
+
+def _remembered(pair: AtomicPair) -> Atoms:
+    """Return the atoms of a pair, computed again only when others have taken their room."""
+    with _lock:
+        if pair in _tables:
+            _tables.move_to_end(pair)
+            return _tables[pair]
+    table = pair.atoms()
+    for column in (table.loss, table.p, table.q):
+        column.flags.writeable = False
+    with _lock:
+        _tables[pair] = table
+        total = sum(_bytes(each) for each in _tables.values())
+        while len(_tables) > 1 and total > MOST_BYTES:
+            total -= _bytes(_tables.popitem(last=False)[1])
+    return table
+
+
+def _bytes(table: Atoms) -> int:
+    # A small table still has its pair and its place.
+    return 2**10 + sum(column.nbytes for column in (table.loss, table.p, table.q))

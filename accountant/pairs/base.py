@@ -1,0 +1,273 @@
+"""What an analysis consumes: ordered dominating pairs, and what each can tell.
+
+A :class:`DominatingPair` (P, Q) bounds one direction of a mechanism. It offers what it can of the
+capabilities below; an analysis asks for the one it needs (:func:`has_pld`, :func:`has_rdp`,
+:func:`has_profile`), and :class:`~accountant.errors.UnsupportedError` names what is missing.
+
+====================  ==========================================================================
+``rdp``               the Rényi curve: an upper bound on D_α(P‖Q) at every real α > 1
+``masses``            the privacy loss distribution: masses of cells of the loss under P and Q
+``gaussian_part``     the loss of a Poisson-subsampled Gaussian, whose transform is known
+``profile``           the privacy profile in closed form
+``pld_upper_pair``    a pair with a loss distribution that dominates this one, made of answers
+====================  ==========================================================================
+
+A mechanism of one's own needs only one of the first four.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
+
+from accountant._rounding import half_square, lift, up
+from accountant.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.bounds import Bounds
+
+__all__ = [
+    "DominatingPair",
+    "FloatArray",
+    "GaussianPart",
+    "HasPLD",
+    "HasProfile",
+    "HasRDP",
+    "JointPair",
+    "Masses",
+    "Parts",
+    "Problems",
+    "has_pld",
+    "has_profile",
+    "has_rdp",
+    "mu_of_pure",
+    "rho_of_pure",
+]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+# One direction of a composition: pairs, and how often each is released.
+Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
+# Every direction of every alternative; the answer is the worst of theirs.
+Problems: TypeAlias = "tuple[Parts, ...]"
+# Makes one pair with a loss distribution out of the answers to several problems.
+JointPair: TypeAlias = "Callable[[Problems], DominatingPair]"
+
+
+class GaussianPart(NamedTuple):
+    """Poisson-subsampled Gaussian: sampling probability and noise multiplier; q = 1 is plain."""
+
+    sampling_probability: float
+    noise_multiplier: float
+    add: bool  # the reversed pair: N(0, σ²) against the mixture
+
+
+class Masses(NamedTuple):
+    """Masses of consecutive cells of the privacy loss L = log(dP/dQ).
+
+    Attributes
+    ----------
+    p, q : float64 array of shape (m + 1,)
+        For edges t₀ < … < t_{m-1}: the masses under P and Q of L ≤ t₀, t₀ < L ≤ t₁, …, L > t_{m-1}.
+        The last entry of ``p`` includes P{L = +∞}, the first of ``q`` includes Q{L = -∞}.
+    relative_error : float
+        The truth lies within this relative error (and within 1e-300 absolutely) of every mass, for
+        edges within :attr:`DominatingPair.loss_error` of those given.
+    """
+
+    p: FloatArray
+    q: FloatArray
+    relative_error: float
+
+
+class DominatingPair:
+    """An ordered pair (P, Q) whose privacy profile bounds that of one direction of a mechanism."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """An enclosure of the finite losses, in nats; ends may be infinite."""
+        return -math.inf, math.inf
+
+    @property
+    def infinite_mass(self) -> float:
+        """An upper bound on P{L = +∞}; no δ below it can be reached."""
+        return 0.0
+
+    @property
+    def loss_error(self) -> float:
+        """How far, in nats, round-off may move a loss across the edges handed to :meth:`masses`.
+
+        The masses returned are those of edges that lie within this distance of the ones given, so
+        ``count`` repetitions may be off by ``count * loss_error`` in ε (Theorem M2). A few units
+        in the last place of the largest loss that matters.
+        """
+        return 0.0
+
+    @property
+    def lattice(self) -> tuple[float, float] | None:
+        """``(offset, spacing)`` when all finite losses are ``offset + k * spacing``, k an integer.
+
+        A grid that contains the lattice loses nothing to discretisation. None when there is none;
+        for a density with atoms (Laplace) a lattice that contains the atoms.
+        """
+        return None
+
+    @property
+    def gaussian_part(self) -> GaussianPart | None:
+        """The parameters, when the loss is that of a (Poisson-subsampled) Gaussian."""
+        return None
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether a bijection of the outcomes, its own inverse, exchanges P and Q.
+
+        Then a sampled addition has at most the Rényi divergences of a sampled removal (Mironov,
+        Talwar, Zhang 2019, Theorem 5).
+        """
+        return False
+
+    @property
+    def sharper_rdp(self) -> bool:
+        """Whether :meth:`rdp` is a bound on the mechanism that is below the pair's own curve.
+
+        Then the Rényi analysis may beat the grid, and is tried beside it.
+        """
+        return False
+
+    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+        """Return a pair with a loss distribution that dominates this one, where it has none itself.
+
+        None when none is known. ``joint`` makes it of the answers to problems in hand. A curve may
+        still be sharper than that pair's: both are asked.
+        """
+        return None
+
+    def rdp(self, order: float) -> float:
+        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats."""
+        raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
+
+    def finite_rdp(self, order: float) -> float:
+        """Return :meth:`rdp` of the finite losses alone; the mass at infinity is kept apart.
+
+        It bounds log(∫ p^α q^{1-α}) / (α - 1) over the outcomes of finite loss (Theorem M12).
+        """
+        return self.rdp(order)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether Q may have outcomes that P has not, Q{L = -∞} > 0, below a bounded loss."""
+        low = self.support[0]
+        if low == -math.inf:
+            return False
+        if not has_pld(self):
+            return True  # nothing tells; neither does a curve of P against Q
+        below = low - 1.0 - 1e-9 * abs(low)
+        return bool(self.masses(np.array([below])).q[0] > 0.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """An upper bound on every ``|L|``: the pair is that of an ε-private mechanism (M10).
+
+        Infinite where P or Q has outcomes that the other has not.
+        """
+        low, high = self.support
+        most = max(-low, high, 0.0)
+        return math.inf if self.infinite_mass > 0.0 or (most < math.inf and self.lonely) else most
+
+    @property
+    def variation(self) -> float:
+        """An upper bound on the total variation distance of P and Q: no δ is above it (M1)."""
+        pure = self.pure_epsilon
+        if not 0.0 < pure < 40.0:
+            return 0.0 if pure == 0.0 else 1.0
+        return up(lift(math.tanh(0.5 * pure)))
+
+    @property
+    def rho(self) -> float:
+        """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
+        return rho_of_pure(self.pure_epsilon)
+
+    @property
+    def mu(self) -> float:
+        """A μ such that N(μ, 1) against N(0, 1) dominates; infinite when none is known."""
+        return mu_of_pure(self.pure_epsilon)
+
+    def masses(self, edges: FloatArray) -> Masses:
+        """Return the masses of the cells between increasing ``edges`` of the loss."""
+        raise UnsupportedError(f"{type(self).__name__} has no loss distribution")
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""
+        raise UnsupportedError(f"{type(self).__name__} has no closed-form privacy profile")
+
+
+class HasPLD(Protocol):
+    """A pair with a privacy loss distribution."""
+
+    def masses(self, edges: FloatArray) -> Masses:
+        """Return the masses of the cells between increasing ``edges`` of the loss."""
+
+
+class HasRDP(Protocol):
+    """A pair with a Rényi curve."""
+
+    def rdp(self, order: float) -> float:
+        """Return an upper bound on the Rényi divergence at ``order`` > 1."""
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the same for the finite losses alone."""
+
+
+class HasProfile(Protocol):
+    """A pair with a privacy profile in closed form."""
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Bracket the profile at any real ``epsilon``."""
+
+
+def has_pld(pair: DominatingPair) -> TypeGuard[HasPLD]:
+    """Tell whether a pair has a privacy loss distribution."""
+    return type(pair).masses is not DominatingPair.masses
+
+
+def has_rdp(pair: DominatingPair) -> TypeGuard[HasRDP]:
+    """Tell whether a pair has a Rényi curve."""
+    return type(pair).rdp is not DominatingPair.rdp
+
+
+def has_profile(pair: DominatingPair) -> TypeGuard[HasProfile]:
+    """Tell whether a pair has a privacy profile in closed form."""
+    return type(pair).profile is not DominatingPair.profile
+
+
+def rho_of_pure(epsilon: float) -> float:
+    """Return ε²/2, rounded up (Theorem M10)."""
+    return half_square(epsilon)
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorem M11)."""
+    if not (0.0 < epsilon < 700.0):
+        return 0.0 if epsilon == 0.0 else math.inf
+    if epsilon < 1e-290:
+        # Φ(μ/2) - 1/2 = tanh(ε/2)/2 <= ε/4, and φ is flat here: μ = ε·√(π/2) to all digits.
+        return math.nextafter(1.26 * epsilon, math.inf)
+    # A loose guess, then bisection on a test with room for the errors of erf and erfc.
+    half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
+    target = 1.0 / (1.0 + math.exp(epsilon))
+    low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if _reaches(middle, target, half) else (middle, high)
+    return high
+
+
+def _reaches(mu: float, target: float, half: float) -> bool:
+    """Tell whether Φ(-μ/2) ≤ target, with room for the errors of the library functions."""
+    root = mu / math.sqrt(8.0)
+    if half < 0.25:
+        return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
+    return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target

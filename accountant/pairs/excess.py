@@ -1,0 +1,117 @@
+"""The excess e^{αL} - 1 - α(e^L - 1) of one loss, whose mean under Q is A(α) - 1, and D_α from it.
+
+``math``'s exp, expm1, log and log1p are trusted to five units of roundoff, as in docs/theorems.md;
+the margins below are many times what the few operations in question can lose.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import lift, up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["divergence", "exp_minus_linear", "rdp_excess_term", "rdp_excess_terms"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+
+def rdp_excess_term(order: float, loss: float) -> float:
+    """Return e^{αL} - 1 - α(e^L - 1) ≥ 0 for α > 1, to a relative error below (512 + 8|αL|) U.
+
+    Infinite on overflow.
+    """
+    z = order * loss
+    if z > 700.0:
+        return math.inf
+    if abs(z) > 0.25 and abs(loss) * (order - 1.0) > 0.125:
+        return math.expm1(z) - order * math.expm1(loss)
+    if abs(z) > 1.0:
+        # The order is near 1: e^{αL} - e^L is small beside both.
+        return _near_one(order, loss)
+    if abs(loss) < 1e-140 or order > 1e13:
+        # Powers of the loss would underflow, or of the order overflow: E(αL) - α E(L) with
+        # E(x) = e^x - 1 - x, where E(L) is L²/2 to all digits, and so is the other if αL is tiny.
+        small = (order - 1.0) * loss
+        return exp_minus_linear(z) - 0.5 * z * loss if abs(z) > 1e-100 else 0.5 * z * small
+    # The series Σ (α^k - α) L^k / k!, k ≥ 2; twenty terms leave less than 1/21!.
+    total, term, growth = 0.0, loss, math.log(order)
+    parts = []
+    for k in range(2, 24):
+        term *= loss / k
+        parts.append(order * math.expm1((k - 1) * growth) * term)
+    total = math.fsum(parts)
+    return max(total, 0.0)
+
+
+def _near_one(order: float, loss: float) -> float:
+    # e^L(e^{(α-1)L} - 1) - (α-1)(e^L - 1), with e^x - 1 = x + E(x): the first order is
+    # (α-1)(L e^L - e^L + 1), which is positive and free of cancellation for |L| above 1/2.
+    small = (order - 1.0) * loss
+    second = math.exp(loss) * exp_minus_linear(small)
+    return (order - 1.0) * (loss * math.exp(loss) - math.expm1(loss)) + second
+
+
+def exp_minus_linear(z: float) -> float:
+    """Return e^z - 1 - z."""
+    if abs(z) > 0.5:
+        return math.expm1(z) - z
+    total, term = 0.0, z
+    for k in range(2, 22):
+        term *= z / k
+        total += term
+    return total
+
+
+def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
+    """Return :func:`rdp_excess_term` of every loss, to the same relative error."""
+    with np.errstate(over="ignore"):
+        z = order * losses
+        large = np.abs((order - 1.0) * losses) > 0.125
+    beyond = z > 700.0
+    far = ~beyond & large & (np.abs(z) > 0.25)
+    near = ~(beyond | far) & (np.abs(z) > 1.0)
+    rest = ~(beyond | far | near)
+    tiny = rest & ((np.abs(losses) < 1e-140) | (order > 1e13))
+    rest &= ~tiny
+    found = np.full(losses.shape, math.inf)
+    found[far] = np.expm1(z[far]) - order * np.expm1(losses[far])
+    found[near] = _terms_near_one(order, losses[near])
+    found[tiny] = [rdp_excess_term(order, loss) for loss in losses[tiny].tolist()]
+    if rest.any():
+        found[rest] = np.maximum(_terms_by_series(order, losses[rest]), 0.0)
+    return found
+
+
+def _terms_near_one(order: float, losses: FloatArray) -> FloatArray:
+    # As in _near_one; |small| <= 1/8 leaves the rest of its series below 1/8^12.
+    small = (order - 1.0) * losses
+    total, term = np.zeros(losses.shape), small
+    for k in range(2, 14):
+        term = term * (small / k)
+        total += term
+    grown = np.exp(losses)
+    return (order - 1.0) * (losses * grown - np.expm1(losses)) + grown * total
+
+
+def _terms_by_series(order: float, losses: FloatArray) -> FloatArray:
+    # As at the end of rdp_excess_term. The sizes of the terms add up to at most four times their
+    # sum, so that adding them up one by one loses less than a hundred units.
+    growth = math.log(order)
+    total, term = np.zeros(losses.shape), losses
+    for k in range(2, 24):
+        term = term * (losses / k)
+        total += order * math.expm1((k - 1) * growth) * term
+    return total
+
+
+def divergence(excess: float, order: float) -> float:
+    """Return log1p(excess) / (order - 1), rounded up: a Rényi divergence from A(order) - 1."""
+    if excess == 0.0 or excess == math.inf:
+        return excess
+    return up(lift(math.log1p(excess) / (order - 1.0)), 32.0)

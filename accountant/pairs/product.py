@@ -1,0 +1,149 @@
+"""Several pairs as one: their product, or the worst of them, as far as one pair is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accountant._rounding import sum_up
+from accountant.pairs.base import DominatingPair, JointPair, Parts, Problems, has_pld
+from accountant.pairs.sums import infinite_mass, root_of_squares, total
+
+__all__ = ["ProductPair", "WorstPair", "worst"]
+
+
+@dataclass(frozen=True)
+class ProductPair(DominatingPair):
+    """The product of pairs, as far as it is needed as one: its Rényi curve, and an upper pair.
+
+    Parameters
+    ----------
+    parts : tuple of (DominatingPair, int)
+        The pairs of one direction.
+    problems : tuple of parts
+        Every direction and alternative of the composition; empty where they are too many.
+    """
+
+    parts: Parts
+    problems: Problems
+
+    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+        """Return the pair of the joint profile, when all have a loss distribution (Theorem E1)."""
+        return _joint(joint, self.problems, (pair for pair, _ in self.parts))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The sums of the ends."""
+        ends = [(n * low, n * high) for pair, n in self.parts if n for low, high in [pair.support]]
+        low = -sum_up([-low for low, _ in ends])
+        return low, sum_up([high for _, high in ends])
+
+    @property
+    def infinite_mass(self) -> float:
+        """The mass of at least one infinite loss."""
+        return infinite_mass(self.parts)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether any of the factors is."""
+        return any(pair.lonely for pair, n in self.parts if n)
+
+    @property
+    def rho(self) -> float:
+        """The sum."""
+        return total((pair.rho, n) for pair, n in self.parts)
+
+    @property
+    def mu(self) -> float:
+        """The root of the sum of squares (Dong, Roth, Su 2022, Corollary 3.3)."""
+        return root_of_squares((pair.mu, n) for pair, n in self.parts)
+
+    def rdp(self, order: float) -> float:
+        """Return the sum of the divergences, rounded up."""
+        return total((pair.rdp(order), n) for pair, n in self.parts)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the sum of the divergences of finite losses, rounded up."""
+        return total((pair.finite_rdp(order), n) for pair, n in self.parts)
+
+
+@dataclass(frozen=True)
+class WorstPair(DominatingPair):
+    """Bounds that hold for each of several pairs, and an upper pair.
+
+    Parameters
+    ----------
+    choices : tuple of DominatingPair
+        The pairs.
+    problems : tuple of parts
+        Whose largest profile is theirs; empty where they are too many.
+    """
+
+    choices: tuple[DominatingPair, ...]
+    problems: Problems
+
+    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+        """Return the pair of the largest profile, when all have a loss distribution (E1)."""
+        return _joint(joint, self.problems, self.choices)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and the largest of the ends."""
+        lows, highs = zip(*(pair.support for pair in self.choices), strict=True)
+        return min(lows), max(highs)
+
+    @property
+    def infinite_mass(self) -> float:
+        """The largest."""
+        return max(pair.infinite_mass for pair in self.choices)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether any of the pairs is."""
+        return any(pair.lonely for pair in self.choices)
+
+    @property
+    def rho(self) -> float:
+        """The largest."""
+        return max(pair.rho for pair in self.choices)
+
+    @property
+    def mu(self) -> float:
+        """The largest."""
+        return max(pair.mu for pair in self.choices)
+
+    def rdp(self, order: float) -> float:
+        """Return the largest divergence."""
+        return max(pair.rdp(order) for pair in self.choices)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the largest divergence of finite losses."""
+        return max(pair.finite_rdp(order) for pair in self.choices)
+
+
+def worst(pairs: Iterable[DominatingPair], problems: Problems) -> DominatingPair:
+    """Return one pair that dominates all: the noisiest of nested ones is dropped at once.
+
+    Of (subsampled) Gaussians that differ in their noise alone the one with the least dominates
+    (Theorems M3, M6); ``problems`` have the largest profile of all.
+    """
+    found: list[DominatingPair] = []
+    for pair in pairs:
+        if pair not in found:
+            found.append(pair)
+    parts = [pair.gaussian_part for pair in found]
+    known = [part for part in parts if part is not None]
+    if len(known) == len(parts) and len({(q, q < 1.0 and add) for q, _, add in known}) == 1:
+        return found[min(range(len(known)), key=lambda i: known[i].noise_multiplier)]
+    return found[0] if len(found) == 1 else WorstPair(tuple(found), problems)
+
+
+def _joint(
+    joint: JointPair, problems: Problems, pairs: Iterable[DominatingPair]
+) -> DominatingPair | None:
+    """Return the pair made of the answers to the problems, when every pair has a loss law."""
+    if not problems:
+        return None
+    if all(has_pld(pair) or pair.pld_upper_pair(joint) is not None for pair in pairs):
+        return joint(problems)
+    return None

@@ -1,0 +1,73 @@
+"""The pair of randomised response, which every pure or approximate guarantee is dominated by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accountant._rounding import U, lift, up
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.excess import divergence
+
+__all__ = ["ResponsePair"]
+
+
+@dataclass(frozen=True)
+class ResponsePair(AtomicPair):
+    """Losses ε, 0 and -ε, and an infinite one.
+
+    Parameters
+    ----------
+    bound : float
+        ε >= 0.
+    others : int
+        Number of outcomes of loss 0 beside the two of loss ±ε.
+    infinite : float
+        Mass of the infinite losses, in [0, 1].
+    """
+
+    bound: float
+    others: int = 0
+    infinite: float = 0.0
+
+    def atoms(self) -> Atoms:
+        """Return three atoms at most."""
+        e, k = self.bound, float(self.others)
+        down = math.exp(-e)
+        total = 1.0 + down + k * down
+        rest = 1.0 - self.infinite
+        masses = np.array([down, k * down, 1.0]) * (rest / total)
+        keep = np.array([True, self.others > 0, True])
+        loss = np.array([-e, 0.0, e])[keep]
+        # A mass that underflows is below 1e-300: the protocol ignores it.
+        return Atoms(
+            loss,
+            masses[keep],
+            masses[::-1][keep],
+            self.infinite,
+            self.infinite,
+            32.0 * U,
+            0.0,
+        )
+
+    @property
+    def lattice(self) -> tuple[float, float] | None:
+        """Multiples of ε, or of 2ε when 0 is not among them."""
+        if self.bound == 0.0:
+            return None
+        return (-self.bound, self.bound if self.others else 2.0 * self.bound)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence of the finite part in closed form, rounded up."""
+        e = self.bound
+        if e == 0.0:
+            return 0.0
+        # A - 1 = (e^{(α-1)ε} - 1)(1 - e^{-αε}) / (1 + (k-1)e^{-ε}), all factors positive.
+        weight = 1.0 / (1.0 + (self.others + 1.0) * math.exp(-e))
+        small = (order - 1.0) * e
+        if small < 600.0:
+            excess = weight * math.expm1(small) * -math.expm1(-order * e)
+            return divergence(lift(excess) * (1.0 + 64.0 * U), order)
+        return up(e, 4.0)

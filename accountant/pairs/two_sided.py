@@ -1,0 +1,84 @@
+"""One pair for both directions, made of bounds on the larger of the two profiles (Theorem E1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.pairs.atoms import Atoms
+from accountant.pairs.constant_profile import constant_profile_pair
+from accountant.pairs.lower_hull import Point, lower_hull
+from accountant.pairs.profile_pair import ProfilePair
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.profile_pair import ProfileBounds
+
+__all__ = ["TwoSidedPair", "two_sided"]
+
+ROUNDED = 1.0 - 2.0**-40  # of a slope: what rounding may take off
+
+
+def two_sided(bounds: ProfileBounds) -> DominatingPair:
+    """Return the pair of what is known by bounds on profile, Rényi divergence and loss (E1)."""
+    return constant_profile_pair(bounds) or TwoSidedPair(bounds)
+
+
+@dataclass(frozen=True)
+class TwoSidedPair(ProfilePair):
+    """Values of a profile that bounds both directions, joined by chords and mirrored (E1)."""
+
+    def atoms(self) -> Atoms:
+        """Return atoms at ±ε for the changes of slope, and the rest at 0."""
+        grid, values = self._values()
+        points = [
+            (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
+            for x, h in zip(grid, values, strict=True)
+        ]
+        kept = _raised(lower_hull(points))
+        # The first chord takes from the mass at 0; a longer one, which is flatter, takes less.
+        while len(kept) > 1 and _rest(kept) < 0:
+            del kept[1]
+        if _rest(kept) < 0:
+            return super().atoms()
+        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
+        slopes.append(Fraction(0))
+        q = [before - after for before, after in pairwise(slopes)]
+        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
+        upper = [tuple(float(entry) for entry in row) for row in rows]
+        zero = float(_rest(kept))
+        table = np.array(
+            [(-loss, below, above) for loss, above, below in reversed(upper)]
+            + [(0.0, zero, zero)]
+            + upper
+        )
+        infinite = float(kept[-1][1])
+        error = 8.0 * U * (1.0 + grid[-1])
+        loss, p, q_mass = (table[:, column].copy() for column in range(3))
+        return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
+
+
+def _raised(kept: list[Point]) -> list[Point]:
+    """Return the points a little nearer to the first, where its chord is too steep by rounding."""
+    start = kept[0][1]
+    if len(kept) == 1 or start >= 1 or (rest := _rest(kept)) >= 0:
+        return kept
+    share = (1 - start) / (1 - start - rest)
+    if share < ROUNDED:
+        return kept
+    return [(x, start - share * (start - h), loss) for x, h, loss in kept]
+
+
+def _rest(kept: list[Point]) -> Fraction:
+    """Return the mass at loss 0: what the mirrored halves leave."""
+    start = kept[0][1]
+    if len(kept) == 1:
+        return 1 - start
+    slope = (start - kept[1][1]) / (kept[1][0] - kept[0][0])
+    return 1 - start - 2 * slope

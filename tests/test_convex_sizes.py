@@ -1,0 +1,198 @@
+"""Public numbers alone decide what is refused; nothing else is said about the records."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from accountant.errors import DomainError
+from accountant.learn import convex
+from accountant.learn.convex import gibbs, gradient, moments, regression
+from accountant.learn.convex.losses import BoundedPoisson, Huber, Logistic
+from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.solvers import least_tolerance
+from accountant.learn.convex.sums import sum_by_blocks
+
+KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
+X, Y = np.eye(3)[:, :2], np.array([1.0, -1.0, 1.0])
+TRAINERS = {
+    "objective": lambda x, y, **o: convex.perturb_objective(x, y, **KW, **o),
+    "output": lambda x, y, **o: convex.perturb_output(x, y, regularization=1.0, **KW, **o),
+    "gibbs": lambda x, y, **o: convex.gibbs_posterior(x, y, regularization=1.0, **KW, **o),
+    "gradient": lambda x, y: convex.noisy_gradient_descent(x, y, steps=2, step_size=0.1, **KW),
+    "ridge": lambda x, y: convex.private_ridge(x, y, target_bound=1.0, **KW),
+    "ada_ssp": lambda x, y: convex.ada_ssp(x, y, target_bound=1.0, **KW),
+    "mean": lambda x, y: convex.private_mean(x, bound=1.0, epsilon=1.0, delta=1e-5),
+    "covariance": lambda x, y: convex.private_covariance(x, bound=1.0, epsilon=1.0, delta=1e-5),
+    "quantile": lambda x, y: convex.private_quantile(y, 0.5, epsilon=1.0, lower=-1.0, upper=1.0),
+    "exponential": lambda x, y: convex.exponential_mechanism(
+        x, y, epsilon=1.0, data_norm=1.0, radius=1.0, points=5
+    ),
+}
+CAPPED = ("objective", "output", "gibbs")
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_more_records_than_the_public_bound_are_refused_without_their_number(name, monkeypatch):
+    options = {"max_records": 41} if name in CAPPED else {}
+    for module in (gradient, moments, regression):
+        monkeypatch.setattr(module, "MOST_RECORDS", 41)
+    for module in (convex.moments, convex.exponential):
+        monkeypatch.setattr(module, "MOST_COUNTED", 41)
+    x, y = np.tile(X, (20, 1)), np.tile(Y, 20)
+    for n in (40, 41):
+        TRAINERS[name](x[:n], y[:n], **options)
+    messages = set()
+    for n in (42, 43, 57):
+        with pytest.raises(DomainError, match="at most 41 rows") as raised:
+            TRAINERS[name](x[:n], y[:n], **options)
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("name", CAPPED)
+def test_public_numbers_are_refused_before_the_data_are_read(name):
+    trainer = getattr(
+        convex,
+        {"objective": "perturb_objective", "output": "perturb_output", "gibbs": "gibbs_posterior"}[
+            name
+        ],
+    )
+    for labels in (np.array([1.0, 7.0]), np.array([math.nan, 1.0]), np.ones(5)):
+        with pytest.raises(DomainError, match=r"max_records|regularization must be"):
+            trainer(np.eye(2), labels, regularization=1e-12, **KW | {"epsilon": 40.0})
+
+
+def test_the_least_tolerance_is_of_public_numbers():
+    common = {"shape": (100,), "norm": 1.0, "regularization": 0.125, "linear": 10.0}
+    small, large = (least_tolerance(Logistic(), max_records=n, **common) for n in (10**4, 10**9))
+    assert small < 1e-9 < 1e-5 < large < 1e-3
+    # The default tolerance is certified for ten million records.
+    assert least_tolerance(Logistic(), max_records=10**7, **common) < 2e-7
+    fits = [
+        convex.perturb_output(X, Y, regularization=1.0, **KW, max_records=n, rng=1)
+        for n in (10**7, 10**9)
+    ]
+    # What it costs is charged: the sensitivity grows with the tolerance.
+    assert (
+        fits[1].details["sensitivity"]
+        > 1.0
+        + 2
+        * least_tolerance(Logistic(), max_records=10**9, shape=(2,), norm=1.0, regularization=1.0)
+        * 0.999
+    )
+    assert fits[0].details["sensitivity"] == pytest.approx(1.0 + 2e-6, rel=1e-9)
+
+
+def test_a_loss_that_does_not_say_how_it_rounds_is_refused():
+    class Mine(Logistic):
+        slope_roundings = math.inf
+
+    with pytest.raises(DomainError, match="slope_roundings"):
+        convex.perturb_output(X, Y, regularization=1.0, loss=Mine(), **KW)
+
+
+def test_gibbs_settings_that_may_take_too_many_proposals_are_refused():
+    with pytest.raises(DomainError, match="proposals"):
+        gibbs._require_proposals(Logistic(), 1.0, 1e-3, 2, 10**5)
+    gibbs._require_proposals(Logistic(), 1.0, 1e-3, 2, 10**4)
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINERS if name not in ("mean", "covariance")])
+def test_unequal_lengths_are_refused_without_a_number(name):
+    if name == "quantile":
+        return
+    with pytest.raises(DomainError, match="one label a row") as raised:
+        TRAINERS[name](np.ones((1237, 2)), np.ones(1238))
+    assert not re.search(r"123[78]", str(raised.value))
+
+
+EXTREMES = {
+    "huge": (np.full((5, 2), 1e300), 1e300),
+    "tiny": (np.full((5, 2), 1e-300), 1e-300),
+    "mixed": (np.outer(10.0 ** np.array([30, -30, 0, 300, -310]), [1.0, -1.0]), 1e30),
+    "none": (np.zeros((0, 2)), 1.0),
+    "one": (np.ones((1, 2)), -1.0),
+    "constant": (np.ones((1025, 2)), 1e30),
+}
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+@pytest.mark.parametrize("name", TRAINERS)
+def test_extreme_records_give_no_warning_and_no_exception(name, extreme):
+    x, label = EXTREMES[extreme]
+    signed = name in (*CAPPED, "gradient", "exponential")
+    y = np.full(len(x), label)
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("error")
+        TRAINERS[name](x, np.sign(y) if signed else y)
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_extreme_targets_give_no_warning_and_no_exception(extreme):
+    x, label = EXTREMES[extreme]
+    y = np.full(len(x), label)
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("error")
+        for loss in (Huber(0.5), BoundedPoisson(2.0, 3.0)):
+            convex.perturb_objective(x, y, loss=loss, **KW)
+            convex.perturb_output(x, y, loss=loss, regularization=1.0, **KW)
+            convex.perturb_output(x, y, loss=loss, regularization=1.0, **KW | {"delta": 0.0})
+            convex.gibbs_posterior(x[:, :1], y, loss=loss, regularization=1.0, **KW)
+            convex.noisy_gradient_descent(x, y, loss=loss, steps=2, step_size=0.1, **KW)
+            if len(x):
+                convex.bolt_on_sgd(x, y, loss=loss, batch_size=1, passes=1, **KW)
+
+
+def test_a_failed_eigenvalue_is_found_otherwise(monkeypatch):
+    """It was zero then, for one neighbour and perhaps not for the other: nothing paid for it."""
+    rng = np.random.default_rng(8)
+    x = clip_rows(rng.normal(size=(300, 6)), 1.0)
+    gram = sum_by_blocks(x, x)
+    expected = np.linalg.eigvalsh(gram)[0]
+
+    def fail(_):
+        raise np.linalg.LinAlgError("no")
+
+    monkeypatch.setattr(np.linalg, "eigvalsh", fail)
+    assert abs(regression._least_eigenvalue(gram) - expected) < 300 * 2.0**-53 * 32 * 6
+    assert regression._least_eigenvalue(np.zeros((3, 3))) == 0.0
+
+
+WRONG = np.array([1.0, 5.0, 1.0])  # a label outside the domain: it would be asked first
+
+
+@pytest.mark.parametrize("trainer", ["perturb_output", "perturb_objective", "bolt_on_sgd"])
+@pytest.mark.parametrize(
+    "bad", [(-1.0, 1e-5), (1.0, 2.0), (1e-9, 1e-12), (1e-10, 0.0)], ids=["eps", "delta", "g", "p"]
+)
+def test_a_guarantee_is_refused_before_the_data_are_read(trainer, bad):
+    """Both used to be refused after a minimum had been found, and labels before them."""
+    options = {
+        "perturb_output": {"regularization": 1.0},
+        "perturb_objective": {"regularization": 1e15},
+        "bolt_on_sgd": {"batch_size": 1},
+    }[trainer]
+    eps, delta = bad
+    with pytest.raises(DomainError, match=r"eps|delta"):
+        getattr(convex, trainer)(X, WRONG, epsilon=eps, delta=delta, data_norm=1.0, **options)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_no_message_quotes_a_record_or_counts_them(name):
+    long = np.array([["1", "2"], ["3", "hidden"]])
+    huge = np.array([[1, 2], [3, 10**400]], dtype=object)
+    labels = np.array([1.0, -1.0])
+    tried = [
+        (long, long[:, 1]), (huge, huge[:, 1]), (np.eye(2), long[:, 1]), (np.eye(2), huge[:, 1]),
+        (np.ones((1237, 2)), np.ones((1237, 1))), ([[1.0, 2.0], [3.0]], labels),
+    ]  # fmt: skip
+    only_x = name in ("mean", "covariance")
+    for x, y in tried[:2] + tried[5:] if only_x else tried[2:5] if name == "quantile" else tried:
+        with pytest.raises(DomainError) as raised:
+            TRAINERS[name](x, y)
+        assert not re.search(r"hidden|1237|\(2,\)", str(raised.value))

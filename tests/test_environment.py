@@ -1,0 +1,233 @@
+"""Every answer is the same whatever rounding and flushing the calling thread has set."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+import accountant as ac
+import modes
+from accountant import attack, conversions, ledger, sampling
+from accountant._core import (
+    convolution,
+    discretise,
+    randomness,
+    rownorms,
+    subsampled_gaussian,
+)
+from accountant.analyses import classical, concentrated, gdp, optimal, pld
+from accountant.environment import to_nearest
+
+# Toward zero the upper end of this run was 7e-6 of it below the truth.
+FAR = (4.239129652295619e-08, 7.215402989613879, 35230081891926, 0.00744083)
+TINY_DELTA = 1e-310
+ROWS = np.linspace(-3.0, 7.0, 60).reshape(6, 10) * 1e-160
+WEIGHTS = np.linspace(0.1, 1.0, 50)
+
+
+def normals(n):
+    bits = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    out, undecided = np.empty(n), np.empty(n, dtype=np.uintp)
+    count = randomness.rounded_normal(bits, 123.456, out, undecided)
+    return out.tolist(), count
+
+
+def clipped():
+    x = ROWS.copy()
+    norms, factors = np.zeros(6), np.empty(6)
+    rownorms.add_row_norms(x, 1e300, norms)
+    rownorms.add_ghost_norms(x, x, 1.0, 1e300, norms)
+    rownorms.clip_factors(norms, 6, 1e-161, -1.0, factors)
+    rownorms.scale_rows(x, factors)
+    total = np.zeros(60)
+    rownorms.accumulate(x.reshape(-1), total)
+    return norms.tolist(), factors.tolist(), total.tolist()
+
+
+def on_grid():
+    s, p = np.array([0.0, 0.5, 2.0]), np.array([0.1, 0.2, 0.7])
+    grid = np.array([0.0, 0.3, 1.0, 3.0, 5.0])
+    spread, escaped, _ = convolution.spread(s, p, s, p, grid)
+    mass, moment, _ = convolution.merge(s, p, s, p, grid)
+    z, out = np.array([0.3 + 0.1j, 0.9j]), np.ones(2, dtype=complex)
+    discretise.multiply_power(z, 1001, out)
+    sums = discretise.profile_sums(WEIGHTS, 0.3, 0.1, 0.7)
+    return spread.tolist(), escaped, mass.tolist(), moment.tolist(), out.tolist(), sums
+
+
+def odometer():
+    q, sigma, steps = np.full(3, 0.01), np.array([1.0, 1.1, 1.2]), np.full(3, 100.0)
+    low, high = np.empty(3), np.empty(3)
+    subsampled_gaussian.fill_heterogeneous_odometer(q, sigma, steps, 1e-5, 0, low, high)
+    return (
+        low.tolist(),
+        high.tolist(),
+        subsampled_gaussian.heterogeneous_delta_bounds(q, sigma, steps, 1.0, 1),
+    )
+
+
+def arrays():
+    q = np.array([1e-3, 0.01, 0.1])
+    bounds = ac.epsilon_bounds(q, 1.0, 1000, [1e-5, TINY_DELTA, 1e-6], workers=2)
+    delta = ac.get_delta(q, 1.0, 1000, 0.7, workers=2)
+    rdp = ac.get_rdp(q, 1.0, 1000, 3.3, workers=2)
+    renyi = ac.get_epsilon(q, 1.0, 1000, 1e-5, method="rdp", workers=2)
+    return [x.tolist() for x in (bounds.lower, bounds.upper, delta, rdp, renyi)]
+
+
+def recorded():
+    book = ledger.Accountant(ledger.Budget(3.0, 1e-5))
+    book.step(noise_multiplier=1.1, sampling_probability=0.01, count=100)
+    book.compose(ac.Laplace(7.0))
+    curve = book.epsilon_over_steps(1e-5)
+    left = book.remaining()
+    watch = ledger.IndividualFilter(ledger.Budget(1.0, 1e-5), records=3)
+    spent = [watch.charge_gaussian([0.1, 0.7, 1.0], noise_multiplier=5.0).tolist()]
+    spent.append(watch.spent.tolist())
+    return np.asarray(curve).tolist(), repr(left), book.affordable(ac.Gaussian(9.0)), spent
+
+
+def mechanism(release, delta=1e-5, epsilon=0.3):
+    def ask():
+        one = release()
+        found = [tuple(one.epsilon_bounds(delta)), tuple(one.delta_bounds(epsilon))]
+        for question in (lambda: one.rdp(2.7), lambda: one.mu, lambda: one.rho):
+            try:
+                found.append(question())
+            except ac.UnsupportedError:
+                found.append(None)
+        return found
+
+    return ask
+
+
+MECHANISMS = {
+    "gaussians": lambda: 3 * ac.Gaussian(1.7) + 2 * ac.GDP(0.3),
+    "group": lambda: ac.Gaussian(1.7).group(3),
+    "contour": lambda: 100 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01) + ac.Gaussian(3.3),
+    "grid": lambda: 7 * ac.Laplace(1.3) + 3 * ac.PoissonSampled(ac.Laplace(0.9), 0.1),
+    "atoms": lambda: ac.PoissonSampled(ac.DiscreteLaplace(1.1), 0.03) + ac.DiscreteLaplace(3.3),
+    "response": lambda: 40 * ac.RandomizedResponse(0.1, 3),
+    "renyi": lambda: 30 * ac.ZCDP(0.01) + ac.PureDP(0.1),
+    "selection": lambda: ac.ExponentialMechanism(0.7) + ac.ReportNoisyMax(0.3),
+    "best": lambda: ac.BestOfRuns.with_mean(ac.Gaussian(4.0), 3.0),
+    "allocated": lambda: 2 * sampling.Allocated(1.3, 10),
+    "without replacement": lambda: 10 * sampling.FixedSizeSampled(2.1, 10, 100),
+    "with replacement": lambda: sampling.WithReplacementSampled(2.1, 3, 100),
+    "matrix": lambda: sampling.MatrixMechanism(sampling.square_root_strategy(6)).mechanism(3.3),
+    "sampler": lambda: sampling.PoissonSampler(1000, 0.013, 300).mechanism(1.3),
+    "shuffled": lambda: ac.mechanisms.ShuffledResponses(1.0, 1000),
+}
+
+ENTRIES = {
+    "exact": lambda: tuple(ac.epsilon_bounds(*FAR)),
+    "one call": lambda: (ac.get_epsilon(*FAR), ac.get_delta(0.01, 1.0, 100, 0.1)),
+    "subnormal delta": lambda: tuple(ac.epsilon_bounds(0.01, 1.0, 1000, TINY_DELTA)),
+    "subnormal rdp": lambda: ac.get_epsilon(0.01, 1.0, 1000, TINY_DELTA, method="rdp"),
+    "rdp": lambda: ac.get_epsilon(*FAR, method="rdp"),
+    "native": lambda: [
+        subsampled_gaussian.epsilon_bounds(*FAR, subsampled_gaussian.EITHER),
+        subsampled_gaussian.delta_bounds(0.01, 0.9, 1e9, 1000.0, subsampled_gaussian.ADD),
+        subsampled_gaussian.renyi_bounds(1e-9, 1.3, 2.7, subsampled_gaussian.EITHER),
+        subsampled_gaussian.epsilon_renyi_upper(0.1, 3.0, 1e7, 1e-9),
+    ],
+    "arrays": arrays,
+    "odometer": odometer,
+    "grid loops": on_grid,
+    "row norms": clipped,
+    "normals": lambda: (normals(200), randomness.normal_tail_quantile(1e-9)),
+    "calibration": lambda: (
+        ac.calibrate_sigma(1.0, delta=1e-6, q=0.01, steps=1000),
+        ac.calibrate_steps(1.0, delta=1e-6, q=0.01, sigma=1.3),
+        ac.calibrate_q(1.0, delta=1e-6, sigma=1.3, steps=1000),
+    ),
+    "target": lambda: ac.calibrate(lambda x: 10 * ac.Laplace(x), epsilon=1.0, delta=1e-6),
+    "theorems": lambda: (
+        optimal.optimal_epsilon([(0.1, 0.0, 100), (0.37, 1e-7, 2)], 1e-6),
+        classical.advanced_epsilon([(0.1, 0.0, 100)], 1e-6),
+        classical.basic_epsilon([(0.1, 0.0, 3), (0.7, 0.0, 9)], 0.0),
+        concentrated.compose_zcdp([(0.1, 3), (0.7, 9)]),
+        concentrated.compose_rdp([(lambda order: 0.1 * order, 3)])(2.7),
+        gdp.compose_gdp([(0.1, 3), (0.7, 9)]),
+    ),
+    "conversions": lambda: (
+        conversions.gdp_to_epsilon(1.3, 1e-7),
+        conversions.pure_to_rdp(0.7, 3.3),
+        conversions.zcdp_to_epsilon(0.1, 1e-6),
+        conversions.rdp_to_epsilon(lambda order: 0.1 * order, 1e-5),
+    ),
+    "attacks": lambda: (attack.attack_tpr(0.01, 1.0, 1000, 0.1), ac.Gaussian(1.3).tradeoff(0.1)),
+    "composed": lambda: tuple(
+        pld.epsilon_bounds([(ac.Laplace(1.3).pairs()[0], 10)], 1e-6, tolerance=1e-4)
+    ),
+    "amplified": lambda: sampling.amplify(1.0, 1e-6, sampling_probability=0.03),
+    "ledger": recorded,
+    **{name: mechanism(release) for name, release in MECHANISMS.items()},
+}
+
+
+# Each takes seconds in every mode.
+SLOW = ("atoms", "grid", "shuffled", "target", "with replacement", "without replacement")
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENTRIES]
+)
+def test_no_answer_depends_on_the_callers_environment(entry):
+    ask = ENTRIES[entry]
+    modes.forget()
+    expected = ask()
+    for name in modes.MODES:
+        modes.forget()
+        with modes.mode(name):
+            inside = modes.control()
+            found = ask()
+            after = modes.control()
+        assert found == expected, name
+        assert after == inside, name
+
+
+@pytest.mark.parametrize("name", modes.MODES)
+def test_the_environment_of_the_test_is_another_one(name):
+    one, tiny = np.array([1.0]), np.array([TINY_DELTA])
+    before = modes.control()
+    with modes.mode(name):
+        up, down = (one + 1e-20)[0] > 1.0, (one - 1e-20)[0] < 1.0
+        flushed = (tiny * 1.0 == 0.0)[0]
+    assert modes.control() == before
+    assert up == (name == "up")
+    assert down == (name != "up" and name != "flush")
+    assert flushed == ("flush" in name)
+
+
+def test_a_thread_has_an_environment_of_its_own():
+    expected, found = ac.epsilon_bounds(*FAR), []
+
+    def other():
+        with modes.mode("zero and flush"):
+            found.append(ac.epsilon_bounds(*FAR))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert found == [expected]
+
+
+def test_an_error_restores_the_environment_too():
+    @to_nearest
+    def failing():
+        raise ValueError("on purpose")
+
+    with modes.mode("down"):
+        inside = modes.control()
+        with pytest.raises(ValueError, match="on purpose"):
+            failing()
+        with pytest.raises(ac.DomainError):
+            ac.get_epsilon(2.0, 1.0, 1, 0.1)
+        assert modes.control() == inside
+
+
+def test_the_answers_are_finite():
+    lower, upper = ENTRIES["subnormal delta"]()
+    assert 0.0 < lower <= upper < math.inf

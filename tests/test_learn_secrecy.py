@@ -1,0 +1,113 @@
+"""Refusals and warnings: they name the argument, and show nothing of what is private."""
+
+import pickle
+import traceback
+
+import numpy as np
+import pytest
+
+from accountant.errors import AccountantError
+from accountant.learn import (
+    ConvolutionalNetwork,
+    LinearRegression,
+    LogisticRegression,
+    PerExampleModel,
+    train_dp_sgd,
+)
+from accountant.learn.generation import Category, Domain, Numeric
+from accountant.learn.local import KaryResponse, randomize_laplace
+from accountant.learn.pate import GNMax, TeacherEnsemble, VoteStream
+from accountant.learn.selection import AboveThresholdStream, report_noisy_max
+from accountant.learn.validation import features, targets
+
+DOMAIN = Domain({"a": Numeric((0.0, 1.0)), "b": Category(("x", "y"))})
+
+
+class Constant:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.answer)
+
+
+def ensemble(labels):
+    return TeacherEnsemble(lambda: Constant(0), 2, 3, rng=1).fit(np.zeros((5, 1)), labels)
+
+
+def train(model, targets):
+    return train_dp_sgd(
+        model, np.zeros((len(targets), 1)), targets, clipping_norm=1.0, noise_multiplier=1.0,
+        delta=1e-5, expected_batch_size=2, sampling_probability=0.1, steps=1,
+    )  # fmt: skip
+
+
+USERS = PerExampleModel(np.zeros(1), lambda w, x, y: x)
+
+# What is called, and two private arguments that it refuses.
+REFUSED = {
+    "scores": (report_noisy_max, ([1.0, 71.5, np.nan], 1.0), ([np.inf, 2.0, 83.25], 1.0)),
+    "an answer": (AboveThresholdStream(0.0, 1.0, 1.0).is_above, (np.nan,), (-np.inf,)),
+    "values": (randomize_laplace, ([0.5, np.nan, 71.5], (0, 1), 1.0), ([np.inf], (0, 1), 1.0)),
+    "categories": (KaryResponse(1.0, 3).randomize, ([0, 7],), ([71, 1, 1, 1],)),
+    "votes": (VoteStream(GNMax(1.0), 9).ask, ([3, -7],), ([-71, 2],)),
+    "labels of teachers": (ensemble, (np.arange(5),), (np.full(5, 71),)),
+    "more labels than records": (ensemble, (np.zeros(71, int),), (np.zeros(6, int),)),
+    "columns of different lengths": (
+        DOMAIN.encode, ({"a": [1.0] * 71, "b": ["x"]},), ({"a": [1.0], "b": ["y"] * 83},)
+    ),
+    "a table that is too wide": (DOMAIN.encode, (np.zeros((71, 3)),), (np.zeros((83, 3)),)),
+    "targets of different lengths": (
+        train, (LogisticRegression(1), [0] * 71 + [[1, 2]]), (LogisticRegression(1), [[1, 2], 0])
+    ),
+    "real targets of different lengths": (
+        train, (LinearRegression(1), [0] * 71 + [[1, 2]]), (LinearRegression(1), [[1, 2], 0])
+    ),
+    "targets of a user's model": (
+        train, (USERS, [0] * 71 + [[1, 2]]), (USERS, [[1, 2], 0])
+    ),
+    "a table of rows": (DOMAIN.encode, ([[71.0, "x"]],), ([[83.0, "y"], [0.5, "x"]],)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_two_private_arguments_are_refused_with_the_same_words(refused):
+    call, *given = refused
+    seen = []
+    for arguments in given:
+        with pytest.raises(AccountantError) as caught:
+            call(*arguments)
+        text = "".join(traceback.format_exception_only(caught.value))
+        seen.append((type(caught.value), text))
+        assert caught.value.__context__ is None  # an earlier error would say what was given
+        assert not any(digits in text for digits in ("71", "83", "nan", "inf"))
+    assert seen[0] == seen[1]
+
+
+def test_a_teacher_that_predicts_no_number_gives_no_warning():
+    fitted = TeacherEnsemble(lambda: Constant(np.nan), 3, 2, rng=1).fit(
+        np.zeros((6, 1)), np.ones(6, int)
+    )
+    with np.errstate(invalid="raise"):  # as RuntimeWarnings are errors here
+        votes = fitted.votes(np.zeros((4, 1)))
+    assert (votes.sum(axis=1) == 3).all()
+
+
+def test_one_records_fraction_does_not_round_the_others_anew():
+    # Of a list with a fraction NumPy makes doubles, which are no more rounded like integers.
+    whole = 2**60 + 2**36 + 1
+    single = np.dtype(np.float32)
+    assert features([[whole]], 1, single)[0] == features([[whole], [0.5]], 1, single)[0]
+    assert targets([whole], 1, 1, single)[0] == targets([whole, 0.5], 2, 1, single)[0]
+
+
+def test_a_models_pickle_does_not_say_on_how_many_records_it_was_used():
+    model = ConvolutionalNetwork((6, 6), 2, kernels=(2,))
+    before = pickle.dumps(model)
+    model.predict(np.zeros((71, 36)))
+    model.input_gradient(np.zeros((71, 36)), np.zeros(71, int))
+    assert len(pickle.dumps(model)) == len(before)
+    assert not any("_shape" in vars(layer) for layer in model.layers)

@@ -1,0 +1,191 @@
+"""ε after every release of different kinds: above the truth, close to it, and never falling."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import accountant as ac
+from accountant.errors import UnsupportedError
+from accountant.ledger import Accountant, mixes, renyi, schedule
+
+DELTA = 1e-5
+STEP = ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
+OTHER = ac.PoissonSampled(ac.Gaussian(1.3), 0.02)
+
+
+def ledger_of(*entries):
+    ledger = Accountant()
+    for mechanism, count in entries:
+        ledger.compose(mechanism, count)
+    return ledger
+
+
+def response(epsilon, delta, count):
+    """Return the losses of ``count`` (ε, δ) releases that show everything with probability δ."""
+    atoms = {}
+    share = 1.0 / (1.0 + math.exp(-epsilon))
+    for k in range(count + 1):
+        mass = math.comb(count, k) * share**k * (1 - share) ** (count - k)
+        atoms[(2 * k - count) * epsilon] = mass * (1 - delta) ** count
+    return atoms, 1.0 - (1 - delta) ** count
+
+
+def true_epsilon(mu, atoms, infinite, delta):
+    """Return ε(delta) of one Gaussian release of ``mu`` and independent losses, by bisection."""
+
+    def spent(epsilon):
+        total = infinite
+        for loss, mass in atoms.items():
+            rest = epsilon - loss
+            if mu == 0.0:
+                total += mass * max(0.0, -math.expm1(rest))
+                continue
+            first = 0.5 * math.erfc((rest / mu - mu / 2) / math.sqrt(2))
+            total += mass * (
+                first - math.exp(rest) * 0.5 * math.erfc((rest / mu + mu / 2) / math.sqrt(2))
+            )
+        return total
+
+    low, high = 0.0, 50.0
+    if not spent(high) <= delta:
+        return math.inf
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if spent(middle) <= delta else (middle, high)
+    return high
+
+
+KINDS = [("gauss", 2.0), ("gauss", 9.0), ("pure", 0.05), ("pure", 0.6), ("approximate", 0.3)]
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(1, 4)), min_size=1, max_size=5),
+    st.floats(1e-8, 6e-6),
+    st.sampled_from([None, 0, 3]),
+)
+def test_no_prefix_is_below_the_truth(entries, own, checkpoints):
+    made = {
+        "gauss": ac.Gaussian,
+        "pure": lambda e: ac.RandomizedResponse(e, 2),
+        "approximate": lambda e: ac.ApproximateDP(e, own),
+    }
+    ledger, truths = Accountant(), []
+    mu2, counts, shown = 0.0, {}, 0
+    for (kind, value), count in entries:
+        ledger.compose(made[kind](value), count)
+        for _ in range(count):
+            if kind == "gauss":
+                mu2 += value**-2
+            else:
+                counts[value] = counts.get(value, 0) + 1
+                shown += kind == "approximate"
+            atoms = {0.0: 1.0}
+            for size, n in counts.items():
+                one, _ = response(size, 0.0, n)
+                atoms = {
+                    a + b: sum(
+                        p * q for x, p in atoms.items() for y, q in one.items() if x + y == a + b
+                    )
+                    for a in atoms
+                    for b in one
+                }
+            kept = (1 - own) ** shown
+            atoms = {loss: mass * kept for loss, mass in atoms.items()}
+            truths.append(true_epsilon(math.sqrt(mu2), atoms, 1 - kept, DELTA))
+    curve = ledger.epsilon_over_steps(DELTA, checkpoints=checkpoints)
+    assert curve.shape == (len(ledger),)
+    assert (np.diff(curve) >= 0).all()
+    assert (curve >= np.array(truths) * (1 - 1e-9) - 1e-12).all()
+    if checkpoints is None:
+        assert curve[-1] <= truths[-1] * (1 + 1e-4) + 1e-4 or truths[-1] == math.inf
+
+
+MIXES = {
+    "a release with a δ of its own between runs": [
+        (STEP, 60), (ac.ApproximateDP(0.1, 1e-6), 1), (OTHER, 60)
+    ],
+    "a few pure releases": [(ac.PureDP(0.1), 3), (ac.Laplace(20.0), 3)],
+    "taken in turn": [(ac.Laplace(20.0), 1), (ac.Gaussian(8.0), 1)] * 12,
+    "one at the end": [(ac.Gaussian(9.0), 20), (ac.Laplace(10.0), 1)],
+    "equal ones with a δ": [(ac.ApproximateDP(0.1, 1e-7), 20)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "between" in name else ()) for name in MIXES],
+)
+def test_every_prefix_is_close_to_its_exact_composition(name):
+    ledger = ledger_of(*MIXES[name])
+    curve = ledger.epsilon_over_steps(DELTA)
+    assert (np.diff(curve) >= 0).all()
+    steps = len(ledger)
+    for length in sorted({1, 2, steps // 4, steps // 2, 3 * steps // 4, steps - 1, steps} - {0}):
+        low, high = mixes._exact(mixes.counts_after(ledger.history, length), DELTA)
+        assert low <= curve[length - 1] <= 1.2 * high, length
+    assert curve[-1] <= ledger.epsilon(DELTA) * (1 + 1e-12)
+
+
+def test_what_has_a_delta_of_its_own_among_different_steps_is_added_to_them():
+    schedule_of = [(ac.PoissonSampled(ac.Gaussian(1.0 + 0.01 * k), 0.05), 3) for k in range(20)]
+    alone = ledger_of(*schedule_of).epsilon_over_steps(DELTA)
+    ledger = ledger_of(*schedule_of[:10], (ac.ApproximateDP(0.1, 1e-6), 1), *schedule_of[10:])
+    curve = ledger.epsilon_over_steps(DELTA, checkpoints=0)
+    tight = mixes.known(ledger.history, DELTA)
+    assert np.isfinite(curve).all()
+    assert (np.diff(tight) >= 0).all()
+    assert (tight <= curve * (1 + 1e-12)).all()
+    # Steps alone cost no more; with the release no more than its ε and a larger share of δ.
+    assert tight[:30] == pytest.approx(alone[:30], rel=1e-3)
+    assert (alone[30:] <= tight[31:]).all()
+    assert (tight[31:] <= alone[30:] + 0.1 + 0.02 * alone[30:]).all()
+
+
+def test_more_lost_than_delta_allows_is_infinite_from_there_on():
+    ledger = ledger_of((STEP, 5), (ac.ApproximateDP(0.1, 6e-6), 2), (ac.Gaussian(5.0), 5))
+    for checkpoints in (None, 0):
+        curve = ledger.epsilon_over_steps(DELTA, checkpoints=checkpoints)
+        assert np.isfinite(curve[:6]).all()
+        assert (curve[6:] == math.inf).all()
+
+
+def test_losses_beyond_delta_may_come_before_the_first_gaussian_step():
+    ledger = ledger_of((ac.ApproximateDP(1.0, 3e-6), 7), (STEP, 4))
+    curve = ledger.epsilon_over_steps(DELTA)
+    for count in (1, 2, 3):
+        truth = ledger_of((ac.ApproximateDP(1.0, 3e-6), count)).epsilon_bounds(DELTA)
+        assert truth.lower <= curve[count - 1] <= count * (1.0 + 1e-12)
+    assert (curve[3:] == math.inf).all()
+
+
+class Curveless:
+    """A pair whose divergence is unknown, or none."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def finite_rdp(self, order):
+        if self.found is None:
+            raise UnsupportedError("no curve")
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [(None, math.inf), (math.nan, math.inf), (-1e-9, 0.0), (-math.inf, 0.0), (0.5, 0.5)],
+)
+def test_a_divergence_that_is_not_known_bounds_nothing(found, used):
+    assert schedule._finite_divergence(Curveless(found), 2.0) == used
+
+
+@given(st.floats(1.001, 1e4), st.floats(1e-300, 0.999))
+def test_conversions_of_many_deltas_are_on_the_safe_side_of_those_of_one(order, delta):
+    one = renyi.capacity_lower(order, 0.0, delta)
+    many = renyi.capacities_lower(order, np.array([delta, 0.0, -1.0]))
+    size = 1.0 + abs(one) + 2.0 / (order - 1.0) * (2.0 - math.log(delta))
+    assert one - 1e-13 * size <= many[0] <= one
+    assert (many[1:] == -math.inf).all()

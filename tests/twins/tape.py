@@ -1,0 +1,273 @@
+"""What reaches the noise, recorded; and a second run that sees the first one's releases.
+
+Privacy of several releases is a statement about one step *given the earlier releases*. So the
+second run is handed the releases of the first: whatever it does after them is then a function of
+the same public numbers, and has to be the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+from unittest import mock
+
+import numpy as np
+
+import accountant.learn.run as run_module
+from accountant.learn.blocks import aggregate
+from accountant.learn.convex import noise as convex_noise
+from accountant.learn.generation import teachers
+from accountant.learn.local import bounded
+from accountant.learn.pate import aggregation, ensemble
+from accountant.learn.selection import noisy_max, threshold
+from accountant.noise import Grid, SecureGenerator
+
+SEED = 20260
+
+
+@dataclass
+class Release:
+    """One meeting of private values and noise.
+
+    ``value`` is exact, in the units of ``scale``: integers for noise on a grid, fractions for the
+    exponents of a choice.
+    """
+
+    kind: str
+    value: list[Any]
+    scale: Any
+    output: Any = None
+    step: float = 1.0
+    widths: list[int] | None = None
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What both runs must agree on before any noise is drawn."""
+        size = None if self.kind == "cells" else len(self.value)
+        return self.kind, size, self.scale, self.step
+
+
+class DivergedError(AssertionError):
+    """The second run asked for another release than the first one made."""
+
+
+@dataclass
+class Tape:
+    """Releases of one run; with ``script`` the outputs come from there.
+
+    ``identities`` names the records: every draw *for a record* (its place in a Poisson sample, its
+    shard) is a function of its name, so that the records that two data sets share fare alike.
+    ``always`` is the record that differs: it is in every sample.
+    """
+
+    current: ClassVar[Tape | None] = None
+
+    identities: tuple[int, ...]
+    always: int
+    script: list[Release] | None = None
+    quiet: bool = False
+    releases: list[Release] = field(default_factory=list)
+    draws: int = 0
+    pending: list[Any] | None = None
+
+    def put(self, kind: str, value: Any, scale: Any, make: Any, step: float = 1.0) -> Any:
+        """Record a release and return its output: ``make()``, or the first run's."""
+        entry = Release(kind, list(value), scale, step=step)
+        position = len(self.releases)
+        self.releases.append(entry)
+        if self.script is None:
+            entry.output = make()
+        else:
+            if position >= len(self.script) or self.script[position].shape != entry.shape:
+                there = position < len(self.script)
+                wanted = self.script[position].shape if there else "no more"
+                raise DivergedError(f"release {position}: {entry.shape}, the twin's: {wanted}")
+            entry.output = self.script[position].output
+        found = entry.output
+        return found.copy() if isinstance(found, np.ndarray) else found
+
+    def for_records(self, n: int) -> np.ndarray:
+        """Return one uniform number for each record, the same for a record of either twin."""
+        self.draws += 1
+        if n != len(self.identities):
+            raise AssertionError(f"{n} records are drawn for, of {len(self.identities)}")
+        everyone = np.random.default_rng((SEED, self.draws)).random(
+            max(self.identities, default=0) + 1
+        )
+        return everyone[list(self.identities)] if n else np.empty(0)
+
+    @contextlib.contextmanager
+    def running(self) -> Any:
+        """Put the tape between the package's releases and its noise."""
+        with contextlib.ExitStack() as stack:
+            for target, name, stand_in in self._stand_ins():
+                stack.enter_context(mock.patch.object(target, name, stand_in))
+            stack.enter_context(mock.patch.object(Tape, "current", self))
+            yield self
+
+    def _stand_ins(self) -> list[tuple[Any, str, Any]]:
+        return [
+            (Grid, "release_gaussian", self._gaussian()),
+            (Grid, "release_discrete_gaussian", self._discrete_gaussian()),
+            (run_module, "release_fraction", self._fraction()),
+            (run_module.secrets, "token_hex", lambda size: "0" * 2 * size),
+            (convex_noise.NoiseSource, "release_pure", self._pure()),
+            (convex_noise, "weighted_index", self._weighted()),
+            (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),
+            (noisy_max, "_flip_draw", self._choice("flip", noisy_max._flip_draw)),
+            (noisy_max, "floor_to_grid", self._noted(noisy_max.floor_to_grid)),
+            (threshold, "floor_to_grid", self._noted(threshold.floor_to_grid)),
+            (bounded, "_on_grid", self._noted(bounded._on_grid)),
+            (aggregation.LNMax, "winner", self._laplace_vote()),
+            (SecureGenerator, "subset", self._subset()),
+            (ensemble, "assign_shards", self._shards()),
+            (aggregate, "assign_shards", self._shards()),
+            (teachers, "assign_shards", self._shards()),
+            *self._noise_in_place(),
+        ]
+
+    def _gaussian(self) -> Any:
+        original = Grid.release_gaussian
+
+        def release(grid: Grid, value: Any, deviation: float, generator: Any) -> Any:
+            return self.put(
+                "gaussian", _integers(grid.round(value)), deviation / grid.step,
+                lambda: original(grid, value, deviation, generator), grid.step,
+            )  # fmt: skip
+
+        return release
+
+    def _discrete_gaussian(self) -> Any:
+        original = Grid.release_discrete_gaussian
+
+        def release(grid: Grid, value: Any, scale: int, generator: Any) -> Any:
+            return self.put(
+                "gaussian", _integers(grid.round(value)), scale,
+                lambda: original(grid, value, scale, generator), grid.step,
+            )  # fmt: skip
+
+        return release
+
+    def _fraction(self) -> Any:
+        original = run_module.release_fraction
+
+        def release(clipping: Any, unclipped: int, records: int, *rest: Any) -> float:
+            return self.put(
+                "gaussian", [2 * unclipped - records], 2.0 * clipping.count_noise,
+                lambda: original(clipping, unclipped, records, *rest),
+            )  # fmt: skip
+
+        return release
+
+    def _pure(self) -> Any:
+        original = convex_noise.NoiseSource.release_pure
+
+        def release(source: Any, values: Any, *given: Any) -> Any:
+            seen: dict[str, Any] = {}
+
+            def at_most(step: float) -> Grid:
+                seen["step"] = Grid.at_most(step).step
+                return Grid(seen["step"])
+
+            def none(scale: int, below: Any) -> int:
+                seen["scale"] = scale
+                return 0
+
+            with (
+                mock.patch.object(convex_noise, "discrete_laplace", none),
+                mock.patch.object(convex_noise, "Grid", mock.Mock(at_most=at_most)),
+            ):
+                bare = original(source, values, *given)
+            return self.put(
+                "laplace", _integers(np.ravel(bare) / seen["step"]), seen["scale"],
+                lambda: original(source, values, *given), seen["step"],
+            )  # fmt: skip
+
+        return release
+
+    def _weighted(self) -> Any:
+        original = convex_noise.weighted_index
+
+        def draw(generator: Any, scores: Any, rate: Fraction, widths: Any = None) -> int:
+            sizes = None if widths is None else widths.tolist()
+            if sizes is not None:  # the cells themselves are private: no two runs share an index
+                self.releases.append(Release("cells", scores.tolist(), rate, widths=sizes))
+                return original(generator, scores, rate, widths)
+            return self.put(
+                "weights", scores.tolist(), rate, lambda: original(generator, scores, rate)
+            )
+
+        return draw
+
+    def _choice(self, kind: str, original: Any) -> Any:
+        def draw(generator: Any, exponents: list[Fraction]) -> int:
+            return self.put(kind, exponents, None, lambda: original(generator, exponents))
+
+        return draw
+
+    def _noted(self, original: Any) -> Any:
+        """Remember the values that the next noise is added to, where a function adds it itself."""
+
+        def on_grid(*given: Any) -> Any:
+            found = original(*given)
+            self.pending = _integers(found)
+            return found
+
+        return on_grid
+
+    def _laplace_vote(self) -> Any:
+        original = aggregation.LNMax.winner
+
+        def winner(vote: Any, counts: Any, generator: Any) -> int:
+            return self.put(
+                "vote", _integers(counts), vote.scale, lambda: original(vote, counts, generator)
+            )
+
+        return winner
+
+    def _noise_in_place(self) -> list[tuple[Any, str, Any]]:
+        """Return stand-ins for noise that a function adds by itself: it is left out."""
+
+        def instead(kind: str, n: int, scale: float) -> np.ndarray:
+            value = self.pending if self.pending is not None else [0] * n
+            self.releases.append(Release(kind, value, scale))
+            self.pending = None
+            return np.zeros(n)
+
+        def laplace(generator: Any, n: int, scale: float) -> np.ndarray:
+            return instead("laplace", n, scale)
+
+        original = SecureGenerator.rounded_normal
+
+        def normal(generator: Any, n: int, scale: float) -> Any:
+            if self.quiet:
+                return instead("gaussian", n, scale)
+            return original(generator, n, scale)
+
+        places = (noisy_max, threshold, aggregate, bounded)
+        found = [(place, "rounded_laplace", laplace) for place in places]
+        return [*found, (SecureGenerator, "rounded_normal", normal)]
+
+    def _subset(self) -> Any:
+        def subset(generator: Any, n: int, probability: float) -> Any:
+            chosen = self.for_records(n) < probability
+            chosen |= np.array(self.identities, dtype=int) == self.always
+            return np.flatnonzero(chosen)
+
+        return subset
+
+    def _shards(self) -> Any:
+        def assign(n: int, shards: int, *, balanced: bool = False, rng: Any = None) -> Any:
+            if balanced:
+                return np.arange(n) % shards
+            return (self.for_records(n) * shards).astype(np.int64)
+
+        return assign
+
+
+def _integers(values: Any) -> list[int | None]:
+    """Return exact integers; None where there is none (NaN and infinity)."""
+    floats = np.asarray(values, dtype=np.float64).ravel().tolist()
+    return [int(v) if np.isfinite(v) else None for v in floats]
