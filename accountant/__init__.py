@@ -1,8 +1,8 @@
 """Exact, certified differential-privacy accounting in microseconds.
 
-The one-call functions are in ``quick``, what they ask for in ``calibration``; releases are added up
-in ``composition``, any unknown of a mix is found in ``targets``, and samplers stand side by side in
-``compare``. CONTRIBUTING.md says what every room holds.
+The one-call functions are in ``quick``. ``calibration`` finds the unknown of a mix for a target,
+``composition`` adds releases up, and ``compare`` sets samplers side by side. CONTRIBUTING.md says
+what every package holds.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from accountant import sampling
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
+    from accountant.calibration.any_mechanism import calibrate
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
     from accountant.derived import BestOfPoissonRuns, BestOfRuns
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
         TruncatedCDP,
     )
     from accountant.sampling.poisson import PoissonSampled
-    from accountant.targets import calibrate
 
 __version__ = "0.1.0"
 
@@ -96,7 +96,7 @@ _LATER = {
         "TruncatedCDP",
     ),
     "accountant.sampling.poisson": ("PoissonSampled",),
-    "accountant.targets": ("calibrate",),
+    "accountant.calibration.any_mechanism": ("calibrate",),
 }
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 

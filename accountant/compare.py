@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from accountant.checks import TARGET_DELTA
+from accountant.display import text_down, text_up
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
-from accountant.rounding import text_down, text_up
 from accountant.sampling import (
     CyclicBatches,
     FixedSizeSampler,

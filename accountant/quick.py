@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from accountant import checks
 from accountant.analyses import contour, rdp
 from accountant.bounds import Bounds
-from accountant.calibration import calibrate_q, calibrate_sigma, calibrate_steps
+from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
 from accountant.environment import to_nearest
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.display import text_up
 from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
-from accountant.rounding import text_up
 from accountant.sampling.poisson_replacement import PoissonReplacement
 
 MECHANISMS = [

@@ -86,7 +86,7 @@ def page() -> str:
     parts.append(
         "## Noticed in the file of their name\n\nEach is planted in a test process of its own"
         " (`pytest -m slow tests/test_planted_bugs.py`), in which the test beside it must turn"
-        " red: it lives in the file named after the faulty module or room.\n\n"
+        " red: it lives in the file named after the faulty module or package.\n\n"
         f"| name | mistake | noticed by |\n|---|---|---|\n{rows}\n"
     )
     rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())

@@ -124,7 +124,7 @@ def test_escape_sequences_in_labels_never_reach_the_terminal(desk):
 def test_tables_never_cut_a_number(desk):
     done = run("compose", "pipeline.json", env={"COLUMNS": "20"})
     answer = json.loads(run("compose", "pipeline.json", "--json").stdout)
-    from accountant.rounding import text_up
+    from accountant.display import text_up
 
     for row in answer["epsilons"]:
         assert text_up(row["epsilon"]) in done.output

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accountant.learn import convex
-from accountant.learn.convex import exact, solvers
-from accountant.learn.convex.exact import Point, RegularizedRisk, largest_target
+from accountant.learn.convex import exact_gradients, solvers
+from accountant.learn.convex.exact_gradients import Point, RegularizedRisk, largest_target
 from accountant.learn.convex.losses import (
     SLOPE_ROUNDINGS,
     BoundedPoisson,
@@ -198,7 +198,7 @@ def test_one_slope_rounds_by_less_than_a_third_of_what_is_assumed(loss):
 
 def test_products_with_pieces_are_exact():
     rng = np.random.default_rng(5)
-    x = exact.grid_rows(clip_rows(rng.normal(size=(40, 700)) * 9, 1.0), 1.0)
+    x = exact_gradients.grid_rows(clip_rows(rng.normal(size=(40, 700)) * 9, 1.0), 1.0)
     for scale in (1e-9, 1.0, 1e15):
         theta = rng.normal(size=700) * scale * 10.0 ** rng.uniform(-5, 0, size=700)
         pieces = Point.of(theta).pieces(-60)
@@ -217,16 +217,16 @@ def test_a_row_on_its_grid_is_near_and_no_longer():
     rng = np.random.default_rng(6)
     for norm in (1e-50, 0.7, 1.0, 3.0, 1e50):
         rows = clip_rows(rng.normal(size=(50, 4)) * norm * 10.0 ** rng.uniform(-9, 2), norm)
-        kept = exact.grid_rows(rows, norm)
+        kept = exact_gradients.grid_rows(rows, norm)
         assert (np.abs(kept) <= np.abs(rows)).all()
         assert np.abs(kept - rows).max() <= 2.0**-29 * norm
-        assert (exact.grid_rows(rows[7:8], norm) == kept[7:8]).all()
+        assert (exact_gradients.grid_rows(rows[7:8], norm) == kept[7:8]).all()
 
 
 def test_a_gradient_does_not_depend_on_the_order_of_its_pieces():
     """BLAS may add in any order: where everything is exact no digit moves."""
     rng = np.random.default_rng(7)
-    x = exact.grid_rows(clip_rows(rng.normal(size=(1024, 5)), 1.0), 1.0)
+    x = exact_gradients.grid_rows(clip_rows(rng.normal(size=(1024, 5)), 1.0), 1.0)
     slopes = np.rint(rng.uniform(-1, 1, size=1024) * 2**11) / 2**11
     order = rng.permutation(1024)
     assert (x.T @ slopes == x[order].T @ slopes[order]).all()

@@ -21,7 +21,7 @@ from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Lo
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import clip_rows
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
-from accountant.mechanisms.black_boxes import PureDP
+from accountant.mechanisms.stated_guarantees import PureDP
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)

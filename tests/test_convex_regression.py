@@ -11,8 +11,8 @@ from accountant.learn.convex import moments, regression
 from accountant.learn.convex.moments import private_covariance, private_mean, private_quantile
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.regression import ada_ssp, private_ridge
-from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise.laplace import discrete_laplace
 
 RNG = np.random.default_rng(0)

@@ -25,8 +25,8 @@ from accountant.learn.convex.solvers import (
     RegularizedRisk,
     minimize,
 )
-from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import PureDP
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)

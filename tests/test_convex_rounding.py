@@ -15,7 +15,7 @@ from accountant.learn.convex.bolt_on import (
     permutation_sgd_sensitivity,
 )
 from accountant.learn.convex.dominating import normal_profile
-from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from accountant.errors import DomainError
-from accountant.learn.convex import exact
+from accountant.learn.convex import exact_gradients
 from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
@@ -128,7 +128,7 @@ def test_sums_by_blocks_are_sums():
 
 def test_a_margin_without_roundoff_is_caught(monkeypatch):
     # The same check as above, with the round-off terms removed, must fail somewhere.
-    monkeypatch.setattr(exact, "gradient_error", lambda *_, **__: 0.0)
+    monkeypatch.setattr(exact_gradients, "gradient_error", lambda *_, **__: 0.0)
     below = 0
     for seed in range(40):
         p = problem(Logistic(), n=300, d=5, seed=seed, lam=30.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant import calibration
+from accountant.calibration import subsampled_gaussian as calibration
 from accountant.search import COUNTS, DOUBLES, boundary
 
 LARGEST = DOUBLES.rank(1.7976931348623157e308)

@@ -10,10 +10,10 @@ import pytest
 from accountant import intervals as iv
 from accountant.analyses import classical, gdp, renyi_conversion
 from accountant.calibration import calibrate_sigma
+from accountant.display import text_down, text_up
 from accountant.errors import UnsupportedError
-from accountant.ledger import Budget, exact, filters, meters
+from accountant.ledger import Budget, exact_sums, filters, meters
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
-from accountant.rounding import text_down, text_up
 from toy_mechanisms import LinePair, Skewed
 
 
@@ -41,7 +41,7 @@ def test_numbers_are_written_plainly_where_they_are_short(value, digits, text):
 def test_charges_are_rounded_up_to_the_last_unit():
     small = PureDP(1e-300)
     total, square, delta = filters.meter(Budget(1.0, 1e-5, filter="approximate")).cost(small)
-    assert (total, square, delta) == (exact.ceiling(1e-300), 1, 0)  # 1e-600 is no double
+    assert (total, square, delta) == (exact_sums.ceiling(1e-300), 1, 0)  # 1e-600 is no double
     watch = filters.meter(Budget(1.0, 1e-5, filter="gaussian"))
     (third,) = watch.cost(Gaussian(3.0))
     assert third == -((-(1 << 1074)) // 9)
@@ -288,8 +288,8 @@ def test_parts_of_capacities_that_are_nothing():
 
 def test_doubles_are_whole_units():
     for value in (0.0, 5e-324, 1e-300, 0.1, 1.0, 1.7976931348623157e308):
-        assert Fraction(exact.units(value), 2**1074) == Fraction(value)
-        assert exact.floor(value) == exact.ceiling(value) == exact.units(value)
+        assert Fraction(exact_sums.units(value), 2**1074) == Fraction(value)
+        assert exact_sums.floor(value) == exact_sums.ceiling(value) == exact_sums.units(value)
 
 
 class OneWay(Skewed):

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import accountant as ac
 from accountant.cli import main
-from accountant.rounding import text_up
+from accountant.display import text_up
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))

@@ -5,10 +5,10 @@ import math
 import pytest
 
 import accountant as ac
+from accountant.display import text_up
 from accountant.errors import BudgetExceeded
 from accountant.learn import TrainingRecord
 from accountant.learn.record import Release
-from accountant.rounding import text_up
 from dp_sgd_runs import train
 
 DELTA = 1e-5

@@ -18,7 +18,7 @@ from accountant.errors import (
     DomainError,
     UnsupportedError,
 )
-from accountant.ledger import Accountant, Budget, Entry, register
+from accountant.ledger import Accountant, Budget, Entry, evaluation, register
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 from toy_mechanisms import Bag, Coin, Noise
@@ -272,14 +272,13 @@ def test_the_non_adaptive_budget_is_the_exact_composition():
 
 
 def test_what_cannot_be_computed_is_not_admitted_by_a_probe(monkeypatch):
-    from accountant.ledger import numbers
 
     def limited(counts, delta):
         if sum(count for _, count in counts) > 3:
             raise ac.PrecisionError("no certified number")
         return 0.1 * sum(count for _, count in counts)
 
-    monkeypatch.setattr(numbers, "epsilon", limited)
+    monkeypatch.setattr(evaluation, "epsilon", limited)
     ledger = Accountant(Budget(1.0, 1e-5, filter="non-adaptive"))
     assert ledger.affordable(Noise(1.0)) == 3
     for _ in range(3):

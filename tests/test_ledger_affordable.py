@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import BudgetExceeded
-from accountant.ledger import Accountant, Budget, fixed, numbers
+from accountant.ledger import Accountant, Budget, evaluation, fixed_parameters
 from accountant.ledger.filters import meter
 
 MECHANISMS = {
@@ -63,7 +63,7 @@ def test_a_promise_is_kept_though_the_composition_answers_with_other_digits(monk
         asked.append(counts)
         return sum(n for _, n in counts) * (1.0 + 1e-9 * len(asked))
 
-    monkeypatch.setattr(numbers, "epsilon", epsilon)
+    monkeypatch.setattr(evaluation, "epsilon", epsilon)
     ledger = Accountant(Budget(10.0 * (1.0 + 1e-9 * 8), 1e-5, filter="non-adaptive"))
     allowed = ledger.affordable(ac.Gaussian(5.0))
     assert allowed == 10
@@ -76,7 +76,7 @@ def test_a_promise_is_kept_though_the_composition_answers_with_other_digits(monk
 
 def test_a_promise_is_void_after_another_release():
     watch = meter(Budget(3.0, 1e-5, filter="non-adaptive"))
-    assert isinstance(watch, fixed.FixedMeter)
+    assert isinstance(watch, fixed_parameters.FixedMeter)
     allowed = watch.affordable(ac.Gaussian(5.0))
     watch.add([(ac.Gaussian(6.0), 3)])
     assert not watch.admits([(ac.Gaussian(5.0), allowed)])

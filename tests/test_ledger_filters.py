@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
-from accountant.ledger import Accountant, Budget, exact, renyi
+from accountant.ledger import Accountant, Budget, exact_sums, renyi
 from accountant.ledger.filters import meter
 from toy_mechanisms import Coin, LinePair, Noise, Skewed
 
@@ -363,14 +363,21 @@ def test_budgets_are_values(budget):
 
 @given(st.lists(st.floats(0.0, 1e308), max_size=20))
 def test_sums_are_exact(values):
-    total = sum(map(exact.ceiling, values))
+    total = sum(map(exact_sums.ceiling, values))
     assert Fraction(total, 2**1074) == sum(map(Fraction, values))
-    rounded = exact.to_float_up(total)
+    rounded = exact_sums.to_float_up(total)
     assert rounded == math.inf or Fraction(rounded) >= sum(map(Fraction, values))
 
 
 @given(st.fractions(0, 10**300))
 def test_rounding_to_units_encloses(value):
-    assert Fraction(exact.floor(value), 2**1074) <= value <= Fraction(exact.ceiling(value), 2**1074)
-    low, high = exact.to_float_down(exact.floor(value)), exact.to_float_up(exact.ceiling(value))
+    assert (
+        Fraction(exact_sums.floor(value), 2**1074)
+        <= value
+        <= Fraction(exact_sums.ceiling(value), 2**1074)
+    )
+    low, high = (
+        exact_sums.to_float_down(exact_sums.floor(value)),
+        exact_sums.to_float_up(exact_sums.ceiling(value)),
+    )
     assert Fraction(low) <= value <= Fraction(high)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.mechanisms._normal import cells
+from accountant.mechanisms.normal_masses import cells
 from example_mechanisms import EXAMPLES
 from oracle import losses as oracle
 from oracle.losses import agrees, discrete_gaussian

@@ -14,7 +14,12 @@ from scipy import special, stats
 from accountant.learn.convex.noise import NoiseSource
 from accountant.noise import SecureGenerator
 from accountant.noise import generator as generator_module
-from accountant.noise.exact import bernoulli_exp, rounded_laplace, uniform_below, uniform_index
+from accountant.noise.exact_samplers import (
+    bernoulli_exp,
+    rounded_laplace,
+    uniform_below,
+    uniform_index,
+)
 from accountant.noise.laplace import discrete_laplace
 
 ERROR = 1e-6

@@ -15,7 +15,7 @@ from accountant.derived import BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import schema
 from accountant.report import STAGES, facts, over_steps, spending, statement
-from accountant.report.meaning import SampledProfile
+from accountant.report.attack_table import SampledProfile
 from accountant.sampling import FixedSizeSampled, poisson_replacement
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -228,7 +228,7 @@ def test_every_rendering_is_whole(case):
     assert set(values["statement"]) == set(made.values())
     text = made.markdown()
     for row in made.table:
-        from accountant.rounding import text_up
+        from accountant.display import text_up
 
         if math.isfinite(row.epsilon):
             assert text_up(row.epsilon, 5) in text

@@ -34,7 +34,7 @@ def test_the_largest_release_is_a_true_lower_bound():
     p = 0.5 * (density(2, 0) + density(0, 2))
     q = 0.5 * (density(1, 0) + density(0, 1))
     scale = (x[1] - x[0]) ** 2 / (2 * math.pi * noise**2)
-    witness = sampling.ShuffledBatches(4, 2, 1).witnesses(noise)[1].mechanism
+    witness = sampling.ShuffledBatches(4, 2, 1).worst_case_instances(noise)[1].mechanism
     for first, second, pair in zip((p, q), (q, p), _pairs(witness), strict=True):
         truth = float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum()) * scale
         found = pair.profile(epsilon)

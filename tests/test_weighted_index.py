@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 from scipy import stats
 
 from accountant.errors import DomainError
-from accountant.noise import SecureGenerator, exact, weighted
+from accountant.noise import SecureGenerator, exact_samplers, weighted
 from accountant.noise.weighted import weighted_index
 
 LEAST_P = 1e-4
@@ -103,7 +103,7 @@ def test_digits_far_below_the_first_word_count():
             assert weighted._by_digits(word, exponents, [1] * 3, lambda t=tail: t) == index
     for bits, head in ((coin - 1, True), (coin + 1, False)):
         word, tail = divmod(bits, 2**64)
-        assert exact._is_below_exp(word, rate, lambda t=tail: t) is head
+        assert exact_samplers._is_below_exp(word, rate, lambda t=tail: t) is head
 
 
 def test_a_word_on_a_boundary_asks_for_more_digits():

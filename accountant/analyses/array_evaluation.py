@@ -44,5 +44,5 @@ def evaluate(
 
 def at_zero_delta(q: Checked, sigma: Checked, steps: Checked) -> FloatArray:
     """Return ε(0): infinite, for Gaussian noise is unbounded, unless nothing is released."""
-    silent = np.equal(q, 0.0) | np.equal(steps, 0.0) | np.equal(sigma, np.inf)
-    return np.where(silent, 0.0, np.inf)
+    trivial = np.equal(q, 0.0) | np.equal(steps, 0.0) | np.equal(sigma, np.inf)
+    return np.where(trivial, 0.0, np.inf)

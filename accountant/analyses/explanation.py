@@ -12,10 +12,10 @@ from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.profile import joint_pair
 from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions
+from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.mechanisms import _arguments as arguments
 from accountant.pairs.base import has_rdp
-from accountant.rounding import text_up
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Counted, Mechanism

@@ -76,11 +76,11 @@ def odometer(
     size = len(parts)
     lower, upper = np.zeros(size), np.zeros(size)
     # Silent parts (nothing sampled, or infinite noise) repeat the answer before them.
-    loud = np.array([_is_loud(part) for part in parts], dtype=bool)
-    spending = [part for part, speaks in zip(parts, loud, strict=True) if speaks]
+    active = np.array([_is_active(part) for part in parts], dtype=bool)
+    spending = [part for part, is_active in zip(parts, active, strict=True) if is_active]
     if not spending:
         return lower, upper
-    after = np.cumsum(loud) - 1
+    after = np.cumsum(active) - 1
     low, high = np.zeros(len(spending)), np.full(len(spending), math.inf)
     # The first part without a finite bound ends all finite bounds.
     good = next((i for i, p in enumerate(spending) if not _bounded([p])), len(spending))
@@ -110,14 +110,14 @@ def _directions(
     return np.maximum(low, other_low), np.maximum(high, other_high)
 
 
-def _is_loud(part: Part) -> bool:
+def _is_active(part: Part) -> bool:
     return part.steps > 0 and part.sampling_probability > 0.0 and part.noise_multiplier < math.inf
 
 
 def _merged(parts: Iterable[Part]) -> list[Part]:
     counts: dict[tuple[float, float], int] = {}
     for part in parts:
-        if _is_loud(part):
+        if _is_active(part):
             key = (part.sampling_probability, part.noise_multiplier)
             counts[key] = counts.get(key, 0) + part.steps
     return [Part(*key, steps) for key, steps in counts.items()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.rounding import text_down, text_up
+from accountant.display import text_down, text_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress
-from accountant.rounding import text_down, text_up
-from accountant.wording import shown
+from accountant.display import text_down, text_up
+from accountant.safe_text import shown
 
 __all__ = ["COMMANDS"]
 

@@ -13,7 +13,7 @@ from accountant import quick
 from accountant.cli.group import Command
 from accountant.cli.options import SAMPLING, Sampling, attach, written
 from accountant.cli.output import answer, given, print_table, progress
-from accountant.rounding import text_down, text_up
+from accountant.display import text_down, text_up
 
 __all__ = ["COMMANDS"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
-from accountant.wording import shown
+from accountant.safe_text import shown
 
 __all__ = ["ANSWERED", "EXHAUSTED", "FAILED", "INTERRUPTED", "REFUSED", "WRONG", "Command", "Group"]
 

@@ -13,8 +13,8 @@ from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, existing, read_stdin, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress
+from accountant.display import text_up
 from accountant.errors import DomainError, LedgerError
-from accountant.rounding import text_up
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant

@@ -13,8 +13,8 @@ import click
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
+from accountant.display import text_up
 from accountant.errors import AccountantError, DomainError
-from accountant.rounding import text_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Trainers that consume the accountant: numpy and scipy only.
 
-DP-SGD is this room's own: ``dp_sgd`` is the call, ``plan`` its public settings, ``run`` the state
+DP-SGD is at this level: ``dp_sgd`` is the call, ``plan`` its public settings, ``run`` the state
 between two steps, ``release`` the one place where a sum gets its noise, ``record`` what was spent.
-The other ways to learn are rooms within: ``convex``, ``pate``, ``selection``, ``blocks``, ``local``
-and ``generation``; ``models`` holds what DP-SGD trains.
+The other learners are packages: ``convex``, ``pate``, ``selection``, ``blocks``, ``local`` and
+``generation``; ``models`` holds what DP-SGD trains.
 """
 
 from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage

@@ -267,7 +267,7 @@ def _total(
     counts: dict[Release, int], delta: float, held: tuple[tuple[Mechanism, int], ...] = ()
 ) -> float:
     """Bound ε(delta) of the steps in ``counts``, together with counted mechanisms."""
-    from accountant.ledger import numbers
+    from accountant.ledger import evaluation
 
     made = {release: steps for release, steps in counts.items() if steps > 0}
     if not held and len(made) <= 1:
@@ -275,4 +275,4 @@ def _total(
     if any(release.noise_multiplier == 0.0 for release in made):
         return math.inf
     parts = [(release.mechanism(), steps) for release, steps in made.items()]
-    return numbers.epsilon((*held, *parts), delta)
+    return evaluation.epsilon((*held, *parts), delta)

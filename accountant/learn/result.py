@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from accountant.rounding import text_up
+from accountant.display import text_up
 
 if TYPE_CHECKING:
     import numpy as np

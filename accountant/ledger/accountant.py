@@ -18,11 +18,11 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger import document, filters, numbers, storage
+from accountant.ledger import document, evaluation, filters, storage
 from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History, entry
 from accountant.ledger.meters import Meter, Remaining
-from accountant.ledger.questions import Questions, scalar
+from accountant.ledger.queries import Questions, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +131,7 @@ class Accountant(Questions):
         count, label
             As in :meth:`compose`.
         """
-        self.compose(numbers.dp_sgd_step(noise_multiplier, sampling_probability), count, label)
+        self.compose(evaluation.dp_sgd_step(noise_multiplier, sampling_probability), count, label)
 
     def merge(self, other: Accountant) -> None:
         """Append all records of ``other``, which stays as it is.

@@ -1,8 +1,8 @@
 """The meters behind a budget: what is added up, and the predicate that must stay true.
 
 A meter never refuses by itself: it tells whether ``count`` more of a mechanism would keep the
-predicate true, and adds them. Charges are integers (:mod:`accountant.ledger.exact`), rounded up;
-capacities are rounded down.
+predicate true, and adds them. Charges are integers (:mod:`accountant.ledger.exact_sums`), rounded
+up; capacities are rounded down.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import UnsupportedError
-from accountant.ledger import exact
-from accountant.ledger.fixed import FixedMeter
+from accountant.ledger import exact_sums
+from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.meters import Meter, Remaining
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class RenyiMeter(Meter):
         self._units = [f"Rényi divergence of order {a!r}, in nats" for a in self._orders]
         self._units.append("ε, in nats")
         # -1 closes an order for good, even to releases that cost nothing at it.
-        self._capacities = [exact.units(c) if c >= 0.0 else -1 for c in capacities]
-        self._capacities.append(exact.units(budget.epsilon))
-        self._delta = exact.units(budget.releases_delta)
+        self._capacities = [exact_sums.units(c) if c >= 0.0 else -1 for c in capacities]
+        self._capacities.append(exact_sums.units(budget.epsilon))
+        self._delta = exact_sums.units(budget.releases_delta)
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return the divergences of finite losses, then the masses of infinite ones."""
@@ -53,7 +53,7 @@ class RenyiMeter(Meter):
         rows = [_divergence(mechanism, pair, a) for a in self._orders for pair in pairs]
         rows += [max(pair.support[1], 0.0) for pair in pairs]
         rows += [pair.infinite_mass for pair in pairs]
-        return tuple(map(exact.ceiling, rows))
+        return tuple(map(exact_sums.ceiling, rows))
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether each direction has an order, and the mass, within its capacity."""
@@ -81,11 +81,11 @@ class GaussianMeter(Meter):
         super().__init__(1)
         # The certified ε of one Gaussian release at this σ is within the budget.
         sigma = calibrate_sigma(budget.epsilon, budget.delta)
-        self._capacity = exact.floor(1 / Fraction(sigma) ** 2)
+        self._capacity = exact_sums.floor(1 / Fraction(sigma) ** 2)
 
     def cost(self, mechanism: Mechanism) -> tuple[int]:
         """Return the larger μ² of the two directions."""
-        return (max(exact.ceiling(_squared_mu(mechanism, p)) for p in _directions(mechanism)),)
+        return (max(exact_sums.ceiling(_squared_mu(mechanism, p)) for p in _directions(mechanism)),)
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether the sum is within the capacity."""
@@ -102,9 +102,9 @@ class ApproximateMeter(Meter):
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(3)
-        self._delta = exact.units(budget.releases_delta)
-        self._epsilon = exact.units(budget.epsilon)
-        self._squares = exact.units(_variance_lower(budget.epsilon, budget.losses_delta))
+        self._delta = exact_sums.units(budget.releases_delta)
+        self._epsilon = exact_sums.units(budget.epsilon)
+        self._squares = exact_sums.units(_variance_lower(budget.epsilon, budget.losses_delta))
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return ε, ε² and δ of the larger direction."""
@@ -117,7 +117,11 @@ class ApproximateMeter(Meter):
                 " Charge ApproximateDP(mechanism.epsilon(d), d) at a d fixed for this release, or"
                 ' use filter="renyi"'
             )
-        return exact.units(epsilon), exact.ceiling(Fraction(epsilon) ** 2), exact.units(delta)
+        return (
+            exact_sums.units(epsilon),
+            exact_sums.ceiling(Fraction(epsilon) ** 2),
+            exact_sums.units(delta),
+        )
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether δ holds, and ε holds by simple or by advanced composition."""
@@ -201,10 +205,10 @@ def _variance_lower(epsilon: float, delta: float) -> float:
 def _used(spent: int, capacity: int) -> float:
     """Return the spent part of a capacity, rounded up."""
     if capacity > 0:
-        return exact.ratio_up(spent, capacity)
+        return exact_sums.ratio_up(spent, capacity)
     return 0.0 if capacity >= 0 and spent == 0 else math.inf
 
 
 def _remaining(used: float, spent: int, capacity: int, unit: str) -> Remaining:
     left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
-    return Remaining(exact.to_float_up(spent), exact.to_float_down(capacity), unit, left)
+    return Remaining(exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit, left)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant.errors import AccountantError
-from accountant.ledger import numbers, schedule
+from accountant.ledger import evaluation, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,7 +168,7 @@ def _affordable(history: Sequence[Entry]) -> int:
 
 def _exact(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> tuple[float, float]:
     try:
-        found = numbers.epsilon_bounds(counts, delta)
+        found = evaluation.epsilon_bounds(counts, delta)
     except AccountantError:
         # Too dear or unknown: what else is known of the prefix stands.
         return 0.0, math.inf

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
-from accountant.ledger import numbers, schema
+from accountant.ledger import evaluation, schema
 from accountant.ledger.accountant import Accountant
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _record(ledger: Accountant, release: Any, position: int) -> None:
                     checks.Q._replace(name="sampling_probability"), release["sampling_probability"]
                 ),
             )
-            mechanism = numbers.sampled(mechanism, q)
+            mechanism = evaluation.sampled(mechanism, q)
         ledger.compose(mechanism, release.get("count", 1), label)
     except AccountantError as error:
         raise DomainError(f"{where}: {error}") from error

@@ -13,7 +13,7 @@ import numpy as np
 from accountant.analyses import contour, mixed, rdp
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError
-from accountant.ledger import numbers, renyi
+from accountant.ledger import evaluation, renyi
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 
@@ -278,7 +278,7 @@ def _pieces(count: int, entries: int) -> list[int]:
 
 def _composed(counts: dict[Mechanism, int], delta: float) -> float:
     try:
-        return numbers.epsilon(tuple(counts.items()), delta)
+        return evaluation.epsilon(tuple(counts.items()), delta)
     except AccountantError:
         # Too dear or unknown: what else is known of the prefix stands.
         return math.inf

@@ -146,9 +146,9 @@ def _registry() -> dict[str, type[Mechanism]]:
 @functools.lru_cache(maxsize=1)
 def _built_in() -> dict[str, type[Mechanism]]:
     from accountant import mechanisms
-    from accountant.ledger import numbers
+    from accountant.ledger import evaluation
 
-    known = dict(numbers.WRAPPERS())
+    known = dict(evaluation.WRAPPERS())
     for name in mechanisms.__all__:
         kind = getattr(mechanisms, name)
         if _is_mechanism(kind):

@@ -7,17 +7,17 @@ Poisson-sampled pair in :mod:`accountant.sampling`.
 """
 
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.black_boxes import ApproximateDP, PureDP, RandomizedResponse
 from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import GDP, Gaussian
-from accountant.mechanisms.given import DominatingPMFs, LossDistribution
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.mechanisms.selection import AboveThreshold, ExponentialMechanism, ReportNoisyMax
 from accountant.mechanisms.shuffling import ShuffledResponses
 from accountant.mechanisms.smooth import SmoothSensitivityGaussian
+from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP, RandomizedResponse
+from accountant.mechanisms.user_defined import DominatingPMFs, LossDistribution
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 
 __all__ = [

@@ -131,7 +131,7 @@ class DiscreteGaussianPair(AtomicPair):
         return (0.0, 0.0) if bounded else (-math.inf, math.inf)
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """True: x ↦ shift - x exchanges the two."""
         return True
 
@@ -224,7 +224,7 @@ class DiscreteLaplacePair(AtomicPair):
         return -self.shift / self.scale, 2.0 / self.scale
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """True: x ↦ shift - x exchanges the two."""
         return True
 

@@ -52,6 +52,6 @@ class DiscreteGaussianVectorPair(ConcentratedPair):
     """Discrete Gaussians around a vector of integers and around 0: x ↦ shift - x exchanges them."""
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """True: the reflection is a bijection of the integer vectors."""
         return True

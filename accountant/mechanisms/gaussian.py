@@ -13,8 +13,8 @@ from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._normal import REACH, cells
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 from accountant.pairs.sampled_loss import loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation

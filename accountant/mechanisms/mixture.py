@@ -12,9 +12,9 @@ import numpy as np
 from accountant._rounding import U, half_square, lift, ratio_down, ratio_up, up
 from accountant.errors import DomainError
 from accountant.mechanisms import _arguments as arguments
-from accountant.mechanisms._normal import REACH, cells
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
 

@@ -169,7 +169,7 @@ _lock = ModuleLock()
 
 
 def _remembered(pair: AtomicPair) -> Atoms:
-    """Return the atoms of a pair, computed again only when others have taken their room."""
+    """Return the atoms of a pair, computed again only when the cache has evicted them."""
     with _lock:
         if pair in _tables:
             _tables.move_to_end(pair)

@@ -122,7 +122,7 @@ class DominatingPair:
         return None
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Whether a bijection of the outcomes, its own inverse, exchanges P and Q.
 
         Then a sampled addition has at most the Rényi divergences of a sampled removal (Mironov,

@@ -234,7 +234,7 @@ def calibration_map(
     return finish(figure, drawn, 2)
 
 
-# Any: rooms import only what stands to their left, and the table's room stands to the right.
+# Any: packages import only from layers below, and the table's package is above.
 def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     """Draw the certified brackets of ε of one run under every sampler.
 

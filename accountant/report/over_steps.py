@@ -11,7 +11,7 @@ import numpy as np
 from accountant.analyses import contour, mixed
 from accountant.errors import AccountantError
 from accountant.ledger import Entry, renyi, schedule
-from accountant.ledger.numbers import composed
+from accountant.ledger.evaluation import composed
 from accountant.report.spending import MOST_OFTEN, rounded
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from accountant.display import text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.report import charts, facts
 from accountant.report.charts import Axis, Chart, Series
-from accountant.rounding import text_down, text_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -15,7 +15,7 @@ import numpy as np
 
 from accountant.bounds import Bounds
 from accountant.composition import Composition
-from accountant.ledger.numbers import composed
+from accountant.ledger.evaluation import composed
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.sampling import PoissonSampled
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import accountant
-from accountant import checks, wording
+from accountant import checks, safe_text
 from accountant.bounds import Bounds
 from accountant.errors import ArgumentTypeError
-from accountant.report import facts, looser, meaning, over_steps, spending
-from accountant.report.looser import Comparison
-from accountant.report.meaning import Attack, Guess
+from accountant.report import attack_table, comparison, facts, over_steps, spending
+from accountant.report.attack_table import Attack, Guess
+from accountant.report.comparison import Comparison
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant, Entry
@@ -209,8 +209,8 @@ def statement(
     used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
     used |= dict.fromkeys(n for one in spent["comparisons"] for n in one.theorem.split(", "))
     return Statement(
-        title=wording.shown(title),
-        unit=wording.shown(unit),
+        title=safe_text.shown(title),
+        unit=safe_text.shown(unit),
         version=accountant.__version__,
         ledger=checksum,
         relation="none" if relation is None else facts.relation_name(relation),
@@ -243,9 +243,9 @@ def _spending(
     table = tuple(_row(once if often.above is once.above else often, d) for d in often.deltas)
     advance()
     known = [(row.epsilon, row.delta) for row in (*table, headline)]
-    profile = meaning.SampledProfile([*known, *often.points()])
+    profile = attack_table.SampledProfile([*known, *often.points()])
     advance()
-    compared = looser.comparisons(often.above, delta)
+    compared = comparison.comparisons(often.above, delta)
     advance()
     ends = Bounds(headline.epsilon_lower, headline.epsilon)
     steps = over_steps.over_steps(history, counts, ends, delta)
@@ -258,16 +258,16 @@ def _spending(
         "rounded": often.rounded,
         "table": table,
         "steps": tuple(Step(length, high, low) for length, low, high in steps),
-        "attacks": meaning.attacks(profile),
-        "curve": meaning.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
-        "guesses": meaning.guesses(profile),
+        "attacks": attack_table.attacks(profile),
+        "curve": attack_table.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
+        "guesses": attack_table.guesses(profile),
         "comparisons": compared,
     }
 
 
 def _nothing(delta: float) -> dict[str, Any]:
     """Return the numbers of an empty ledger, which released nothing."""
-    profile = meaning.SampledProfile([(0.0, 0.0)])
+    profile = attack_table.SampledProfile([(0.0, 0.0)])
     return {
         "headline": Row(delta, 0.0, 0.0),
         "analysis": "nothing",
@@ -275,9 +275,9 @@ def _nothing(delta: float) -> dict[str, Any]:
         "rounded": False,
         "table": tuple(Row(d, 0.0, 0.0) for d in spending.DELTAS),
         "steps": (),
-        "attacks": meaning.attacks(profile),
-        "curve": meaning.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
-        "guesses": meaning.guesses(profile),
+        "attacks": attack_table.attacks(profile),
+        "curve": attack_table.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
+        "guesses": attack_table.guesses(profile),
         "comparisons": (),
     }
 
@@ -300,14 +300,14 @@ def _releases(
             known[key] = labels.get(item.mechanism)
         found = known[key]
         if item.label and found is not None and len(found) <= MOST_LABELS:
-            found[wording.shown(item.label, LONGEST)] = None
+            found[safe_text.shown(item.label, LONGEST)] = None
     rows = []
     for mechanism, count in shown:
         words = tuple(labels[mechanism])
         words = (*words[:MOST_LABELS], "…") if len(words) > MOST_LABELS else words
         rows.append(
             Release(
-                mechanism=wording.shown(repr(mechanism), LONGEST),
+                mechanism=safe_text.shown(repr(mechanism), LONGEST),
                 about=facts.about(mechanism),
                 count=count,
                 sampler=facts.sampler(mechanism),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from accountant.sampling.sampler import Witness
-from accountant.sampling.sized import EpochSampler
+from accountant.sampling.batch_size_sampler import EpochSampler
+from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,6 @@ class CyclicBatches(EpochSampler):
                 stop = min(start + self.batch_size, self.dataset_size)
                 yield np.arange(start, stop, dtype=np.int64)
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the mechanism itself, which is attained."""
-        return (Witness(self.mechanism(noise_multiplier)),)
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

@@ -12,10 +12,10 @@ from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
+from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
-from accountant.sampling.sampler import Witness
-from accountant.sampling.sized import StepSampler
+from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,8 +161,8 @@ class FixedSizeSampler(StepSampler):
         """Return ``steps`` fixed-size releases."""
         return self.steps * FixedSizeSampled(noise_multiplier, self.batch_size, self.dataset_size)
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the loss of a record +1 that becomes -1 among records that are all -1."""
         noise = arguments.noise(noise_multiplier)
         probability = arguments.share_down(self.batch_size, self.dataset_size)
-        return (Witness(self.steps * poisson_gaussian(0.5 * noise, probability)),)
+        return (WorstCaseInstance(self.steps * poisson_gaussian(0.5 * noise, probability)),)

@@ -9,7 +9,7 @@ import numpy as np
 
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,6 @@ class FullBatch(Sampler):
 
         return self.steps * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the mechanism itself, which is attained."""
-        return (Witness(self.mechanism(noise_multiplier)),)
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

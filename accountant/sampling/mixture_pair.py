@@ -14,7 +14,7 @@ import numpy as np
 
 from accountant._rounding import U, half_square, up
 from accountant.errors import PrecisionError
-from accountant.mechanisms._normal import REACH, cells
+from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +83,6 @@ class PoissonSampler(Sampler):
         noise = arguments.noise(noise_multiplier)
         return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the mechanism itself: all other contributions zero, this one always one."""
-        return (Witness(self.mechanism(noise_multiplier)),)
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

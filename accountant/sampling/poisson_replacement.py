@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._rounding import TINY, U, half_square, lift, up
-from accountant.mechanisms._normal import REACH, cells
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments
-from accountant.sampling.blend_pair import BlendPair
+from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.truncated_poisson import overflow_probability

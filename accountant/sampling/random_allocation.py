@@ -19,7 +19,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +204,7 @@ class RandomAllocation(Sampler):
         one = Allocated(noise_multiplier, block, relation=self.relation)
         return (self.epochs * self.participations) * one
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the pair itself, from below; with more participations, one epoch's total.
 
         A record that picks k of T steps contributes k to the sum over an epoch's steps, whose noise
@@ -212,9 +212,9 @@ class RandomAllocation(Sampler):
         """
         if self.participations == 1:
             one = Allocated(noise_multiplier, self.steps_per_epoch, relation=self.relation)
-            return (Witness(self.epochs * one.from_below()),)
+            return (WorstCaseInstance(self.epochs * one.from_below()),)
         from accountant.mechanisms.gaussian import Gaussian
 
         noise = arguments.noise(noise_multiplier) * math.sqrt(self.steps_per_epoch)
         noise = noise / self.participations * (1.0 + 2.0**-50)
-        return (Witness(self.epochs * Gaussian(noise, relation=self.relation)),)
+        return (WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation)),)

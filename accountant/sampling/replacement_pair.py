@@ -16,7 +16,7 @@ import numpy as np
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
-from accountant.mechanisms._normal import REACH, cells
+from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread

@@ -121,7 +121,7 @@ def _curve(
     inner: DominatingPair, reverse: DominatingPair | None, q: float, add: bool, order: float
 ) -> float:
     # Outcomes of infinite loss are lost to P against Q, but not to P against (1-q)P + qQ.
-    if not add or inner.mirrored:
+    if not add or inner.is_symmetric:
         return min(remove_from_curve(_finite(inner), q, order), inner.rdp(order))
     # To second order in q the divergence is that of Q from P.
     return min(add_from_curve(_either(inner, reverse or inner), q, order), inner.rdp(order))

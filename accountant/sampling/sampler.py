@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
     from accountant.sampling.drawing import Indices, Seed
 
-__all__ = ["Sampler", "Witness"]
+__all__ = ["Sampler", "WorstCaseInstance"]
 
 
-class Witness(NamedTuple):
+class WorstCaseInstance(NamedTuple):
     """Two neighbouring data sets at work: a loss that the sampler really reaches.
 
     Attributes
@@ -49,7 +49,7 @@ class Sampler(ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        for name in ("__post_init__", "mechanism", "witnesses"):
+        for name in ("__post_init__", "mechanism", "worst_case_instances"):
             if name in vars(cls):
                 setattr(cls, name, to_nearest(vars(cls)[name]))
 
@@ -83,7 +83,7 @@ class Sampler(ABC):
         """
 
     @abstractmethod
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return losses that some pair of neighbouring data sets reaches under this sampler."""
 
     def __repr__(self) -> str:
@@ -105,11 +105,11 @@ class Sampler(ABC):
         -----
         *Guarantee.* The upper end holds for all neighbouring data sets and all adaptive choices of
         contributions under :attr:`relation`; the lower end is reached by one of the
-        :meth:`witnesses`, so no analysis can go below it (docs/theorems_sampling.md).
+        :meth:`worst_case_instances`, so no analysis can go below it (docs/theorems_sampling.md).
         """
         upper = float(self.mechanism(noise_multiplier).epsilon(delta))
         lower = 0.0
-        for witness in self.witnesses(noise_multiplier):
+        for witness in self.worst_case_instances(noise_multiplier):
             reached = delta + witness.excess * (1.0 + 1e-12)
             if reached < 1.0:
                 lower = max(lower, float(witness.mechanism.epsilon_bounds(reached).lower))

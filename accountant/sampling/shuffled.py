@@ -14,10 +14,10 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
+from accountant.sampling.batch_size_sampler import EpochSampler
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import Witness
-from accountant.sampling.sized import EpochSampler
+from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ class ShuffledBatches(EpochSampler):
             for start in range(0, self.dataset_size, self.batch_size):
                 yield np.sort(order[start : start + self.batch_size])
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return losses that opposite contributions reach (Theorem S12)."""
         noise = arguments.noise(noise_multiplier)
         steps = self.steps_per_epoch
@@ -75,9 +75,9 @@ class ShuffledBatches(EpochSampler):
         # Other contributions are constant, so only the batch of the record shows; with unequal
         # batches, after the releases are put in a random order.
         one = Allocated(noise if zero_out else 0.5 * noise, steps)
-        found = [Witness(self.epochs * one.from_below())]
+        found = [WorstCaseInstance(self.epochs * one.from_below())]
         if zero_out and steps > 1 and noise >= _LEAST_NOISE:
-            found.append(Witness(self.epochs * _LargestBatch(noise, steps)))
+            found.append(WorstCaseInstance(self.epochs * _LargestBatch(noise, steps)))
         return tuple(found)
 
 

@@ -11,9 +11,9 @@ from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
-from accountant.sampling.blend_pair import BlendPair
+from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.poisson_batches import poisson_gaussian
-from accountant.sampling.sampler import Sampler, Witness
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,11 +174,11 @@ class TruncatedPoissonSampler(Sampler):
             noise_multiplier, self.sampling_probability, self.cap, self.dataset_size
         )
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return Poisson sampling at the probability of being drawn while there is room."""
         noise = arguments.noise(noise_multiplier)
         full = overflow_probability(self.dataset_size - 1, self.sampling_probability, self.cap)
         probability = self.sampling_probability * (1.0 - full) * (1.0 - 2.0**-50)
         if self.cap >= self.dataset_size:
             probability = self.sampling_probability
-        return (Witness(self.steps * poisson_gaussian(noise, max(probability, 0.0))),)
+        return (WorstCaseInstance(self.steps * poisson_gaussian(noise, max(probability, 0.0))),)

@@ -15,10 +15,10 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import arguments, drawing
+from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.replacement_pair import ReplacementPair
-from accountant.sampling.sampler import Witness
-from accountant.sampling.sized import StepSampler
+from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,8 +164,8 @@ class WithReplacementSampler(StepSampler):
             noise_multiplier, self.batch_size, self.dataset_size, relation=self.relation
         )
 
-    def witnesses(self, noise_multiplier: float) -> tuple[Witness, ...]:
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the add-or-remove pair: a record +1 among records that are all -1."""
         one = WithReplacementSampled(noise_multiplier, self.batch_size, self.dataset_size)
         left_out = sum(pair.infinite_mass for pair in one.pairs())
-        return (Witness(self.steps * one, self.steps * left_out),)
+        return (WorstCaseInstance(self.steps * one, self.steps * left_out),)

@@ -9,8 +9,8 @@ from accountant.analyses.pld import composed_law
 from accountant.learn import record
 from accountant.ledger import Accountant
 from accountant.mechanisms import _arguments
-from accountant.mechanisms.black_boxes import ApproximateDP, PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled

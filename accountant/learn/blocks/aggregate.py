@@ -16,7 +16,7 @@ from accountant.learn.pate.ensemble import assign_shards, run_jobs
 from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.mechanisms import _arguments as arguments
-from accountant.noise.exact import rounded_laplace
+from accountant.noise.exact_samplers import rounded_laplace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

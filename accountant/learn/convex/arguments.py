@@ -1,4 +1,4 @@
-"""Arguments that the functions of this room share."""
+"""Arguments that the functions of this package share."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import DomainError
 from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE, silent
-from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.output import add_noise, require_noise

@@ -1,6 +1,6 @@
 """Losses that are a convex, piecewise linear function of one normal variable.
 
-Every theorem of this room bounds the privacy loss of a release by ``max_i (a_i + s_i Z)``, with
+Every theorem of this package bounds the privacy loss of a release by ``max_i (a_i + s_i Z)``, with
 Z standard normal. Such a variable has closed forms for all an analysis may ask.
 """
 

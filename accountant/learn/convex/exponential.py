@@ -13,7 +13,7 @@ from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_COUNTED, re
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.mechanisms.black_boxes import PureDP
+from accountant.mechanisms.stated_guarantees import PureDP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +122,7 @@ def integer_risk(
 
 
 def require_few_columns(d: int, loss: Loss) -> None:
-    """Refuse what the exact samplers of this room cannot draw."""
+    """Refuse what the exact samplers of this package cannot draw."""
     if loss.outputs is not None or not 1 <= d <= MAX_DIMENSION:
         raise DomainError(
             f"x must have at most {MAX_DIMENSION} columns and the loss one score for exact"

@@ -18,7 +18,7 @@ from accountant.learn.convex.arguments import (
     require_few,
     silent,
 )
-from accountant.learn.convex.exact import RegularizedRisk, smoothness
+from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
 from accountant.learn.convex.exponential import require_few_columns
 from accountant.learn.convex.losses import Huber, Logistic, Loss
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource

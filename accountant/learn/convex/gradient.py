@@ -19,7 +19,7 @@ from accountant.learn.convex.arguments import (
     require_few,
     silent,
 )
-from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table

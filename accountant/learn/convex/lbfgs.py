@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from accountant.learn.convex.exact import norm_of
+from accountant.learn.convex.exact_gradients import norm_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from accountant.learn.convex.exact import RegularizedRisk
+    from accountant.learn.convex.exact_gradients import RegularizedRisk
 
 __all__ = ["descend", "least_along"]
 

@@ -15,8 +15,8 @@ from accountant.learn.convex.arguments import BOUND, MOST_COUNTED, MOST_RECORDS,
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.sums import sum_by_blocks
-from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import PureDP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

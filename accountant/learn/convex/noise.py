@@ -1,4 +1,4 @@
-"""The randomness of this room, all of it from one secure generator."""
+"""The randomness of this package, all of it from one secure generator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact import bernoulli_exp, uniform_below
+from accountant.noise.exact_samplers import bernoulli_exp, uniform_below
 from accountant.noise.laplace import discrete_laplace
 from accountant.noise.weighted import weighted_index
 

@@ -15,7 +15,7 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.learn.convex import arguments
 from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, silent
-from accountant.learn.convex.exact import largest_target
+from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
     ObjectivePerturbation,
@@ -31,7 +31,7 @@ from accountant.learn.convex.noise import (
 )
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
-from accountant.mechanisms.black_boxes import ApproximateDP, PureDP
+from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,13 +12,13 @@ from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex import arguments
 from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, relation_factor, silent
-from accountant.learn.convex.exact import largest_target
+from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, pure_bits, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
-from accountant.mechanisms.black_boxes import PureDP
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

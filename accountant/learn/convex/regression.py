@@ -11,7 +11,7 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_RECORDS, require_few, silent
-from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table

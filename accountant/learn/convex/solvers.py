@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from accountant.errors import DomainError
-from accountant.learn.convex.exact import (
+from accountant.learn.convex.exact_gradients import (
     ROUNDOFF,
     Point,
     RegularizedRisk,

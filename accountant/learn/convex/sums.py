@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.learn.convex.exact import ROUNDOFF
+from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import SLOPE_ROUNDINGS
 from accountant.learn.convex.result import row_products
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
 from accountant.learn.generation.result import Synthesis, public_generator
@@ -19,7 +20,6 @@ from accountant.learn.selection.noisy_max import generator_of, select_exponentia
 from accountant.mechanisms import ExponentialMechanism, Gaussian
 from accountant.mechanisms import _arguments as arguments
 from accountant.noise import Grid
-from accountant.targets import calibrate
 
 if TYPE_CHECKING:
     from typing import Any

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
+from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
@@ -21,7 +22,6 @@ from accountant.learn.optimizers import Adam
 from accountant.learn.pate.aggregation import GNMax, VoteStream
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import _arguments as arguments
-from accountant.targets import calibrate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from accountant.learn.secrecy import private_real
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.mechanisms import _arguments as arguments
-from accountant.noise.exact import rounded_laplace
+from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Described
-from accountant.noise.exact import uniform_index
+from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

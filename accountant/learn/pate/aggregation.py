@@ -25,7 +25,7 @@ from accountant.mechanisms import Gaussian, ReportNoisyMax
 from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Described
 from accountant.noise import Grid
-from accountant.noise.exact import rounded_laplace
+from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

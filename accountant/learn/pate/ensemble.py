@@ -10,7 +10,7 @@ import numpy as np
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import _arguments as arguments
-from accountant.noise.exact import uniform_index
+from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

@@ -17,7 +17,12 @@ from accountant.learn.secrecy import private_real
 from accountant.mechanisms import ExponentialMechanism, Gaussian, PureDP, ReportNoisyMax
 from accountant.mechanisms import _arguments as arguments
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact import bernoulli_exp, rounded_laplace, uniform_below, uniform_index
+from accountant.noise.exact_samplers import (
+    bernoulli_exp,
+    rounded_laplace,
+    uniform_below,
+    uniform_index,
+)
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

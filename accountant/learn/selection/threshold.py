@@ -16,7 +16,7 @@ from accountant.learn.selection.noisy_max import (
 )
 from accountant.mechanisms import AboveThreshold
 from accountant.mechanisms import _arguments as arguments
-from accountant.noise.exact import rounded_laplace
+from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["AboveThresholdStream"]

@@ -14,7 +14,7 @@ from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import _arguments as arguments
-from accountant.noise.exact import uniform_below
+from accountant.noise.exact_samplers import uniform_below
 
 if TYPE_CHECKING:
     from accountant.learn.selection.noisy_max import Generator

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from accountant.errors import AccountantError
-from accountant.ledger import numbers
+from accountant.ledger import evaluation
 from accountant.ledger.meters import Meter, Remaining, largest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FixedMeter(Meter):
 
     def remaining(self) -> Remaining:
         """Describe ε at the budget's δ."""
-        spent = numbers.epsilon(tuple(self._counts.items()), self._budget.delta)
+        spent = evaluation.epsilon(tuple(self._counts.items()), self._budget.delta)
         used = spent / self._budget.epsilon
         used = math.nextafter(used, math.inf) if used > 0.0 else 0.0
         left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
@@ -93,4 +93,4 @@ class FixedMeter(Meter):
         for mechanism, count in charges:
             counts[mechanism] = counts.get(mechanism, 0) + count
         # In positive form: what could not be certified is too dear.
-        return numbers.epsilon(tuple(counts.items()), self._budget.delta) <= self._budget.epsilon
+        return evaluation.epsilon(tuple(counts.items()), self._budget.delta) <= self._budget.epsilon

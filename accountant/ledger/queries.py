@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError
-from accountant.ledger import mixes, numbers, schedule
+from accountant.ledger import evaluation, mixes, schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ class Questions(ABC):
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Return a certified bracket of :meth:`epsilon`."""
         checked = scalar(checks.DELTA, delta)
-        return numbers.epsilon_bounds(self.counts, checked)
+        return evaluation.epsilon_bounds(self.counts, checked)
 
     @to_nearest
     def delta(self, epsilon: float) -> float:
@@ -75,7 +75,7 @@ class Questions(ABC):
     @to_nearest
     def delta_bounds(self, epsilon: float) -> Bounds:
         """Return a certified bracket of :meth:`delta`."""
-        return numbers.delta_bounds(self.counts, scalar(checks.EPSILON, epsilon))
+        return evaluation.delta_bounds(self.counts, scalar(checks.EPSILON, epsilon))
 
     @to_nearest
     def epsilon_over_steps(
