@@ -2,11 +2,13 @@
 
 The safe direction is in the name: a ``get_`` function returns a certified upper bound, a
 ``_bounds`` function the certified bracket. Arguments broadcast like NumPy's; ``workers`` threads
-share the elements of arrays.
+share the elements of arrays. Plain Python numbers inside their domains go to the native core at
+once, which sets the floating-point environment itself; all else is checked in that environment.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from accountant import checks
@@ -57,7 +59,6 @@ def get_epsilon(
     method: Method = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
-@to_nearest
 def get_epsilon(
     q: Any, sigma: Any, steps: Any, delta: Any, *, method: Any = "exact", workers: Any = None
 ) -> Any:
@@ -114,27 +115,17 @@ def get_epsilon(
     >>> 2.3 < eps < 2.9
     True
     """
+    plain = workers is None and checks.in_fast_lane(q, sigma, steps, delta)
     if method == "exact":
-        if workers is None and checks.in_fast_lane(q, sigma, steps, delta):
-            return contour.epsilon_bounds(q, sigma, steps, delta)[1]
-        return _evaluate(
-            contour.epsilon_bounds,
-            contour.each_epsilon_bounds,
-            _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
-            workers,
-        )[1]
+        if plain:
+            return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
+        return _checked_epsilon_bounds(q, sigma, steps, delta, workers)[1]
     checks.choice("method", method, ("exact", "rdp"))
-    if workers is None and checks.in_fast_lane(q, sigma, steps, delta):
-        return rdp.epsilon_upper(q, sigma, steps, delta)
-    return _evaluate(
-        rdp.epsilon_upper,
-        rdp.each_epsilon_upper,
-        _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
-        workers,
-    )
+    if plain:
+        return rdp.native_epsilon_upper(q, sigma, steps, delta)[0]
+    return _checked_renyi_epsilon(q, sigma, steps, delta, workers)
 
 
-@to_nearest
 def epsilon_bounds(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -169,14 +160,9 @@ def epsilon_bounds(
     >>> lower <= upper == ac.get_epsilon(0.01, 1.0, 1000, 1e-5)
     True
     """
-    return Bounds(
-        *_evaluate(
-            contour.epsilon_bounds,
-            contour.each_epsilon_bounds,
-            _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
-            workers,
-        )
-    )
+    if workers is None and checks.in_fast_lane(q, sigma, steps, delta):
+        return Bounds(*contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER))
+    return Bounds(*_checked_epsilon_bounds(q, sigma, steps, delta, workers))
 
 
 @overload
@@ -192,7 +178,6 @@ def get_delta(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
-@to_nearest
 def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = None) -> Any:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
@@ -224,14 +209,13 @@ def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = No
     if (
         workers is None
         and type(epsilon) is float
-        and epsilon >= 0.0
+        and 0.0 <= epsilon < math.inf
         and checks.in_fast_lane(q, sigma, steps, 0.5)
     ):
-        return contour.delta_bounds(q, sigma, steps, epsilon)[1]
-    return delta_bounds(q, sigma, steps, epsilon, workers=workers).upper
+        return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
+    return _checked_delta_bounds(q, sigma, steps, epsilon, workers)[1]
 
 
-@to_nearest
 def delta_bounds(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -266,14 +250,7 @@ def delta_bounds(
     >>> lower <= upper == ac.get_delta(0.01, 1.0, 1000, 1.0)
     True
     """
-    return Bounds(
-        *_evaluate(
-            contour.delta_bounds,
-            contour.each_delta_bounds,
-            _settings(q, sigma, steps) | {"epsilon": checks.real(checks.EPSILON, epsilon)},
-            workers,
-        )
-    )
+    return Bounds(*_checked_delta_bounds(q, sigma, steps, epsilon, workers))
 
 
 @overload
@@ -324,6 +301,36 @@ def get_rdp(q: Any, sigma: Any, steps: Any, orders: Any, *, workers: Any = None)
         rdp.divergence_upper,
         rdp.each_divergence_upper,
         _settings(q, sigma, steps) | {"orders": checks.real(checks.ORDERS, orders)},
+        workers,
+    )
+
+
+@to_nearest
+def _checked_epsilon_bounds(q: Any, sigma: Any, steps: Any, delta: Any, workers: object) -> Any:
+    return _evaluate(
+        contour.epsilon_bounds,
+        contour.each_epsilon_bounds,
+        _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
+        workers,
+    )
+
+
+@to_nearest
+def _checked_delta_bounds(q: Any, sigma: Any, steps: Any, epsilon: Any, workers: object) -> Any:
+    return _evaluate(
+        contour.delta_bounds,
+        contour.each_delta_bounds,
+        _settings(q, sigma, steps) | {"epsilon": checks.real(checks.EPSILON, epsilon)},
+        workers,
+    )
+
+
+@to_nearest
+def _checked_renyi_epsilon(q: Any, sigma: Any, steps: Any, delta: Any, workers: object) -> Any:
+    return _evaluate(
+        rdp.epsilon_upper,
+        rdp.each_epsilon_upper,
+        _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
         workers,
     )
 

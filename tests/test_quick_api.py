@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -215,3 +216,40 @@ def test_rdp_is_proportional_to_steps_and_rounded_up():
         exact = Fraction(order) * 1000 / (2 * Fraction(0.7) ** 2)
         upper = Fraction(ac.get_rdp(1.0, 0.7, 1000, order))
         assert exact <= upper <= exact * (1 + Fraction(1, 10**12))
+
+
+def python_calls(function, *args, **kwargs):
+    """Return the names of the Python functions that one call runs, itself included."""
+    names = []
+
+    def note(frame, event, _):
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*args, **kwargs)
+    finally:
+        sys.setprofile(before)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("function", "last", "more"),
+    [
+        (ac.get_epsilon, {"delta": 1e-5}, []),
+        (ac.get_epsilon, {"delta": 1e-5, "method": "rdp"}, ["choice"]),
+        (ac.get_delta, {"epsilon": 1.0}, []),
+        (ac.epsilon_bounds, {"delta": 1e-5}, ["__init__"]),
+    ],
+)
+def test_scalars_reach_the_core_through_two_python_functions(function, last, more):
+    setting = {"q": 0.01, "sigma": 1.0, "steps": 1000} | last
+    function(**setting)
+    direct = [function.__name__, "in_fast_lane", *more]
+    assert python_calls(function, **setting) == direct
+    if "method" not in setting:
+        assert python_calls(function, *setting.values()) == direct
+    # What is no plain Python number, or outside its domain, takes the checks.
+    assert len(python_calls(function, **setting | {"q": np.float64(0.01)})) > 4

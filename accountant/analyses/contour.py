@@ -8,6 +8,7 @@ directions of add-or-remove.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,22 @@ if TYPE_CHECKING:
     from accountant.analyses.array_evaluation import FloatArray
     from accountant.checks import Checked
 
-__all__ = ["delta_bounds", "each_delta_bounds", "each_epsilon_bounds", "epsilon_bounds"]
+__all__ = [
+    "EITHER",
+    "delta_bounds",
+    "each_delta_bounds",
+    "each_epsilon_bounds",
+    "epsilon_bounds",
+    "native_delta_bounds",
+    "native_epsilon_bounds",
+]
 
 EITHER = core.EITHER
+
+# The native entries themselves, for calls with delta > 0 and a finite ε: they take a direction as
+# well, and set the floating-point environment that they need.
+native_delta_bounds: Callable[..., tuple[float, float]] = core.delta_bounds
+native_epsilon_bounds: Callable[..., tuple[float, float]] = core.epsilon_bounds
 
 
 def epsilon_bounds(q: float, sigma: float, steps: float, delta: float) -> tuple[float, float]:

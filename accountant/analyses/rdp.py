@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from accountant.analyses.array_evaluation import FloatArray
     from accountant.checks import Checked
 
-__all__ = ["divergence_upper", "each_divergence_upper", "each_epsilon_upper", "epsilon_upper"]
+__all__ = [
+    "divergence_upper",
+    "each_divergence_upper",
+    "each_epsilon_upper",
+    "epsilon_upper",
+    "native_epsilon_upper",
+]
+
+# The native entry itself, for delta > 0: it returns the order as well.
+native_epsilon_upper = core.epsilon_renyi_upper
 
 
 def epsilon_upper(q: float, sigma: float, steps: float, delta: float) -> float:
