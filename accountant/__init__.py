@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
     from accountant.derived import BestOfPoissonRuns, BestOfRuns
-    from accountant.ledger import Accountant, Budget, IndividualFilter, Odometer
+    from accountant.ledger import Accountant, Budget, IndividualFilter, Ledger, Odometer
     from accountant.mechanisms import (
         GDP,
         ZCDP,
@@ -73,7 +73,7 @@ _LATER = {
     "accountant.compare": ("compare_samplers",),
     "accountant.composition": ("Composition", "parallel"),
     "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns"),
-    "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Odometer"),
+    "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Ledger", "Odometer"),
     "accountant.mechanisms": (
         "GDP",
         "ZCDP",
@@ -123,6 +123,7 @@ __all__ = [
     "Gaussian",
     "IndividualFilter",
     "Laplace",
+    "Ledger",
     "LedgerConflict",
     "LedgerError",
     "LossDistribution",
@@ -162,7 +163,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])
 
 
 def _solve(mechanism: Mechanism) -> Profile:

@@ -1,4 +1,4 @@
-"""Broadcasting and threads, once: evaluate a flat native loop over arrays of any shape."""
+"""Broadcasting and threads, once: evaluate a flat loop or a question over arrays of any shape."""
 
 from __future__ import annotations
 
@@ -7,17 +7,39 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from accountant import checks
+from accountant.bounds import Bounds
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.checks import Checked
+    from accountant.checks import Argument, Checked
 
-__all__ = ["flatten", "in_chunks", "run_tasks"]
+__all__ = ["each_bounds", "each_number", "flatten", "in_chunks", "run_tasks"]
 
 # Between chunks Python sees signals, so an interrupt does not wait for the whole array.
 CHUNK = 64
 
 T = TypeVar("T")
+
+
+def each_number(argument: Argument, value: object, ask: Callable[[float], float]) -> Checked:
+    """Return ``ask(value)``, or for an array a new float64 array of the answers, in its shape."""
+    checked = checks.real(argument, value)
+    if isinstance(checked, float):
+        return ask(checked)
+    answers = [ask(number) for number in checked.reshape(-1).tolist()]
+    return np.array(answers, dtype=np.float64).reshape(checked.shape)
+
+
+def each_bounds(argument: Argument, value: object, ask: Callable[[float], Bounds]) -> Bounds:
+    """Return the bracket ``ask(value)``, or for an array one whose ends have its shape."""
+    checked = checks.real(argument, value)
+    if isinstance(checked, float):
+        return ask(checked)
+    brackets = [ask(number) for number in checked.reshape(-1).tolist()]
+    ends = np.array([tuple(each) for each in brackets], dtype=np.float64).reshape(-1, 2)
+    return Bounds(ends[:, 0].reshape(checked.shape), ends[:, 1].reshape(checked.shape))
 
 
 def flatten(shape: tuple[int, ...], values: Sequence[Checked]) -> list[NDArray[np.float64]]:

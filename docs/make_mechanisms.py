@@ -93,8 +93,8 @@ def rows():
                     analysis,
                     cell(lambda whole=whole: whole.epsilon(DELTA)),
                     cell(lambda whole=whole: whole.rdp(ORDER)),
-                    cell(lambda whole=whole: whole.rho),
-                    cell(lambda whole=whole: whole.mu),
+                    cell(lambda whole=whole: whole.rho()),
+                    cell(lambda whole=whole: whole.mu()),
                 )
 
 

@@ -165,7 +165,7 @@ def test_a_loss_distribution_is_accounted_in_both_directions():
 )
 def test_what_is_released_costs_something(mechanism):
     assert mechanism.delta(0.0) > 0.0
-    assert mechanism.rho > 0.0
+    assert mechanism.rho() > 0.0
 
 
 @pytest.mark.parametrize("distance", [1e300, 1e308, 1.7e308])

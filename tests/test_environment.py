@@ -92,7 +92,7 @@ def mechanism(release, delta=1e-5, epsilon=0.3):
     def ask():
         one = release()
         found = [tuple(one.epsilon_bounds(delta)), tuple(one.delta_bounds(epsilon))]
-        for question in (lambda: one.rdp(2.7), lambda: one.mu, lambda: one.rho):
+        for question in (lambda: one.rdp(2.7), lambda: one.mu(), lambda: one.rho()):
             try:
                 found.append(question())
             except ac.UnsupportedError:

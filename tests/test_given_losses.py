@@ -44,7 +44,7 @@ def test_equal_masses_tell_nothing(masses):
     same = ac.DominatingPMFs(masses, masses)
     assert same.epsilon(0.0) == 0.0
     assert same.rdp(3.0) == 0.0
-    assert same.mu == 0.0
+    assert same.mu() == 0.0
 
 
 def test_small_masses_keep_their_digits():

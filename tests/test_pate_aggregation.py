@@ -20,8 +20,8 @@ def agrees(hits, chance):
 def test_teachers_answers_have_the_noise_that_is_charged(scale):
     votes, generator = np.array([5.0, 3.0]), SecureGenerator(5)
     gaussian = GNMax(scale, threshold=6, threshold_sigma=scale)
-    assert gaussian.answer_mechanism.mu == pytest.approx(math.sqrt(2.0) / scale, rel=1e-9)
-    assert gaussian.test_mechanism.mu == pytest.approx(1.0 / scale, rel=1e-9)
+    assert gaussian.answer_mechanism.mu() == pytest.approx(math.sqrt(2.0) / scale, rel=1e-9)
+    assert gaussian.test_mechanism.mu() == pytest.approx(1.0 / scale, rel=1e-9)
     agrees(
         sum(gaussian.winner(votes, generator) for _ in range(DRAWS)),
         special.ndtr(-2.0 / (math.sqrt(2.0) * scale)),

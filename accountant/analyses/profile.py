@@ -13,17 +13,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING, overload
 
 from accountant import checks
+from accountant.analyses.arguments import FPR
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
+from accountant.broadcasting import each_bounds, each_number
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.mechanisms import _arguments as arguments
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
 from accountant.pairs.sums import root_of_squares, total
 from accountant.pairs.two_sided import two_sided
+
+if TYPE_CHECKING:
+    from accountant.checks import ArrayLike, Checked, Scalar
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["Profile", "joint_pair", "solve"]
 
@@ -55,31 +62,55 @@ class Profile:
         return _solvers(self.problems)
 
     @to_nearest
-    def epsilon_bounds(self, delta: object) -> Bounds:
-        """Bracket ε(delta), the largest over the problems."""
-        value = arguments.scalar(checks.DELTA, delta)
-        return self._both_ends(lambda problems: _worst_epsilon(problems, value))
+    def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
+        """Bracket ε(delta), the largest over the problems; arrays of deltas give arrays."""
+        return each_bounds(
+            checks.DELTA,
+            delta,
+            lambda one: self._both_ends(lambda problems: _worst_epsilon(problems, one)),
+        )
 
     @to_nearest
-    def delta_bounds(self, epsilon: object) -> Bounds:
-        """Bracket δ(epsilon), the largest over the problems."""
-        value = arguments.scalar(checks.EPSILON, epsilon)
-        return self._both_ends(lambda problems: _worst_delta(problems, value))
+    def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
+        """Bracket δ(epsilon), the largest over the problems; arrays of epsilons give arrays."""
+        return each_bounds(
+            checks.EPSILON,
+            epsilon,
+            lambda one: self._both_ends(lambda problems: _worst_delta(problems, one)),
+        )
 
+    @overload
+    def epsilon(self, delta: Scalar) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> FloatArray: ...
     @to_nearest
-    def epsilon(self, delta: object) -> float:
-        """Return the upper end of ε(delta)."""
-        return float(_worst_epsilon(self.problems, arguments.scalar(checks.DELTA, delta)).upper)
+    def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
+        """Return the upper end of ε(delta), for each element of an array."""
+        return each_number(
+            checks.DELTA, delta, lambda one: float(_worst_epsilon(self.problems, one).upper)
+        )
 
+    @overload
+    def delta(self, epsilon: Scalar) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> FloatArray: ...
     @to_nearest
-    def delta(self, epsilon: object) -> float:
-        """Return the upper end of δ(epsilon)."""
-        return float(_worst_delta(self.problems, arguments.scalar(checks.EPSILON, epsilon)).upper)
+    def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
+        """Return the upper end of δ(epsilon), for each element of an array."""
+        return each_number(
+            checks.EPSILON, epsilon, lambda one: float(_worst_delta(self.problems, one).upper)
+        )
 
+    @overload
+    def rdp(self, order: Scalar) -> float: ...
+    @overload
+    def rdp(self, order: ArrayLike) -> FloatArray: ...
     @to_nearest
-    def rdp(self, order: object) -> float:
-        """Bound the Rényi divergence from above, the largest over the problems."""
-        value = arguments.order(order)
+    def rdp(self, order: Scalar | ArrayLike) -> Checked:
+        """Bound the Rényi divergence from above, the largest over the problems, at each order."""
+        return each_number(arguments.ORDER, order, self._rdp)
+
+    def _rdp(self, order: float) -> float:
         for parts in self.problems:
             for pair, _ in parts:
                 if not has_rdp(pair):
@@ -87,17 +118,16 @@ class Profile:
                         f"{type(pair).__name__} has no Rényi curve; its loss distribution answers"
                         " epsilon(delta) and delta(epsilon)"
                     )
-        return self._largest(lambda parts: total((pair.rdp(value), n) for pair, n in parts))
+        return self._largest(lambda parts: total((pair.rdp(order), n) for pair, n in parts))
 
     @property
     def pure_epsilon(self) -> float:
         """The ε at δ = 0, rounded up; infinite where losses are unbounded."""
         return self.epsilon(0.0)
 
-    @property
     @to_nearest
     def rho(self) -> float:
-        """The ρ of zero-concentrated differential privacy, rounded up."""
+        """Return the ρ of zero-concentrated differential privacy, rounded up."""
         found = self._largest(lambda parts: total((pair.rho, n) for pair, n in parts))
         if found < math.inf:
             return found
@@ -106,10 +136,9 @@ class Profile:
             " noise, pure ε, ZCDP); rdp(order) may still be finite at some orders"
         )
 
-    @property
     @to_nearest
     def mu(self) -> float:
-        """The μ of a Gaussian mechanism that dominates, rounded up."""
+        """Return the μ of a Gaussian mechanism that dominates, rounded up."""
         found = self._largest(lambda parts: root_of_squares((pair.mu, n) for pair, n in parts))
         if found < math.inf:
             return found
@@ -118,9 +147,13 @@ class Profile:
             " GDP and pure ε convert; tradeoff(fpr) gives the exact trade-off function"
         )
 
+    @overload
+    def tradeoff(self, fpr: Scalar) -> float: ...
+    @overload
+    def tradeoff(self, fpr: ArrayLike) -> FloatArray: ...
     @to_nearest
-    def tradeoff(self, fpr: object) -> float:
-        """Bound the false negative rate at ``fpr`` from below."""
+    def tradeoff(self, fpr: Scalar | ArrayLike) -> Checked:
+        """Bound the false negative rate from below, at each false positive rate ``fpr``."""
         from accountant.analyses import tradeoff as attacks
 
         found = self.solvers()
@@ -128,7 +161,7 @@ class Profile:
         def delta(epsilon: float) -> float:
             return max(float(one.delta_bounds(epsilon).upper) for one in found)
 
-        return attacks.tradeoff(fpr, delta)
+        return each_number(FPR, fpr, lambda one: attacks.tradeoff(one, delta))
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)

@@ -23,7 +23,11 @@ __all__ = [
     "Budget",
     "Entry",
     "IndividualFilter",
+    "Ledger",
     "Odometer",
     "Remaining",
     "register",
 ]
+
+# One class, two names: the field says accountant, and a trainer fills its ledger.
+Ledger = Accountant

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from accountant import checks
+from accountant.broadcasting import each_bounds, each_number
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError
 from accountant.ledger import evaluation, mixes, schedule
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.bounds import Bounds
+    from accountant.checks import ArrayLike, Checked, Scalar
     from accountant.ledger.history import Entry
     from accountant.mechanisms.base import Mechanism
 
@@ -34,19 +36,23 @@ class Questions(ABC):
     def counts(self) -> tuple[tuple[Mechanism, int], ...]:
         """Distinct mechanisms with their total counts."""
 
+    @overload
+    def epsilon(self, delta: Scalar) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> NDArray[np.float64]: ...
     @to_nearest
-    def epsilon(self, delta: float) -> float:
+    def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
         """Return the ε spent at ``delta``, certified never too small.
 
         Parameters
         ----------
-        delta : float
+        delta : float or array_like
             In [0, 1).
 
         Returns
         -------
-        float
-            In nats.
+        float or ndarray
+            In nats: a float for a scalar, else float64 in the shape of ``delta``.
 
         Notes
         -----
@@ -59,23 +65,34 @@ class Questions(ABC):
         it is taken for adaptive (Theorem M18). ``Composition(ledger.counts).epsilon(delta)`` holds
         for sets that were fixed before the first release.
         """
-        return float(self.epsilon_bounds(delta).upper)
+        counts = self.counts
+        return each_number(checks.DELTA, delta, lambda one: evaluation.epsilon(counts, one))
 
     @to_nearest
-    def epsilon_bounds(self, delta: float) -> Bounds:
+    def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
         """Return a certified bracket of :meth:`epsilon`."""
-        checked = scalar(checks.DELTA, delta)
-        return evaluation.epsilon_bounds(self.counts, checked)
+        counts = self.counts
+        return each_bounds(checks.DELTA, delta, lambda one: evaluation.epsilon_bounds(counts, one))
 
+    @overload
+    def delta(self, epsilon: Scalar) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]: ...
     @to_nearest
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the δ at ``epsilon`` >= 0, certified never too small; as :meth:`epsilon`."""
-        return float(self.delta_bounds(epsilon).upper)
+        counts = self.counts
+        return each_number(
+            checks.EPSILON, epsilon, lambda one: float(evaluation.delta_bounds(counts, one).upper)
+        )
 
     @to_nearest
-    def delta_bounds(self, epsilon: float) -> Bounds:
+    def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
         """Return a certified bracket of :meth:`delta`."""
-        return evaluation.delta_bounds(self.counts, scalar(checks.EPSILON, epsilon))
+        counts = self.counts
+        return each_bounds(
+            checks.EPSILON, epsilon, lambda one: evaluation.delta_bounds(counts, one)
+        )
 
     @to_nearest
     def epsilon_over_steps(

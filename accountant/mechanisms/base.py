@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from accountant._binding import bound
 from accountant.environment import to_nearest
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.bounds import Bounds
+    from accountant.checks import ArrayLike, Checked, Scalar
     from accountant.composition import Composition
     from accountant.relations import NeighbouringRelation
 
@@ -128,8 +129,23 @@ class Mechanism(Described, ABC):
         """Return everything that is known of this release: one object for every question."""
         return bound().solve(self)
 
-    def epsilon(self, delta: float) -> float:
-        """Return the ε spent at ``delta`` in [0, 1), certified never too small.
+    @overload
+    def epsilon(self, delta: Scalar) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> FloatArray: ...
+    def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
+        """Return the ε spent at ``delta``, certified never too small.
+
+        Parameters
+        ----------
+        delta : float or array_like
+            In [0, 1).
+
+        Returns
+        -------
+        float or ndarray
+            In nats: a float for a scalar, else float64 in the shape of ``delta``. So do the other
+            questions.
 
         Notes
         -----
@@ -139,7 +155,7 @@ class Mechanism(Described, ABC):
         """
         return self.profile().epsilon(delta)
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
+    def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
         """Return a certified bracket of ε(delta) for the stated dominating pairs.
 
         The lower end is 0 where the analysis bounds from above only (Rényi). Where a pair is only
@@ -147,19 +163,31 @@ class Mechanism(Described, ABC):
         """
         return self.profile().epsilon_bounds(delta)
 
-    def delta(self, epsilon: float) -> float:
+    @overload
+    def delta(self, epsilon: Scalar) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> FloatArray: ...
+    def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the δ at ``epsilon`` >= 0, certified never too small."""
         return self.profile().delta(epsilon)
 
-    def delta_bounds(self, epsilon: float) -> Bounds:
+    def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
         """Return a certified bracket of δ(epsilon) for the stated dominating pairs."""
         return self.profile().delta_bounds(epsilon)
 
-    def rdp(self, order: float) -> float:
+    @overload
+    def rdp(self, order: Scalar) -> float: ...
+    @overload
+    def rdp(self, order: ArrayLike) -> FloatArray: ...
+    def rdp(self, order: Scalar | ArrayLike) -> Checked:
         """Return an upper bound on the Rényi divergence at ``order`` > 1, both directions."""
         return self.profile().rdp(order)
 
-    def tradeoff(self, fpr: float) -> float:
+    @overload
+    def tradeoff(self, fpr: Scalar) -> float: ...
+    @overload
+    def tradeoff(self, fpr: ArrayLike) -> FloatArray: ...
+    def tradeoff(self, fpr: Scalar | ArrayLike) -> Checked:
         """Return a lower bound on any attacker's false negative rate at rate ``fpr`` in [0, 1].
 
         The safe direction is down: no test between two neighbouring data sets with false positive
@@ -167,22 +195,28 @@ class Mechanism(Described, ABC):
         """
         return self.profile().tradeoff(fpr)
 
-    @property
     def mu(self) -> float:
-        """The μ of a Gaussian mechanism that dominates the release (GDP), rounded up.
+        """Return the μ of a Gaussian mechanism that dominates the release (GDP), rounded up.
 
         Exact for Gaussian noise, subsampled or not (its tail allows no smaller μ); from the pure ε
-        otherwise (Theorem M11). Raises UnsupportedError where no such μ is known.
-        """
-        return self.profile().mu
+        otherwise (Theorem M11).
 
-    @property
+        Raises
+        ------
+        UnsupportedError
+            No such μ is known.
+        """
+        return self.profile().mu()
+
     def rho(self) -> float:
-        """The ρ of zero-concentrated differential privacy, rounded up.
+        """Return the ρ of zero-concentrated differential privacy, rounded up.
 
-        Raises UnsupportedError where none is known.
+        Raises
+        ------
+        UnsupportedError
+            No such ρ is known.
         """
-        return self.profile().rho
+        return self.profile().rho()
 
     def explain(self, delta: float) -> Explanation:
         """Say which analysis answers :meth:`epsilon`, why, and what each part contributes."""

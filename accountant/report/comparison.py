@@ -75,7 +75,7 @@ def _advanced(composition: Composition, delta: float) -> float:
 
 
 def _zcdp(composition: Composition, delta: float) -> float:
-    return zcdp_to_epsilon(composition.rho, delta, form="canonne")
+    return zcdp_to_epsilon(composition.rho(), delta, form="canonne")
 
 
 def _parts(composition: Composition, delta: float) -> list[tuple[float, float, int]]:

@@ -85,8 +85,8 @@ def mechanisms(draw: Draw) -> None:
     elif kind == 5:
         judged(value.tradeoff, draw.probability(), most=1.0)
     elif kind == 6:
-        judged(lambda: value.mu)
-        judged(lambda: value.rho)
+        judged(lambda: value.mu())
+        judged(lambda: value.rho())
     else:
         judged(lambda: hash(value))
         judged(lambda: value.group(draw.count(10)))

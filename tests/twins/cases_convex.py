@@ -48,7 +48,7 @@ def _charge(mechanism: Any) -> Charge:
         ratio = Fraction(mechanism.distance) / Fraction(mechanism.noise_multiplier)
         return Charge(1, squared=ratio**2)
     if isinstance(mechanism, GDP):
-        return Charge(1, squared=Fraction(mechanism.mu) ** 2)
+        return Charge(1, squared=Fraction(mechanism.mu()) ** 2)
     assert isinstance(mechanism, PureDP)
     return Charge(1, pure=Fraction(mechanism.epsilon0))
 
@@ -188,14 +188,14 @@ for loss in LOSSES:
         covers=("accountant.learn.convex.noisy_gradient_descent",),
         run=fitted(noisy_gradient_descent, loss=loss, data_norm=1.0, steps=3, step_size=0.1),
         pairs=_fits(loss),
-        charges=lambda result, pair: [Charge(3, squared=Fraction(result.mechanisms[0].mu) ** 2)],
+        charges=lambda result, pair: [Charge(3, squared=Fraction(result.mechanisms[0].mu()) ** 2)],
         more=lambda loss=loss: [*_fits(loss, None)(), *_fits(loss, FEW[:2], 257)()],
     )
 
 
 def _last_price(result: Any, pair: Pair) -> Sequence[Charge]:
     """One step of a descent whose last iterate is paid for: its own μ, at one step in all."""
-    return [Charge(1, squared=Fraction(result.mechanisms[0].mu) ** 2)]
+    return [Charge(1, squared=Fraction(result.mechanisms[0].mu()) ** 2)]
 
 
 for loss in LOSSES[:4]:
