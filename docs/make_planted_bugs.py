@@ -9,11 +9,12 @@ PAGE = ROOT / "docs" / "planted_bugs.md"
 HEAD = """\
 # Planted bugs
 
-A check that cannot fail proves nothing. Every mistake below is planted into the shipped code by a
-patch of a few lines (`tests/planted/`), and the check beside it must then report a finding; on the
-code as shipped the same check must report none (`tests/test_planted_bugs.py`, part of the default
-suite). *Audits* see only what is released; *tests* look at a property. The page is written from the
-registry (`python docs/make_planted_bugs.py`), and a test compares the two.
+A check that cannot fail proves nothing. The tests therefore plant every mistake below into the
+shipped code by a patch of a few lines (`tests/planted/`). The check beside it must then report a
+finding, and it must report none on the code as shipped (`tests/test_planted_bugs.py`, part of the
+default suite). *Audits* see only what is released; *tests* look at a property.
+`python docs/make_planted_bugs.py` writes this page from the registry of the bugs, and a test
+compares the two.
 """
 
 ELSEWHERE = {
@@ -85,20 +86,20 @@ def page() -> str:
     rows = "\n".join(bug.row for bug in NAMED)
     parts.append(
         "## Noticed in the file of their name\n\nEach is planted in a test process of its own"
-        " (`pytest -m slow tests/test_planted_bugs.py`), in which the test beside it must turn"
-        " red: it lives in the file named after the faulty module or package.\n\n"
+        " (`pytest -m slow tests/test_planted_bugs.py`), in\nwhich the test beside it must turn"
+        " red. That test is in the file named after the faulty module or\npackage.\n\n"
         f"| name | mistake | noticed by |\n|---|---|---|\n{rows}\n"
     )
     rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())
     parts.append(
-        "## Planted beside their theorems\n\nThese live with the tests of what they break.\n\n"
+        "## Planted beside their theorems\n\nThese are in the tests of the theorem they break.\n\n"
         f"| mistake | noticed by |\n|---|---|\n{rows}\n"
     )
     audits = sum(bug.audit for bug in BUGS)
     parts.append(
-        f"{len(BUGS)} bugs are in the registry, {audits} of them found by an audit of what is"
-        f" released; {len(NAMED)} must be noticed in the file of their name;"
-        f" {len(ELSEWHERE)} more entries are planted elsewhere.\n"
+        f"The registry has {len(BUGS)} bugs; an audit of what is released finds {audits} of them."
+        f" {len(NAMED)} more must be\nnoticed in the file of their name, and {len(ELSEWHERE)} more"
+        " are planted beside their theorems.\n"
     )
     return "\n".join(parts)
 

@@ -13,7 +13,7 @@ from accountant import mechanisms as m
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = ("how_it_works.md", "own_mechanism.md", "textbook.md", "tutorial.md")
-ROOMS = (
+PACKAGES = (
     "accountant",
     "accountant.analyses.classical",
     "accountant.analyses.concentrated",
@@ -60,9 +60,9 @@ def directives():
 
 def resolved(name):
     """Return what a full name means, or None where its library is not installed."""
-    room, attribute = name.rsplit(".", 1)
+    package, attribute = name.rsplit(".", 1)
     try:
-        return getattr(importlib.import_module(room), attribute)
+        return getattr(importlib.import_module(package), attribute)
     except ModuleNotFoundError as error:
         if not (error.name or "accountant").startswith("accountant"):
             return None
@@ -74,9 +74,9 @@ def documented():
     return {id(resolved(name)): name for name in directives()}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_public_name_is_in_the_reference(room, documented):
-    module = importlib.import_module(room)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_reference(package, documented):
+    module = importlib.import_module(package)
     values = {name: getattr(module, name) for name in module.__all__}
     missing = [n for n, v in values.items() if id(v) not in documented and callable(v)]
     assert not missing
@@ -92,6 +92,13 @@ def test_every_page_is_in_the_contents_once():
     listed = re.findall(r"^(\w+)$", (DOCS / "index.md").read_text(), re.MULTILINE)
     pages = sorted(page.stem for page in DOCS.glob("*.md") if page.stem != "index")
     assert sorted(listed) == pages
+
+
+def test_public_pages_speak_of_packages_not_of_rooms():
+    pages = [*DOCS.glob("*.md"), *DOCS.parent.glob("*.md")]
+    assert len(pages) > 30
+    for page in pages:
+        assert not re.search(r"\brooms?\b", page.read_text(), re.IGNORECASE), page.name
 
 
 def test_links_and_pictures_lead_somewhere():

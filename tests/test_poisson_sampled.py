@@ -251,7 +251,7 @@ def test_outcomes_possible_without_the_record_alone_of_a_given_loss():
         below(1.0, 0.0), above(1.0), below(0.125, 0.875), above(0.125), losses=(0.0, 3.0)
     )
     pair = given.pairs()[0]
-    assert pair.lonely
+    assert pair.has_negative_infinite_loss
     assert pair.variation == 1.0
     assert pair.pure_epsilon == math.inf
     assert PoissonSampled(given, 0.75).delta(math.log(1.25)) >= 0.625 * (1.0 - 1e-9)

@@ -101,10 +101,10 @@ def epsilon_upper(parts: Parts, delta: float, curve: RenyiCurve | None = None) -
     ``curve`` is :func:`curve_of` the parts, where the caller has it at hand.
     """
     infinite = infinite_mass(parts)
-    room = delta if infinite == 0.0 else math.nextafter(delta - infinite, -math.inf)
-    if not room > 0.0:
+    remaining = delta if infinite == 0.0 else math.nextafter(delta - infinite, -math.inf)
+    if not remaining > 0.0:
         return math.inf
-    return best_epsilon(curve or curve_of(parts), room, "canonne", limit=HIGHEST)
+    return best_epsilon(curve or curve_of(parts), remaining, "canonne", limit=HIGHEST)
 
 
 def delta_upper(parts: Parts, epsilon: float, curve: RenyiCurve | None = None) -> float:

@@ -92,19 +92,19 @@ class NoiseFamily:
         q, steps = self.sampling_probability, self.steps
         few, many = sorted((rate.fpr, rate.fnr))
 
-        def room(epsilon: float) -> float:
+        def margin(epsilon: float) -> float:
             # The curve's own two lines: the smaller rate takes the factor.
             spent = math.exp(epsilon) * few + many + 1e-14
             return 1.0 - spent - get_delta(q, noise_multiplier, steps, epsilon)
 
         top = max(0.0, -math.log(few)) if few > 0.0 else 0.0
         left, right = 0.0, top
-        best = max(room(0.0), room(top))
+        best = max(margin(0.0), margin(top))
         for _ in range(SEARCHES):
             if best > 0.0:
                 return True
             a, b = left + 0.382 * (right - left), left + 0.618 * (right - left)
-            first, second = room(a), room(b)
+            first, second = margin(a), margin(b)
             best = max(best, first, second)
             left, right = (left, b) if first > second else (a, right)
         return best > 0.0

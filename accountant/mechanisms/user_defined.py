@@ -182,8 +182,8 @@ class LossDistribution(Mechanism):
         pair = GivenLossPair(functions, self.losses, self.relative_error, self.infinite_mass)
         low = max(math.nextafter(self.losses[0], -math.inf), -sys.float_info.max)
         # What Q has below all finite losses is lost to it alone.
-        lonely = float(np.asarray(self.below_q(np.array([low])), dtype=np.float64)[0])
-        atom = min(lonely * (1.0 + self.relative_error), 1.0)
+        only_q = float(np.asarray(self.below_q(np.array([low])), dtype=np.float64)[0])
+        atom = min(only_q * (1.0 + self.relative_error), 1.0)
         return pair, replace(pair, atom=atom, reverse=True)
 
 

@@ -85,7 +85,7 @@ class AtomicPair(DominatingPair):
         return min(up(table.infinite_p * (1.0 + table.relative_error), 4.0), 1.0)
 
     @property
-    def lonely(self) -> bool:
+    def has_negative_infinite_loss(self) -> bool:
         """Whether Q has outcomes that P has not."""
         return self._table.infinite_q > 0.0
 

@@ -158,7 +158,7 @@ class DominatingPair:
         return self.rdp(order)
 
     @property
-    def lonely(self) -> bool:
+    def has_negative_infinite_loss(self) -> bool:
         """Whether Q may have outcomes that P has not, Q{L = -∞} > 0, below a bounded loss."""
         low = self.support[0]
         if low == -math.inf:
@@ -176,7 +176,9 @@ class DominatingPair:
         """
         low, high = self.support
         most = max(-low, high, 0.0)
-        return math.inf if self.infinite_mass > 0.0 or (most < math.inf and self.lonely) else most
+        if self.infinite_mass > 0.0:
+            return math.inf
+        return math.inf if most < math.inf and self.has_negative_infinite_loss else most
 
     @property
     def variation(self) -> float:
@@ -256,7 +258,7 @@ def mu_of_pure(epsilon: float) -> float:
     if epsilon < 1e-290:
         # Φ(μ/2) - 1/2 = tanh(ε/2)/2 <= ε/4, and φ is flat here: μ = ε·√(π/2) to all digits.
         return math.nextafter(1.26 * epsilon, math.inf)
-    # A loose guess, then bisection on a test with room for the errors of erf and erfc.
+    # Bisection from a loose guess. The test has a margin for the errors of erf and erfc.
     half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
     target = 1.0 / (1.0 + math.exp(epsilon))
     low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
@@ -266,7 +268,7 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def _reaches(mu: float, target: float, half: float) -> bool:
-    """Tell whether Φ(-μ/2) ≤ target, with room for the errors of the library functions."""
+    """Tell whether Φ(-μ/2) ≤ target, with a margin for the errors of the library functions."""
     root = mu / math.sqrt(8.0)
     if half < 0.25:
         return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half

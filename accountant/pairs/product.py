@@ -44,9 +44,9 @@ class ProductPair(DominatingPair):
         return infinite_mass(self.parts)
 
     @property
-    def lonely(self) -> bool:
+    def has_negative_infinite_loss(self) -> bool:
         """Whether any of the factors is."""
-        return any(pair.lonely for pair, n in self.parts if n)
+        return any(pair.has_negative_infinite_loss for pair, n in self.parts if n)
 
     @property
     def rho(self) -> float:
@@ -98,9 +98,9 @@ class WorstPair(DominatingPair):
         return max(pair.infinite_mass for pair in self.choices)
 
     @property
-    def lonely(self) -> bool:
+    def has_negative_infinite_loss(self) -> bool:
         """Whether any of the pairs is."""
-        return any(pair.lonely for pair in self.choices)
+        return any(pair.has_negative_infinite_loss for pair in self.choices)
 
     @property
     def rho(self) -> float:

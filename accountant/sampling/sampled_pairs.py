@@ -159,12 +159,12 @@ class SampledPair(SampledCurve):
             if self.inner.infinite_mass > 0.0:
                 low = -math.inf
         low, high = _outwards(self.q, low, high)
-        if not self.add and self._lonely:
+        if not self.add and self._has_negative_infinite_loss:
             low = min(low, _unsampled(self.q))
         return (-high, -low) if self.add else (low, high)
 
     @property
-    def _lonely(self) -> bool:
+    def _has_negative_infinite_loss(self) -> bool:
         """Whether Q has outcomes that P has not."""
         below = self.inner.support[0] - 1.0
         return below == -math.inf or bool(self.inner.masses(np.array([below])).q[0] > 0.0)
@@ -173,7 +173,7 @@ class SampledPair(SampledCurve):
     def lattice(self) -> tuple[float, float] | None:
         """The two ends of the support, where the atoms of a bounded density lie."""
         low, high = self.inner.support
-        if self.inner.lattice != (low, high - low) or self._lonely:
+        if self.inner.lattice != (low, high - low) or self._has_negative_infinite_loss:
             return None
         ends = np.array([low, high])
         low, high = (

@@ -49,7 +49,7 @@ TOLERANCE = Argument(
     lambda x: (x >= 1e-12) & (x <= 0.1),
     "It is the relative width of the bracket",
 )
-CAP = Argument("memory_cap", "bytes >= 2**20", lambda x: x >= 2**20, "A grid needs some room")
+CAP = Argument("memory_cap", "bytes >= 2**20", lambda x: x >= 2**20, "A smaller grid is useless")
 COUNT = Argument(
     "count", "an integer in [0, 2**53]", lambda x: (x >= 0) & (x <= MAX_COUNT), "It counts releases"
 )
@@ -270,7 +270,7 @@ class Composed:
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
         raise TooWide(
             f"{name} must be bracketed within a relative {self._tolerance:g}, but a grid of"
-            f" {size} knots reached {best * self._tolerance:g} with memory_cap="
+            f" {size} points reached {best * self._tolerance:g} with memory_cap="
             f"{self._memory_cap}. Raise memory_cap or tolerance",
             known,
         )
@@ -281,16 +281,16 @@ class Composed:
 
     def _spacing(self, saddle: Saddle, scale: float) -> float:
         """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
-        room = 5.5 * self._tolerance * scale / (saddle.tilt + 1.0)
+        allowed = 5.5 * self._tolerance * scale / (saddle.tilt + 1.0)
         most = 0.3 / (saddle.tilt + 1.0)
         everything = sum(part.times for part in self._parts)
         # A lattice that is itself the grid costs nothing, unless it is needlessly fine.
-        if self._pure and self._finest and self._finest >= 0.1 * math.sqrt(room / everything):
+        if self._pure and self._finest and self._finest >= 0.1 * math.sqrt(allowed / everything):
             return self._finest
         loose = sum(part.times for part in self._parts if not part.pure) or everything
         if self._pure and self._finest is None:
             return fitting_spacing(self._lattices, most, 1e-5 * most, 0.2 * self._tolerance)
-        return self._fitted(min(math.sqrt(room / loose), most))
+        return self._fitted(min(math.sqrt(allowed / loose), most))
 
     def _fitted(self, spacing: float) -> float:
         """Return a spacing of at most ``spacing`` whose grid fits the lattices."""

@@ -79,7 +79,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     for part in parts:
         heavy = float(part.weights.sum())
         if not heavy < LARGEST:
-            raise PrecisionError("the losses are too small beside their tilt for a grid")
+            raise PrecisionError("the exponential tilt of the losses overflows on this grid")
         # ℓ2 error of the transform, and therefore of each of its values
         error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
         growth += part.times * math.log(max(heavy, 1.0) * (1.0 + 1e-12) + error)
