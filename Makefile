@@ -12,13 +12,13 @@ slow:
 
 # docs/hardening.md; HARDEN_CALLS=100 does a hundred times as much
 harden:
-	pytest -m "slow or not slow" tests/test_harden_*.py
+	pytest -m "slow or not slow" tests/hardening $$(find tests -name 'test_*_mutants.py')
 
 # Seconds are shared by the targets; FUZZ=mechanisms, say, runs one, guided by coverage with atheris
 FUZZ ?= all
 SECONDS ?= 600
 fuzz:
-	python tests/harden/fuzz.py $(FUZZ) $(SECONDS)
+	PYTHONPATH=tests python -m support.hardening.fuzz $(FUZZ) $(SECONDS)
 
 lint:
 	ruff check .

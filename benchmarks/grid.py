@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from accountant.analyses import pld
-from grid_pairs import Gaussian, Laplace
+from support.grid_pairs import Gaussian, Laplace
 
 try:
     from dp_accounting.pld import privacy_loss_distribution as peer

@@ -1,7 +1,7 @@
 """Write docs/accuracy.md: the core measured against the stored oracle values.
 
-Run from anywhere, on a quiet machine: ``python docs/make_accuracy.py``. tests/test_soundness.py and
-tests/test_laws.py assert what the page claims.
+Run from anywhere, on a quiet machine: ``python docs/make_accuracy.py``. tests/cross_cutting/test_soundness.py and
+tests/cross_cutting/test_laws.py assert what the page claims.
 """
 
 import statistics
@@ -15,7 +15,7 @@ from accountant._core import subsampled_gaussian as core
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-import judge  # noqa: E402
+from support import oracle_checks  # noqa: E402
 
 FAMILIES = {
     "**claimed tight** (below)": lambda r: claimed(r),
@@ -37,8 +37,8 @@ FAMILIES = {
 
 def claimed(row: dict) -> bool:
     """Whether the page claims a width of 1e-9 for this problem."""
-    delta, _ = judge.deltas_around(row)
-    return judge.claimed_tight(*judge.problem(row), delta, row["epsilon"])
+    delta, _ = oracle_checks.deltas_around(row)
+    return oracle_checks.claimed_tight(*oracle_checks.problem(row), delta, row["epsilon"])
 
 
 @dataclass
@@ -59,18 +59,18 @@ class Measured:
 
 def measure(row: dict) -> Measured | None:
     """Measure one problem, or nothing where its δ is out of the public range."""
-    delta, _ = judge.deltas_around(row)
+    delta, _ = oracle_checks.deltas_around(row)
     if not 0.0 < delta < 1.0:
         return None
     began = time.thread_time()
-    lower, upper = core.epsilon_bounds(*judge.problem(row), delta, core.EITHER)
+    lower, upper = core.epsilon_bounds(*oracle_checks.problem(row), delta, core.EITHER)
     seconds = time.thread_time() - began
     return Measured(row, delta, upper, (upper - lower) / upper if upper > 0.0 else 0.0, seconds)
 
 
 def violations(rows: list[dict]) -> set[int]:
     """Ids of the problems with any bracket, on δ or on ε, that misses the truth."""
-    wrong = [*judge.wrong_deltas(core, rows), *judge.wrong_epsilons(core, rows)]
+    wrong = [*oracle_checks.wrong_deltas(core, rows), *oracle_checks.wrong_epsilons(core, rows)]
     return {id(row) for row in wrong}
 
 
@@ -100,7 +100,7 @@ def wide_problems(measured: list[Measured]) -> str:
 
 SWEPT = 20_000
 SWEEPS = {
-    "**claimed tight**": judge.claimed_tight,
+    "**claimed tight**": oracle_checks.claimed_tight,
     "q ≥ 1e-6, steps ≥ 50, steps·q ≥ 30": lambda q, s, n, d, e: (
         q >= 1e-6 and n >= 50 and n * q >= 30 and e >= 1e-3
     ),
@@ -111,7 +111,7 @@ SWEEPS = {
 def sweep(seed: int, n: int) -> str:
     """Widths at random problems, where no truth is stored but a width needs none."""
     found: dict[str, list[float]] = {name: [] for name in SWEEPS}
-    for problem in judge.random_problems(seed, n):
+    for problem in oracle_checks.random_problems(seed, n):
         lower, upper = core.epsilon_bounds(*problem, core.EITHER)
         for name, member in SWEEPS.items():
             if member(*problem, upper):
@@ -126,19 +126,25 @@ def sweep(seed: int, n: int) -> str:
 def renyi() -> tuple[int, int, float]:
     """Count of stored divergences, violations, and the largest relative excess of the upper end."""
     excess = 0.0
-    for row in judge.RENYI:
-        direction = judge.DIRECTION[row["direction"]]
+    for row in oracle_checks.RENYI:
+        direction = oracle_checks.DIRECTION[row["direction"]]
         upper = core.renyi_bounds(row["q"], row["sigma"], row["alpha"], direction)[1]
-        excess = max(excess, float(judge.Decimal(upper) / judge.Decimal(row["lower"]) - 1))
-    return len(judge.RENYI), len(list(judge.wrong_divergences(core, judge.RENYI))), excess
+        excess = max(
+            excess, float(oracle_checks.Decimal(upper) / oracle_checks.Decimal(row["lower"]) - 1)
+        )
+    return (
+        len(oracle_checks.RENYI),
+        len(list(oracle_checks.wrong_divergences(core, oracle_checks.RENYI))),
+        excess,
+    )
 
 
 PAGE = """# Accuracy
 
 Written by `docs/make_accuracy.py`, from {count} stored problems whose privacy profiles were computed
-to at least 18 digits by independent code (`tests/oracle`): q from 1e-9 to 1, sigma from 0.2 to 100,
-steps from 1 to 1e12, delta from 1e-30 to 0.9, both directions. The problems are drawn to be hard: most
-of them are corners.
+to at least 18 digits by independent code (`tests/support/oracle`): q from 1e-9 to 1,
+sigma from 0.2 to 100, steps from 1 to 1e12, delta from 1e-30 to 0.9, both directions. The problems
+are drawn to be hard: most of them are corners.
 
 *Violations*: problems where a bracket on δ at the stored ε, or either end of the bracket on ε at the
 neighbouring δ, misses the truth, compared without any tolerance. *Width*: of the public bracket on ε
@@ -155,11 +161,12 @@ most {excess:.1e} above the truth, relatively.
 
 ## What is claimed
 
-- Every bracket contains the truth. `tests/test_soundness.py` checks it against every stored problem and
-  `tests/test_core_consistency.py` against itself at random ones.
+- Every bracket contains the truth. `tests/cross_cutting/test_soundness.py` checks it against every
+  stored problem and `tests/core/test_consistency.py` against itself at random ones.
 - The bracket on ε is at most 1e-9 wide, relatively, for q ≥ 1e-6, ε ≥ 1e-3, δ ≤ 0.1 and steps ≥ 50 where
   participation is not rare: steps·q ≥ 300 and steps·q² ≥ 0.3, or a typical run: q ≥ 1e-3, sigma ≥ 0.4,
-  steps·q ≥ 30 and δ ≥ 1e-15. `tests/test_soundness.py` and `tests/test_laws.py` check it.
+  steps·q ≥ 30 and δ ≥ 1e-15. `test_soundness.py` and `test_laws.py` of `tests/cross_cutting`
+  check it.
 
 No more is claimed. Of the stored problems with q ≥ 1e-6 and ε ≥ 1e-3, {share_over} miss that
 width. Of {swept} random problems over the whole range (half of them with a power of ten of steps),
@@ -196,8 +203,8 @@ expected participations:
 
 def main() -> None:
     """Measure every stored problem and write the page."""
-    wrong = violations(judge.PROFILE)
-    measured = [m for row in judge.PROFILE if (m := measure(row))]
+    wrong = violations(oracle_checks.PROFILE)
+    measured = [m for row in oracle_checks.PROFILE if (m := measure(row))]
     table = [
         line(n, [m for m in measured if member(m.row)], wrong) for n, member in FAMILIES.items()
     ]
@@ -206,7 +213,7 @@ def main() -> None:
     zero = [m.upper for m in measured if m.row["epsilon"] == 0.0]
     orders, renyi_wrong, excess = renyi()
     page = PAGE.format(
-        count=len(judge.PROFILE),
+        count=len(oracle_checks.PROFILE),
         table="\n".join(table),
         orders=orders,
         renyi_wrong=renyi_wrong,

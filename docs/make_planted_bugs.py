@@ -10,61 +10,61 @@ HEAD = """\
 # Planted bugs
 
 A check that cannot fail proves nothing. The tests therefore plant every mistake below into the
-shipped code by a patch of a few lines (`tests/planted/`). The check beside it must then report a
-finding, and it must report none on the code as shipped (`tests/test_planted_bugs.py`, part of the
-default suite). *Audits* see only what is released; *tests* look at a property.
-`python docs/make_planted_bugs.py` writes this page from the registry of the bugs, and a test
-compares the two.
+shipped code by a patch of a few lines (`tests/support/planted/`). The check beside it must then
+report a finding, and it must report none on the code as shipped
+(`tests/cross_cutting/test_planted_bugs.py`, part of the default suite). *Audits* see only what is
+released; *tests* look at a property. `python docs/make_planted_bugs.py` writes this page from the
+registry of the bugs, and a test compares the two.
 """
 
 ELSEWHERE = {
     "the log-determinant with the data norm in place of its square": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_a_determinant_without_the_square_of_the_norm_is_caught",
     ),
     "softmax gradients bounded by R, not √2 R": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_a_softmax_slope_of_r_instead_of_root_two_r_is_caught",
     ),
     "a smoothed hinge that understates its curvature": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_a_hinge_that_understates_its_curvature_is_caught",
     ),
     "a bias that objective perturbation does not perturb": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_a_coordinate_without_noise_is_caught",
     ),
     "objective perturbation recorded as a Gaussian mechanism": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_recording_a_gaussian_mechanism_is_caught",
     ),
     "objective perturbation with half of its noise": (
-        "test_convex_density.py",
+        "learn/convex/test_mechanism_density.py",
         "test_half_of_the_noise_is_caught",
     ),
     "the exponential mechanism without its factor two": (
-        "test_selection_noisy_max.py",
+        "learn/selection/test_noisy_max.py",
         "test_the_exponential_mechanism_has_its_law_and_the_mutant_without_the_two_has_not",
     ),
     "AboveThreshold without noise on the threshold": (
-        "test_selection_noisy_max.py",
+        "learn/selection/test_noisy_max.py",
         "test_above_threshold_has_its_law",
     ),
     "Laplace noise rounded down": (
-        "test_selection_noise.py",
+        "noise/test_exact_samplers.py",
         "test_rounded_laplace_has_the_law_of_rounding",
     ),
     "PATE's data-dependent bound without its second term": (
-        "test_pate_bounds.py",
+        "learn/pate/test_bounds.py",
         "test_a_mutant_without_the_second_term_is_caught",
     ),
     "a choice among runs that costs nothing": (
-        "test_selection_tuning.py",
+        "learn/selection/test_tuning.py",
         "test_dropping_the_excess_is_noticed",
     ),
-    "subsets that are not uniform": ("test_sampling_draws.py", "test_the_mutant_is_not_uniform"),
+    "subsets that are not uniform": ("sampling/test_drawing.py", "test_the_mutant_is_not_uniform"),
     "terms of the native certificate, one at a time": (
-        "test_mutants.py",
+        "hardening/test_core_mutants.py",
         "test_mutants_are_noticed",
     ),
 }
@@ -73,7 +73,7 @@ ELSEWHERE = {
 def page() -> str:
     """Return the page."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from planted import BUGS, NAMED, accounts, releases, runs
+    from support.planted import BUGS, NAMED, accounts, releases, runs
 
     parts = [HEAD]
     for title, module in (
@@ -86,8 +86,8 @@ def page() -> str:
     rows = "\n".join(bug.row for bug in NAMED)
     parts.append(
         "## Noticed in the file of their name\n\nEach is planted in a test process of its own"
-        " (`pytest -m slow tests/test_planted_bugs.py`), in\nwhich the test beside it must turn"
-        " red. That test is in the file named after the faulty module or\npackage.\n\n"
+        "\n(`pytest -m slow tests/cross_cutting/test_planted_bugs.py`), in which the test beside it"
+        " must turn\nred. That test is in the file named after the faulty module or package.\n\n"
         f"| name | mistake | noticed by |\n|---|---|---|\n{rows}\n"
     )
     rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.search import COUNTS, DOUBLES, boundary
-from strategies import log_uniform
+from support.strategies import log_uniform
 
 LARGEST = DOUBLES.rank(1.7976931348623157e308)
 

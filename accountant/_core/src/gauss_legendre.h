@@ -1,4 +1,4 @@
-/* Gauss-Legendre rule of order 20 on [-1, 1], correctly rounded; tests/test_core_tables.py
+/* Gauss-Legendre rule of order 20 on [-1, 1], correctly rounded; tests/core/test_tables.py
  * recomputes it. */
 #ifndef ACCT_GAUSS_LEGENDRE_H
 #define ACCT_GAUSS_LEGENDRE_H

@@ -1,6 +1,6 @@
 /* Elementary functions without branches or tables, so that loops over them become vector code.
  *
- * Relative error at most ACCT_LIBM (8 u) each on the stated ranges; tests/test_core_vmath.py
+ * Relative error at most ACCT_LIBM (8 u) each on the stated ranges; tests/core/test_vmath.py
  * measures it against correctly rounded values (about 5 u at worst).  Reductions are Cody-Waite,
  * polynomials are Taylor sections whose remainder is below u/4 on the reduced range.
  */

@@ -1,0 +1,319 @@
+"""dp-accounting's events as mechanisms; skipped where dp-accounting is not installed."""
+
+import inspect
+import math
+
+import pytest
+
+import accountant as ac
+from support.dp_event_names import (
+    ALL,
+    DELTA,
+    DL,
+    OURS,
+    RR,
+    ZCDP,
+    AddRemove,
+    Best,
+    Composed,
+    G,
+    L,
+    Mixture,
+    Poisson,
+    Replace,
+    Special,
+    Times,
+    Tree,
+    Truncated,
+    With,
+    Without,
+    adapter,
+    dp,
+    events,
+    exact,
+    mechanism,
+    refusal,
+)
+
+_dp_events = pytest.importorskip("accountant.adapters._dp_events")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+# Every event type of the module, converted or refused by name.
+
+EXAMPLES = {
+    "NoOpDpEvent": events.NoOpDpEvent(),
+    "NonPrivateDpEvent": events.NonPrivateDpEvent(),
+    "GaussianDpEvent": G(2.0),
+    "LaplaceDpEvent": L(2.0),
+    "DiscreteLaplaceDpEvent": DL(0.5, 2),
+    "RandomizedResponseDpEvent": RR(0.5, 4),
+    "SelfComposedDpEvent": Times(G(2.0), 3),
+    "ComposedDpEvent": Composed([G(2.0), L(3.0)]),
+    "PoissonSampledDpEvent": Poisson(0.1, G(2.0)),
+    "SampledWithReplacementDpEvent": With(100, 5, G(2.0)),
+    "SampledWithoutReplacementDpEvent": Without(100, 5, G(2.0)),
+    "SingleEpochTreeAggregationDpEvent": Tree(3.0, [4, 9]),
+    "RepeatAndSelectDpEvent": Best(G(3.0), 5.0, 1.0),
+    "MixtureOfGaussiansDpEvent": Mixture(1.0, [0.0, 1.0], [0.9, 0.1]),
+    "ZCDpEvent": ZCDP(0.1),
+    "TruncatedSubsampledGaussianDpEvent": Truncated(1000, 0.01, 30, 2.0),
+}
+NOT_UNDER = {
+    "RandomizedResponseDpEvent": {AddRemove},
+    "SampledWithReplacementDpEvent": {Special},
+    "SampledWithoutReplacementDpEvent": {AddRemove},
+    "SingleEpochTreeAggregationDpEvent": {AddRemove},
+    "MixtureOfGaussiansDpEvent": {Replace},
+}
+EVENT_TYPES = {
+    name: kind
+    for name, kind in inspect.getmembers(events, inspect.isclass)
+    if issubclass(kind, events.DpEvent)
+}
+
+
+def test_every_event_type_of_the_module_is_known_by_name():
+    assert set(EVENT_TYPES) == set(_dp_events.CONVERTED) | set(_dp_events.REFUSED)
+    assert not set(_dp_events.CONVERTED) & set(_dp_events.REFUSED)
+    assert set(EXAMPLES) == set(_dp_events.CONVERTED)
+
+
+@pytest.mark.parametrize("relation", ALL, ids=lambda relation: relation.name)
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_each_converted_type_is_converted_under_the_relations_it_has(name, relation):
+    event = EXAMPLES[name]
+    assert type(event) is EVENT_TYPES[name]
+    accountant = adapter.ExactAccountant(relation)
+    if relation in NOT_UNDER.get(name, ()):
+        assert not accountant.supports(event)
+        with pytest.raises(dp.UnsupportedEventError):
+            accountant.compose(event)
+        assert accountant.get_epsilon(DELTA) == 0.0
+        return
+    assert accountant.supports(event)
+    found = accountant.compose(event).get_epsilon(DELTA)
+    assert (found == math.inf) == (name == "NonPrivateDpEvent")
+    assert (found == 0.0) == (name == "NoOpDpEvent")
+    assert all(part.relation is OURS[relation] for part, _ in accountant.releases.counts)
+    assert adapter.composition(event, relation).epsilon(DELTA) == found
+
+
+@pytest.mark.parametrize("name", sorted(_dp_events.REFUSED))
+def test_each_refused_type_is_refused_with_a_reason(name):
+    for relation in ALL:
+        assert _dp_events.REFUSED[name] in refusal(EVENT_TYPES[name](), relation)
+
+
+def test_unknown_events_are_never_guessed():
+    import attr
+
+    @attr.s(frozen=True, slots=True, auto_attribs=True)
+    class GaussianDpEvent(events.DpEvent):
+        noise_multiplier: float
+
+    class Louder(G):
+        pass
+
+    @attr.s(frozen=True, slots=True, auto_attribs=True)
+    class Extended(events.DpEvent):
+        noise_multiplier: float
+        sensitivity: float = 2.0
+
+    Extended.__name__, Extended.__module__ = "GaussianDpEvent", "dp_accounting.dp_event"
+    for event in (GaussianDpEvent(1.0), Louder(1.0), None, 3.0):
+        assert refusal(event) == "the event is unknown"
+        assert "unknown" in refusal(Composed([G(1.0), Times(event, 2)]))
+        assert "unknown" in refusal(Poisson(0.1, event))
+    assert "other fields" in refusal(Extended(1.0))
+    with pytest.raises(ac.UnsupportedError, match="is not covered: the event is unknown"):
+        adapter.composition(Louder(1.0))
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_what_is_recorded_can_be_saved(name, tmp_path):
+    for relation in set(ALL) - NOT_UNDER.get(name, set()):
+        made = exact(Composed([EXAMPLES[name], Poisson(0.1, Composed([G(2.0), L(2.0)]))]), relation)
+        made.releases.save(tmp_path / f"{relation.name}.json")
+        read = ac.Accountant.load(tmp_path / f"{relation.name}.json")
+        assert read.counts == made.releases.counts
+
+
+# What an event means.
+
+
+@pytest.mark.parametrize(
+    ("event", "relation", "wanted"),
+    [
+        (G(2.0), AddRemove, "Gaussian(2.0)"),
+        (Times(Composed([G(2.0), Times(L(3.0), 2)]), 5), AddRemove,
+         "5 * Gaussian(2.0) + 10 * Laplace(3.0)"),
+        (Times(Poisson(0.01, G(1.0)), 9), AddRemove, "9 * PoissonSampled(Gaussian(1.0), 0.01)"),
+        (Poisson(1.0, G(1.0)), AddRemove, "Gaussian(1.0)"),
+        (Poisson(0.1, G(2.0)), Replace, "PoissonReplacement(2.0, 0.1)"),
+        (Poisson(0.1, Poisson(0.5, G(2.0))), AddRemove,
+         "PoissonSampled(PoissonSampled(Gaussian(2.0), 0.5), 0.1)"),
+        (Poisson(0.1, Composed([G(4.0), L(4.0)])), AddRemove,
+         "PoissonSampled(JointRelease(Gaussian(4.0) + Laplace(4.0)), 0.1)"),
+        (Without(1000, 10, G(1.5)), Replace, "FixedSizeSampled(1.5, 10, 1000)"),
+        (With(1000, 10, G(1.5)), AddRemove, "WithReplacementSampled(1.5, 10, 1000)"),
+        # The neighbour may have a record more.
+        (Truncated(1000, 0.01, 30, 2.0), AddRemove, "TruncatedPoissonSampled(2.0, 0.01, 30, 1001)"),
+        (DL(0.5, 2), AddRemove, "DiscreteLaplace(2.0, sensitivity=2)"),
+        (Best(G(3.0), 5.0, math.inf), AddRemove, "BestOfPoissonRuns(Gaussian(3.0), 5.0)"),
+        (Best(G(3.0), 1.0, 1.0), AddRemove, "Gaussian(3.0)"),
+        (ZCDP(0.1), AddRemove, "ZCDP(0.1)"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_an_event_becomes(event, relation, wanted):
+    found = repr(mechanism(event, relation))
+    assert found.removeprefix("1 * ") == wanted.removeprefix("1 * ")
+
+
+@pytest.mark.parametrize("relation", ALL, ids=str)
+def test_gaussians_on_one_sample_are_one_with_the_noise_of_all(relation):
+    both = Composed([G(2.0), Times(G(3.0), 4)])
+    noise = (2.0**-2 + 4 * 3.0**-2) ** -0.5
+    alone = exact(Times(Poisson(0.1, G(noise)), 20), relation).get_epsilon(DELTA)
+    found = exact(Times(Poisson(0.1, both), 20), relation).get_epsilon(DELTA)
+    assert alone * (1 - 1e-9) <= found <= alone * (1 + 1e-6)
+    apart = Composed([Poisson(0.1, G(2.0)), Times(Poisson(0.1, G(3.0)), 4)])
+    assert found > exact(Times(apart, 20), relation).get_epsilon(DELTA)
+
+
+def test_a_level_of_the_tree_is_one_unit_of_squared_sensitivity():
+    for steps, levels in ((1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), ([3, 8, 5], 4), ([0], 0)):
+        found = mechanism(Tree(3.0, steps), Special)
+        assert found.mu() == pytest.approx(math.sqrt(levels) / 3.0, rel=1e-12)
+        if isinstance(steps, int):  # the package's own tree
+            tree = ac.sampling.MatrixMechanism(ac.sampling.tree_strategy(steps))
+            assert found.mu() >= tree.mechanism(3.0).mu() * (1 - 1e-12)
+            assert mechanism(Tree(3.0, steps), Replace).mu() == pytest.approx(2 * found.mu())
+
+
+def test_the_mean_number_of_runs_is_not_rounded_down():
+    from accountant.derived.repetition_bounds import mean_runs
+
+    for mean in (1.0 + 2.0**-50, 1.5, 7.3, 1e6):
+        for shape in (0.0, 0.3, 1.0, 5.0):
+            ((found, _),) = mechanism(Best(G(3.0), mean, shape)).parts
+            loose = mean_runs(found.stopping_probability, shape)
+            assert mean <= loose <= mean * (1 + 1e-9)
+            known = ac.BestOfRuns.with_mean(ac.Gaussian(3.0), mean, eta=shape)
+            assert found.stopping_probability < known.stopping_probability
+
+
+# Relations.
+
+
+@pytest.mark.parametrize("event", [G(3.0), L(3.0), DL(0.5, 2), Tree(3.0, 5)], ids=str)
+def test_replacing_moves_a_sum_twice_as_far(event):
+    noisier = {
+        "GaussianDpEvent": G(6.0), "LaplaceDpEvent": L(6.0), "DiscreteLaplaceDpEvent": DL(0.5, 1),
+        "SingleEpochTreeAggregationDpEvent": Tree(6.0, 5),
+    }[type(event).__name__]  # fmt: skip
+    once, twice = exact(event, Special), exact(noisier, Replace)
+    assert once.get_epsilon(DELTA) == pytest.approx(twice.get_epsilon(DELTA), rel=1e-12)
+
+
+def test_a_guarantee_about_replacing_says_nothing_of_leaving_out():
+    for relation in (Replace, Special):
+        assert "ZCDpEvent" in refusal(Poisson(0.1, ZCDP(0.1)), relation)
+        assert "RandomizedResponse" in refusal(Poisson(0.1, Composed([RR(0.5, 4)])), relation)
+    assert refusal(Poisson(0.1, ZCDP(0.1))) is None
+    assert refusal(Without(100, 10, ZCDP(0.1)), Replace) is None
+    assert "ZCDpEvent" in refusal(Without(100, 10, ZCDP(0.1)), Special)
+    for inner in (Without(10, 5, G(1.0)), With(10, 5, G(1.0)), Truncated(10, 0.1, 5, 1.0)):
+        # Their sizes are not those of a sample.
+        assert "on a sample" in refusal(Poisson(0.1, Best(inner, 5.0, 1.0)), Replace)
+    assert "on a sample" in refusal(Poisson(0.1, Times(Tree(1.0, 5), 2)), Special)
+
+
+def test_neighbouring_relations_of_both_libraries():
+    for theirs, ours in OURS.items():
+        assert adapter.ExactAccountant(theirs).neighboring_relation is theirs
+        assert adapter.ExactAccountant(ours).neighboring_relation is theirs
+    assert adapter.ExactAccountant().neighboring_relation is AddRemove
+    for wrong in ("ADD_OR_REMOVE_ONE", 1, None):
+        with pytest.raises(TypeError, match="neighboring_relation"):
+            adapter.ExactAccountant(wrong)
+
+
+# The interface.
+
+
+def test_non_private_events_make_epsilon_infinite():
+    other = events.NonPrivateDpEvent()
+    for event in (
+        other,
+        Composed([G(1.0), Times(other, 2)]),
+        Poisson(1e-9, other),
+        Best(other, 2, 1),
+    ):
+        accountant = exact(Composed([G(2.0), event]))
+        assert accountant.get_epsilon(0.5) == math.inf
+        assert accountant.get_delta(10.0) == 1.0
+        assert accountant.get_epsilon_bounds(0.5).lower == math.inf
+        assert adapter.composition(event).epsilon(0.5) == math.inf
+    assert "unknown" in refusal(Composed([other, None]))
+    assert adapter.composition(Times(other, 0)).epsilon(DELTA) == 0.0
+    assert exact(G(0.0)).get_epsilon(0.5) == math.inf
+
+
+def test_composition_adds_up_as_in_one_event():
+    step = Poisson(0.01, G(1.0))
+    whole = exact(Composed([Times(step, 90), L(4.0), step]))
+    parts = exact(step, count=80).compose(L(4.0)).compose(Times(step, 11))
+    assert whole.get_epsilon(DELTA) == parts.get_epsilon(DELTA)
+    assert whole.get_delta(1.0) == parts.get_delta(1.0)
+    assert len(parts.releases) == 92
+    assert parts.ledger == Composed([Times(step, 80), L(4.0), Times(step, 11)])
+    bounds = parts.get_epsilon_bounds(DELTA)
+    assert 0.0 < bounds.lower <= bounds.upper == parts.get_epsilon(DELTA)
+
+
+def test_it_calibrates_with_their_own_search():
+    found = dp.calibrate_dp_mechanism(
+        adapter.ExactAccountant, lambda noise: Times(Poisson(0.01, G(noise)), 1000), 2.0, DELTA
+    )
+    assert found == pytest.approx(ac.calibrate_sigma(2.0, DELTA, 0.01, 1000), abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1.0, True, None, "2"])
+def test_counts_are_integers(count):
+    with pytest.raises((TypeError, ValueError), match="count must be an integer >= 1"):
+        exact(G(1.0), count=count)
+
+
+BAD = [
+    G(-1.0), G(math.nan), G("1"), G(True), G(None), L(-1.0), DL(0.5, 1.5), DL(-0.5, 1), DL(0.5, -1),
+    RR(1.5, 3), RR(0.5, 0), RR(0.5, 2.5), Times(G(1.0), 1.5), Times(G(1.0), -1),
+    Times(G(1.0), True),
+    Poisson(1.1, G(1.0)), Poisson(-0.1, G(1.0)), Poisson(math.nan, G(1.0)), Composed(None),
+    Composed(G(1.0)), Without(10, 11, G(1.0)), Without(0, 0, G(1.0)), Without(10.0, 5, G(1.0)),
+    With(0, 1, G(1.0)), With(10, -1, G(1.0)), Tree(1.0, []), Tree(1.0, [2, -1]), Tree(1.0, 2.5),
+    Tree(-1.0, 2), Best(G(1.0), 0.5, 1.0), Best(G(1.0), 5.0, -0.5), Best(G(1.0), math.nan, 1.0),
+    Mixture(1.0, [0.0, -1.0], [0.5, 0.5]), Mixture(1.0, [1.0], [0.5]), Mixture(1.0, [], []),
+    Mixture(1.0, [0.0, 1.0], [1.0]), ZCDP(-1.0), ZCDP(0.1, -0.1), Truncated(10, 1.5, 5, 1.0),
+    Truncated(10, 0.5, -5, 1.0), Truncated(10, 0.5, 5, -1.0), Truncated(10.5, 0.5, 5, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", BAD, ids=str)
+def test_bad_parameters_are_refused_and_never_crash(event):
+    for relation in ALL:
+        accountant = adapter.ExactAccountant(relation)
+        assert not accountant.supports(event)
+        assert not accountant.supports(Times(Composed([G(1.0), event]), 2))
+        with pytest.raises(dp.UnsupportedEventError):
+            accountant.compose(event)
+        assert len(accountant.releases) == 0
+
+
+def test_events_nested_beyond_the_stack_are_refused():
+    event = G(1.0)
+    for _ in range(5000):
+        event = Times(event, 1)
+    assert "too deeply" in refusal(event)

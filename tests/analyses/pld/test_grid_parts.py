@@ -1,0 +1,121 @@
+"""What the grid is made of: laws that enclose the true one, transforms, spacings."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.fft
+from flint import acb
+
+from accountant._core import discretise as core
+from accountant.analyses.pld import fft
+from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
+from accountant.analyses.pld.loss_grid import LossGrid, discretise
+from support.grid_pairs import Gaussian, Laplace, SubsampledGaussian, randomized_response
+
+
+class TestGridLaws:
+    @pytest.mark.parametrize("spacing", [0.3, 0.05, 0.004])
+    @pytest.mark.parametrize(
+        "pair",
+        [Gaussian(0.7), Laplace(1.3), SubsampledGaussian(0.2, 0.9, True)],
+        ids=lambda pair: type(pair).__name__,
+    )
+    def test_profiles_enclose_the_true_one_everywhere(self, pair, spacing):
+        """At knots and between them, in plain arithmetic with a margin far below the gap."""
+        knots = LossGrid(0.0, spacing, -math.ceil(4 / spacing), math.ceil(4 / spacing))
+        law = discretise(pair, knots, False)
+        t = knots.losses()
+        for epsilon in np.linspace(-3.9, 3.9, 301):
+            p, q, _ = pair.masses(np.array([epsilon]))
+            true = p[1] - math.exp(epsilon) * q[1]
+            stick = np.maximum(-np.expm1(epsilon - t), 0.0)
+            assert law.lower @ stick + law.infinite_lower <= true + 1e-14
+            assert law.upper @ stick + law.infinite_upper >= true - 1e-14
+
+    def test_laws_differ_in_second_order(self):
+        pair, widths = Gaussian(1.0), []
+        for n in (100, 200, 400):
+            law = discretise(pair, LossGrid(0.0, 6.0 / n, -n, n + n // 4), False)
+            t = law.knots.losses()
+            stick = np.maximum(-np.expm1(0.5 - t), 0.0)
+            widths.append((law.upper - law.lower) @ stick)
+        assert widths[1] < 0.3 * widths[0]
+        assert widths[2] < 0.3 * widths[1]
+
+    def test_atoms_on_knots_cost_nothing(self):
+        pair = randomized_response(1.0)
+        law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
+        assert law.upper == pytest.approx(law.lower, rel=1e-13)
+
+
+class TestTransforms:
+    @pytest.mark.parametrize("size", [96, 128, 192, 256])
+    def test_round_off_of_the_transform_is_within_the_stated_bound(self, size):
+        """The constant of Theorem G4, against sums in ball arithmetic."""
+        rng = np.random.default_rng(size)
+        x = rng.random(size) * np.exp(-20 * rng.random(size))
+        exact = acb.dft([acb(float(v)) for v in x])
+        got = scipy.fft.rfft(x)
+        error = norm = 0.0
+        for value, truth in zip(got, exact, strict=False):
+            difference = acb(float(value.real), float(value.imag)) - truth
+            error += float(abs(difference).mid()) ** 2
+            norm += float(abs(truth).mid()) ** 2
+        assert math.sqrt(error / norm) <= fft.fft_error(size)
+
+    @pytest.mark.parametrize("size", [2**12, 3 * 2**12, 2**16, 3 * 2**17, 2**20])
+    def test_round_off_of_long_transforms(self, size):
+        if np.finfo(np.longdouble).nmant < 63:
+            pytest.skip("no longer double to compare with")
+        rng = np.random.default_rng(size)
+        for x in (rng.random(size), np.exp(-np.arange(size) / 50.0), rng.standard_normal(size)):
+            exact = scipy.fft.rfft(x.astype(np.longdouble))
+            error = np.linalg.norm((scipy.fft.rfft(x) - exact).astype(complex))
+            assert error <= fft.fft_error(size) * np.linalg.norm(exact.astype(complex))
+            y = exact.astype(complex)
+            back = scipy.fft.irfft(y.astype(np.clongdouble), size)
+            error = np.linalg.norm((scipy.fft.irfft(y, size) - back).astype(float))
+            assert error <= fft.fft_error(size) * np.linalg.norm(back.astype(float))
+
+    def test_error_of_a_composition_is_within_its_bound(self):
+        rng = np.random.default_rng(7)
+        for count in (2, 5, 33):
+            a = rng.random(40)
+            a /= a.sum()
+            total = fft.compose([fft.Tilted(a, 0, count)], 0, 2048, 0.0)
+            exact = np.array([1], dtype=object)
+            scaled = np.array([int(v * 2**60) for v in a], dtype=object)
+            assert all(int(v * 2**60) == v * 2**60 for v in a[a > 2**-7])
+            for _ in range(count):
+                exact = np.convolve(exact, scaled)
+            exact = np.array([float(Fraction(int(v), 2 ** (60 * count))) for v in exact])
+            error = np.linalg.norm(total.weights[: exact.size] - exact)
+            assert error <= total.error + 1e-15
+            assert total.error <= 1e-11
+
+    def test_power(self):
+        z = np.array([0.3 + 0.4j, 1.0, -1j, 0.0])
+        for power in (1, 2, 3, 10, 1001):
+            out = np.ones(4, dtype=complex)
+            core.multiply_power(z, power, out)
+            assert out == pytest.approx(z**power, rel=1e-12, abs=1e-38)
+
+    def test_sizes(self):
+        for least in (2, 3, 5, 7, 1000, 1025, 1537, 10**6):
+            size = fft.fft_size(least)
+            assert least <= size < 2 * least + 1
+            assert size & (size - 1) == 0 or (size % 3 == 0 and size // 3 & (size // 3 - 1) == 0)
+
+
+class TestSpacings:
+    def test_common(self):
+        assert common_spacing([2.0, 3.0]) == pytest.approx(1.0)
+        assert common_spacing([1.0, math.sqrt(2.0)]) is None
+
+    def test_fitting(self):
+        spacing = fitting_spacing([1.0, math.sqrt(2.0)], 0.01, 1e-5, 1e-8)
+        for s in (1.0, math.sqrt(2.0)):
+            ratio = s / spacing
+            assert ratio - math.floor(ratio * (1 + 1e-15)) <= 1e-8 * ratio

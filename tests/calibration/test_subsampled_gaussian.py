@@ -1,0 +1,141 @@
+"""Calibration: the best value whose certified ε meets the target, beside one that does not."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+import accountant as ac
+from support.strategies import (
+    counts,
+    deltas,
+    noise_multipliers,
+    sampling_probabilities,
+    target_epsilons,
+)
+
+
+def cost(q, sigma, steps, delta):
+    """Return the certified ε; infinite where none is certified."""
+    try:
+        return ac.get_epsilon(q, sigma, steps, delta)
+    except ac.PrecisionError:
+        return math.inf
+
+
+@given(target_epsilons, deltas, sampling_probabilities, counts)
+def test_sigma(target, delta, q, steps):
+    used = 1.0 if q == 1.0 else -math.expm1(steps * math.log1p(-q))
+    assume(delta < 0.99 * used)
+    sigma = ac.calibrate_sigma(target, delta, q, steps)
+    assert cost(q, sigma, steps, delta) <= target
+    assert cost(q, math.nextafter(sigma, 0.0), steps, delta) > target
+
+
+@given(target_epsilons, deltas, sampling_probabilities, noise_multipliers)
+def test_steps(target, delta, q, sigma):
+    try:
+        steps = ac.calibrate_steps(target, delta, q=q, sigma=sigma)
+    except ac.DomainError:
+        assert cost(q, sigma, 2**53, delta) <= target
+        return
+    assert type(steps) is int
+    assert cost(q, sigma, steps, delta) <= target
+    assert cost(q, sigma, steps + 1, delta) > target
+
+
+@given(target_epsilons, deltas, noise_multipliers, counts)
+def test_q(target, delta, sigma, steps):
+    q = ac.calibrate_q(target, delta, sigma=sigma, steps=steps)
+    assert 0.0 <= q <= 1.0
+    assert cost(q, sigma, steps, delta) <= target
+    if q < 1.0:
+        assert cost(math.nextafter(q, 1.0), sigma, steps, delta) > target
+
+
+@pytest.mark.parametrize("target", [1e-4, 1e-2, 1.0, 30.0, 1000.0])
+def test_both_ends_of_the_range_are_tight(target):
+    sigma = ac.calibrate_sigma(target, 1e-5, 0.01, 1000)
+    assert target * (1 - 1e-6) <= ac.get_epsilon(0.01, sigma, 1000, 1e-5) <= target
+    q = ac.calibrate_q(target, 1e-5, sigma=1.0, steps=1000)
+    assert q == 1.0 or target * (1 - 1e-6) <= ac.get_epsilon(q, 1.0, 1000, 1e-5) <= target
+
+
+@pytest.mark.parametrize("target", [1e-6, 1e4, 1e8, 1e200])
+def test_beyond_the_range(target):
+    sigma = ac.calibrate_sigma(target, 1e-5)
+    assert ac.get_epsilon(1.0, sigma, 1, 1e-5) <= target
+    assert ac.get_epsilon(1.0, math.nextafter(sigma, 0.0), 1, 1e-5) > target
+
+
+def test_defaults_are_the_plain_gaussian():
+    assert ac.calibrate_sigma(1.0) == ac.calibrate_sigma(1.0, 1e-5, 1.0, 1)
+    # The analytic Gaussian mechanism (Balle, Wang 2018) at ε = 1, δ = 1e-5.
+    assert math.isclose(ac.calibrate_sigma(1.0), 3.730631634815942, rel_tol=1e-9)
+
+
+def test_the_exact_integer_by_brute_force():
+    for target in (0.5, 1.0, 2.0):
+        steps = ac.calibrate_steps(target, 1e-5, q=0.05, sigma=2.0)
+        spent = [ac.get_epsilon(0.05, 2.0, n, 1e-5) for n in range(steps + 20)]
+        assert [n for n, e in enumerate(spent) if e <= target][-1] == steps
+
+
+def test_arrays():
+    targets = np.array([[0.5], [4.0]])
+    delta = np.array([1e-5, 1e-7, 1e-9])
+    sigma = ac.calibrate_sigma(targets, delta, 0.01, 500)
+    steps = ac.calibrate_steps(targets, delta, q=0.01, sigma=1.0)
+    q = ac.calibrate_q(targets, delta, sigma=1.0, steps=500)
+    assert sigma.shape == steps.shape == q.shape == (2, 3)
+    assert (sigma.dtype, steps.dtype, q.dtype) == (np.float64, np.int64, np.float64)
+    for i, j in np.ndindex(2, 3):
+        t, d = float(targets[i, 0]), float(delta[j])
+        assert sigma[i, j] == ac.calibrate_sigma(t, d, 0.01, 500)
+        assert steps[i, j] == ac.calibrate_steps(t, d, q=0.01, sigma=1.0)
+        assert q[i, j] == ac.calibrate_q(t, d, sigma=1.0, steps=500)
+    threaded = ac.calibrate_sigma(targets, delta, 0.01, 500, workers=2)
+    assert np.array_equal(sigma, threaded)
+
+
+def test_not_even_one_step():
+    assert ac.calibrate_steps(0.01, 1e-5, q=1.0, sigma=0.5) == 0
+
+
+def test_even_every_record():
+    assert ac.calibrate_q(100.0, 1e-5, sigma=10.0, steps=1) == 1.0
+    assert ac.calibrate_q(1e-4, 1e-5, sigma=math.inf, steps=10**9) == 1.0
+    assert ac.calibrate_q(1e-4, 1e-5, sigma=0.3, steps=0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("q", "steps", "delta"), [(0.0, 10, 1e-5), (0.1, 0, 1e-5), (1e-6, 9, 1e-5), (0.5, 1, 0.6)]
+)
+def test_no_smallest_noise(q, steps, delta):
+    with pytest.raises(ac.DomainError, match=r"calibrate_sigma has no smallest answer.*delta"):
+        ac.calibrate_sigma(1.0, delta, q, steps)
+
+
+@pytest.mark.parametrize(("q", "sigma", "says"), [(0.0, 1.0, "q = 0"), (0.1, math.inf, "inf")])
+def test_unlimited_steps(q, sigma, says):
+    with pytest.raises(ac.DomainError, match=f"calibrate_steps has no largest answer.*{says}"):
+        ac.calibrate_steps(1.0, 1e-5, q=q, sigma=sigma)
+
+
+def test_more_steps_than_can_be_counted():
+    with pytest.raises(ac.DomainError, match=r"even 2\*\*53 steps"):
+        ac.calibrate_steps(1.0, 1e-5, q=1e-12, sigma=100.0)
+
+
+@pytest.mark.parametrize(
+    "calibrate",
+    [
+        lambda: ac.calibrate_sigma(1.0, 0.0),
+        lambda: ac.calibrate_steps(1.0, 0.0, q=0.1, sigma=1.0),
+        lambda: ac.calibrate_q(1.0, 0, sigma=1.0, steps=1),
+    ],
+)
+def test_no_target_is_reached_at_delta_zero(calibrate):
+    with pytest.raises(ac.DomainError, match=r"delta must be a probability in \(0, 1\).*infinite"):
+        calibrate()

@@ -1,0 +1,59 @@
+"""Every planted bug is noticed, and the check that notices it finds nothing in the shipped code."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.planted import BUGS, NAMED
+
+ROOT = Path(__file__).parents[2]
+CHECKS = {bug.check.__name__: bug.check for bug in BUGS}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_shipped_code_is_not_flagged(name):
+    assert CHECKS[name]() is None
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_noticed(bug, monkeypatch):
+    bug.plant(monkeypatch)
+    assert bug.check() is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", NAMED, ids=lambda bug: bug.name)
+def test_the_test_of_its_name_notices_a_planted_bug(bug):
+    """In a process of its own: the named test is red with the bug, and nothing else went wrong."""
+    run = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "support.planted.plugin"]
+    done = subprocess.run(
+        [*run, f"tests/{bug.test}"],
+        cwd=ROOT,
+        env={**os.environ, "PLANTED": bug.name},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout[-2000:] + done.stderr
+    assert "1 failed" in done.stdout
+
+
+def test_there_are_many_and_each_has_a_name():
+    assert len({bug.name for bug in (*BUGS, *NAMED)}) == len(BUGS) + len(NAMED) >= 70
+
+
+def test_the_page_is_the_registry():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "make_planted_bugs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page(), "run: python docs/make_planted_bugs.py"
+    named = [tuple(bug.test.split("::")) for bug in NAMED]
+    for file, test in (*module.ELSEWHERE.values(), *named):
+        tree = ast.parse((ROOT / "tests" / file).read_text())
+        assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -1,0 +1,53 @@
+"""Documentation that is not executed rots: run every example."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import accountant
+
+README = Path(__file__).parents[2] / "README.md"
+# Adapters whose own library is no part of the tests' environment; read where it is installed.
+NEEDS = {
+    "accountant.adapters._opacus_batches": "opacus",
+    "accountant.adapters._opacus_coins": "torch",
+    "accountant.adapters._opacus_draws": "opacus",
+    "accountant.adapters._opacus_ghost": "torch",
+    "accountant.adapters._opacus_steps": "opacus",
+    "accountant.adapters.dp_events": "dp_accounting",
+    "accountant.adapters.opacus": "opacus",
+}
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(accountant.__path__, "accountant.")
+    if module.name not in NEEDS or importlib.util.find_spec(NEEDS[module.name])
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_examples_exist():
+    from accountant import bounds, quick
+    from accountant.calibration import subsampled_gaussian as calibration
+
+    finder = doctest.DocTestFinder()
+    examples = [e for m in (bounds, calibration, quick) for t in finder.find(m) for e in t.examples]
+    assert len(examples) > 20
+
+
+def test_examples_in_the_readme():
+    results = doctest.testfile(str(README), module_relative=False)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_every_module_says_what_it_is():
+    for name in MODULES:
+        assert importlib.import_module(name).__doc__

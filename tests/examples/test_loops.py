@@ -1,0 +1,156 @@
+"""The examples' callbacks: what they refuse and record, without the frameworks they are for.
+
+Whole runs are made where the framework is installed.
+"""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.sampling import FixedSizeSampler, PoissonSampler, ShuffledBatches
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DELTA = 1e-5
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="the examples are not here")
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Loader:
+    """Looks like a DataLoader or a data set, as far as a callback sees it."""
+
+    def __init__(self, batch_sampler=None, sampler=None):
+        self.batch_sampler, self.sampler = batch_sampler, sampler
+
+
+POISSON = PoissonSampler(1000, 0.05, 20)
+OTHERS = [FixedSizeSampler(1000, 50, 20), ShuffledBatches(1000, 50, 1), None, [[1, 2], [3]]]
+
+
+def steps_cost(noise, steps):
+    return ac.get_epsilon(0.05, noise, steps, DELTA)
+
+
+def test_the_pytorch_callback():
+    module = example("loop_pytorch")
+    ledger = ac.Accountant()
+    loader = Loader(module.BatchSampler(POISSON))
+    callback = module.PrivacyCallback(loader, 1.1, ledger)
+    for _ in range(12):
+        callback.before_step()
+    assert ledger.epsilon(DELTA) == steps_cost(1.1, 12)
+    poor = ac.Accountant(ac.Budget(epsilon=0.01, delta=DELTA))
+    with pytest.raises(ac.BudgetExceeded):
+        module.PrivacyCallback(loader, 1.1, poor).before_step()
+    refused = [module.BatchSampler(one) for one in OTHERS[:2]] + [POISSON, *OTHERS]
+    for batches in refused:
+        with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
+            module.PrivacyCallback(Loader(batches), 1.1, ledger)
+
+
+def test_the_keras_callback():
+    module = example("loop_keras")
+    rows = np.zeros((1000, 2))
+    batches = module.PoissonBatches(POISSON, rows, np.zeros(1000), 120)
+    ledger = ac.Accountant()
+    callback = module.PrivacyCallback(batches, 1.1, ledger)
+    weights = 0.0
+    for number, (x, y, weight) in enumerate(batches):
+        callback.on_train_batch_begin(number)
+        assert x.shape == (120, 2)
+        assert y.shape == weight.shape == (120,)
+        weights += weight.sum()
+    assert ledger.epsilon(DELTA) == steps_cost(1.1, 20)
+    assert abs(weights - 1000) < 6 * math.sqrt(950)
+    for sampler in OTHERS:
+        with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
+            module.PrivacyCallback(Loader(sampler=sampler), 1.1, ledger)
+    with pytest.raises(ac.UnsupportedError, match="does not fit"):
+        list(module.PoissonBatches(POISSON, rows, np.zeros(1000), 5))
+
+
+def test_the_jax_generator():
+    module = example("loop_jax")
+    ledger = ac.Accountant()
+    batches = module.accounted(POISSON, 1.1, ledger)
+    for taken in range(1, 4):
+        next(batches)
+        assert len(ledger) == taken  # recorded before it can be used
+    list(batches)
+    assert ledger.epsilon(DELTA) == steps_cost(1.1, 20)
+    for sampler in OTHERS:
+        with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
+            next(module.accounted(sampler, 1.1, ledger))
+    rows, mask = module.padded(np.array([4, 7]), 5)
+    assert rows.tolist() == [4, 7, 0, 0, 0]
+    assert mask.tolist() == [True, True, False, False, False]
+    with pytest.raises(ac.UnsupportedError, match="does not fit"):
+        module.padded(np.arange(6), 5)
+
+
+def flower(module, noise=1.5, sampler=POISSON):
+    ledger = ac.Accountant()
+    options = {}
+    if module.FedAvg is not object:
+        options = {"fraction_evaluate": 0.0}
+    return ledger, module.PrivateFedAvg(sampler, noise, 0.5, ledger, **options)
+
+
+def test_the_flower_strategy():
+    module = example("federated_flower")
+    ledger, strategy = flower(module)
+    chosen = [strategy.before_round() for _ in range(7)]
+    assert ledger.epsilon(DELTA) == ac.get_epsilon(0.05, 1.5, 7, DELTA)
+    assert len({tuple(one) for one in chosen}) > 1
+    for sampler in OTHERS:
+        with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
+            flower(module, sampler=sampler)
+
+
+def test_flower_updates_are_clipped_before_noise_is_added_once():
+    module = example("federated_flower")
+    _, strategy = flower(module, noise=1e-6)
+    shapes = [(2,), (2, 1)]
+    large = [np.array([30.0, 40.0]), np.zeros((2, 1))]
+    small = [np.array([0.0, 0.1]), np.array([[0.1], [0.0]])]
+    broken = [np.array([math.inf, 0.0]), np.zeros((2, 1))]
+    total = strategy.private_sum([large, small, broken], shapes)
+    assert np.allclose(total[0], [0.3, 0.5], atol=1e-5)
+    assert np.allclose(total[1].ravel(), [0.1, 0.0], atol=1e-5)
+    # Integers that are cast, and clients that are all the same, do not change the bound.
+    alike = strategy.private_sum([[np.array([3, 4]), np.zeros((2, 1))]] * 10, shapes)
+    assert np.linalg.norm(np.concatenate([part.ravel() for part in alike])) <= 5.0 + 1e-4
+    _, strategy = flower(module, noise=2.0)
+    noise = np.concatenate([strategy.private_sum([], [(500,)])[0] for _ in range(4)])
+    assert abs(noise.std() - 2.0 * 0.5) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "framework"),
+    [
+        ("loop_pytorch", "torch"),
+        ("loop_jax", "jax"),
+        ("loop_keras", "keras"),
+        ("federated_flower", "flwr"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_whole_runs_where_the_framework_is_installed(name, framework):
+    pytest.importorskip(framework)
+    if framework == "keras":
+        pytest.importorskip("jax")
+    ledger = example(name).main(15)
+    assert len(ledger) == 15
+    assert 0.0 < ledger.epsilon(1e-4) < math.inf

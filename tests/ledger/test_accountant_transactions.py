@@ -1,0 +1,125 @@
+"""A ledger records one thing at a time, until its transaction ends, and what can be read again."""
+
+import contextlib
+import os
+import threading
+
+import pytest
+
+import accountant as ac
+from accountant.errors import LedgerError, UnsupportedError
+from accountant.ledger import Accountant, Budget, register, storage
+from support.toy_mechanisms import Noise, ledger_of
+
+register(Noise)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.json"
+
+
+def test_a_ledger_whose_transaction_has_ended_records_no_more(path):
+    # Two who kept theirs would each spend the budget that they share.
+    budget = Budget(1.0, 1e-5)
+    with Accountant.transaction(path, budget) as first:
+        left = first.affordable(Noise(10.0))
+    with Accountant.transaction(path, budget) as second:
+        second.compose(Noise(10.0), left)
+    other = Accountant()
+    other.compose(Noise(10.0))
+    for record in (lambda: first.compose(Noise(10.0)), lambda: first.merge(other)):
+        with pytest.raises(UnsupportedError, match="transaction has ended"):
+            record()
+    assert len(first) == 0
+    assert first.epsilon(1e-5) == 0.0
+    assert len(Accountant.load(path)) == left
+
+
+def test_nothing_composed_while_a_transaction_ends_is_lost(path):
+    recorded, started = [], threading.Event()
+
+    def compose(ledger):
+        while True:
+            try:
+                ledger.compose(Noise(1000.0))
+            except UnsupportedError:
+                return
+            recorded.append(1)
+            started.set()
+
+    for _ in range(20):
+        started.clear()
+        with Accountant.transaction(path) as ledger:
+            thread = threading.Thread(target=compose, args=(ledger,))
+            thread.start()
+            started.wait()
+        thread.join()
+        assert len(Accountant.load(path)) == len(recorded)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_that_leaves_a_transaction_writes_nothing(path):
+    block = Accountant.transaction(path)
+    ledger = block.__enter__()
+    ledger.compose(Noise(1.0))
+    child = os.fork()
+    if child == 0:
+        block.__exit__(None, None, None)  # as when an exception unwinds the child's stack
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not path.exists()
+    block.__exit__(None, None, None)
+    assert Accountant.load(path).history == ledger.history
+
+
+def test_what_could_not_be_read_again_is_not_written(path, monkeypatch):
+    nested = ac.Laplace(5.0)
+    for _ in range(40):
+        nested = ac.PoissonSampled(nested, 0.9)
+    ledger = ledger_of(1)
+    ledger.save(path)
+    before = path.read_bytes()
+    ledger.compose(nested)
+    with pytest.raises(UnsupportedError, match=r"record 1 .* nested so deeply"):
+        ledger.save(path)
+    long = Accountant.load(path)
+    long.compose(Noise(1.0), label="x" * 5000)
+    monkeypatch.setattr(storage, "MAX_BYTES", 4000)
+    with pytest.raises(LedgerError, match="nothing was written"):
+        long.save(path)
+    assert path.read_bytes() == before
+    assert len(Accountant.load(path)) == 1
+
+
+@pytest.mark.parametrize("depth", range(28, 36))
+def test_all_that_is_written_is_read(depth):
+    nested = ac.Laplace(5.0)
+    for k in range(depth):
+        nested = ac.PoissonSampled(nested, 0.9) if k % 2 else 1 * nested + ac.PureDP(0.1)
+    ledger = Accountant()
+    ledger.compose(nested)
+    try:
+        text = ledger.to_json()
+    except UnsupportedError:
+        return
+    assert Accountant.from_json(text).history == ledger.history
+
+
+def test_a_record_within_a_record_is_refused():
+    # As a signal's handler may make, while the lock is held by its own thread.
+    ledger = Accountant(Budget(1.0, 1e-5))
+
+    class Handler(Noise):
+        def pairs(self):
+            with contextlib.suppress(UnsupportedError):
+                ledger.compose(Noise(self.sigma), half)
+            return super().pairs()
+
+    half = ledger.affordable(Noise(50.0)) // 2 + 1
+    ledger.compose(Handler(50.0), half)
+    assert len(ledger) == half
+    spent = ledger.remaining()
+    assert spent.spent <= spent.capacity
+    ledger.compose(Noise(50.0))  # and later ones are recorded
+    assert len(ledger) == half + 1

@@ -1,0 +1,238 @@
+"""Ledger files on one disk: whole after every failure, never overwritten unread."""
+
+import os
+import stat
+
+import pytest
+
+from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, LedgerError
+from accountant.ledger import Accountant, Budget, register, storage
+from support.toy_mechanisms import Noise, ledger_of
+
+register(Noise)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.json"
+
+
+def test_save_then_load_restores_everything(path):
+    ledger = Accountant(Budget(2.0, 1e-5, orders=[8.0, 16.0]))
+    ledger.compose(Noise(50.0), 3, label="α", time=-1.5)
+    ledger.compose(Noise(60.0), label=None)
+    ledger.save(path)
+    again = Accountant.load(path)
+    assert again.history == ledger.history
+    assert again.budget == ledger.budget
+    assert again.remaining() == ledger.remaining()
+
+
+def test_the_loaded_ledger_goes_on_refusing(path):
+    ledger = Accountant(Budget(1.0, 1e-5))
+    left = ledger.affordable(Noise(10.0))
+    ledger.compose(Noise(10.0), left)
+    ledger.save(path)
+    again = Accountant.load(path)
+    with pytest.raises(BudgetExceeded):
+        again.compose(Noise(10.0))
+    assert again.history == ledger.history
+
+
+def test_a_saved_file_is_not_overwritten_unread(path):
+    ledger_of(1).save(path)
+    before = path.read_bytes()
+    with pytest.raises(LedgerConflict, match="merge"):
+        ledger_of(2).save(path)
+    assert path.read_bytes() == before
+
+
+def test_two_who_loaded_the_same_cannot_both_save(path):
+    ledger_of(1).save(path)
+    first, second = Accountant.load(path), Accountant.load(path)
+    for ledger in (first, second):
+        # The same record on purpose: their contents are equal, and still they are two releases.
+        ledger.compose(Noise(1.0), label="part 0")
+    first.save(path)
+    first.compose(Noise(9.0))
+    first.save(path)
+    with pytest.raises(LedgerConflict):
+        second.save(path)
+    assert len(Accountant.load(path)) == 3
+
+
+def test_equal_contents_of_two_writers_are_told_apart(path):
+    # Writer two fails between writing aside and renaming, while writer one records the same.
+    ledger_of(1).save(path)
+    first, second = Accountant.load(path), Accountant.load(path)
+    first.compose(Noise(1.0), label="part 0")
+    second.compose(Noise(1.0), label="part 0")
+    second._versions[storage.resolve(path)].add(storage.digest(second.to_json().encode()))
+    first.save(path)
+    with pytest.raises(LedgerConflict):
+        second.save(path)
+
+
+def test_links_are_followed(tmp_path, path):
+    ledger_of(1).save(path)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    ledger = Accountant.load(link)
+    ledger.compose(Noise(2.0))
+    ledger.save(link)
+    assert link.is_symlink()
+    assert len(Accountant.load(path)) == 2
+
+
+def test_the_files_mode_is_kept(path):
+    ledger = ledger_of(1)
+    ledger.save(path)
+    path.chmod(0o640)
+    ledger.compose(Noise(3.0))
+    ledger.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "write"])
+def test_a_failing_disk_leaves_the_old_file(path, monkeypatch, call):
+    ledger = ledger_of(1)
+    ledger.save(path)
+    before = path.read_bytes()
+    ledger.compose(Noise(3.0))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        if call == "fsync":
+            patch.setattr(os, "fsync", full)
+        elif call == "replace":
+            patch.setattr("pathlib.Path.replace", full)
+        else:
+            patch.setattr(storage, "_write_synced", full)
+        with pytest.raises(OSError, match="space"):
+            ledger.save(path)
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(path.parent)) == [".ledger.json.lock", "ledger.json"]
+    ledger.save(path)
+    assert len(Accountant.load(path)) == 2
+
+
+def test_a_failing_directory_sync_may_be_tried_again(path, monkeypatch):
+    ledger = ledger_of(1)
+    ledger.save(path)
+    ledger.compose(Noise(3.0))
+
+    def broken(_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "sync_directory", broken)
+        with pytest.raises(OSError, match="Input"):
+            ledger.save(path)
+    ledger.save(path)
+    assert len(Accountant.load(path)) == 2
+
+
+def test_a_missing_directory_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ledger_of(1).save(tmp_path / "no" / "ledger.json")
+
+
+def test_the_order_of_system_calls(path, monkeypatch):
+    # Durable: the contents reach the disk, then the name changes, then the name does.
+    calls = []
+    real_fsync, real_replace = os.fsync, type(path).replace
+
+    def fsync(descriptor):
+        calls.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        real_fsync(descriptor)
+
+    def replace(self, target):
+        calls.append("rename")
+        return real_replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(type(path), "replace", replace)
+    ledger_of(1).save(path)
+    assert calls == ["file", "rename", "directory"]
+
+
+def test_huge_files_are_not_read(path, monkeypatch):
+    monkeypatch.setattr(storage, "MAX_BYTES", 100)
+    path.write_bytes(b" " * 101)
+    with pytest.raises(LedgerError, match="large"):
+        Accountant.load(path)
+
+
+def test_bytes_that_are_no_text(path):
+    path.write_bytes(b"\xff\xfe{}")
+    with pytest.raises(LedgerError, match="UTF-8"):
+        Accountant.load(path)
+
+
+@pytest.fixture
+def open_umask():
+    old = os.umask(0)
+    yield
+    os.umask(old)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_new_files_are_their_owners_only(tmp_path):
+    saved, spent = tmp_path / "saved.json", tmp_path / "spent.json"
+    ledger_of(1).save(saved)
+    charge(spent)
+    assert len(list(tmp_path.iterdir())) == 4
+    for file in tmp_path.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_lock_that_is_a_link_is_refused(tmp_path, path, there):
+    other = tmp_path / "other"
+    if there:
+        other.write_text("kept")
+    (tmp_path / ".ledger.json.lock").symlink_to(other)
+    with pytest.raises(DomainError, match=r"\.ledger\.json\.lock is a link"):
+        ledger_of(1).save(path)
+    assert not path.exists()
+    assert other.exists() == there
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_a_lock_that_is_no_file_is_refused(tmp_path, path, kind):
+    lock = tmp_path / ".ledger.json.lock"
+    os.mkfifo(lock) if kind == "fifo" else lock.mkdir()
+    with pytest.raises((DomainError, IsADirectoryError)):
+        ledger_of(1).save(path)
+    assert not path.exists()
+
+
+def charge(target):
+    with Accountant.transaction(target) as ledger:
+        ledger.compose(Noise(2.0))
+
+
+@pytest.mark.parametrize("how", ["save", "transaction"])
+@pytest.mark.parametrize("kind", ["device", "fifo", "directory"])
+def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path, kind, how):
+    target = tmp_path / "target"
+    if kind == "device":
+        target.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(target) if kind == "fifo" else target.mkdir()
+    write = ledger_of(1).save if how == "save" else charge
+    with pytest.raises(DomainError, match="path must be a regular file"):
+        write(target)
+    assert [file.name for file in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_huge_file_is_not_read_before_it_is_refused(path, monkeypatch):
+    ledger = ledger_of(1)
+    ledger.save(path)
+    monkeypatch.setattr(storage, "MAX_BYTES", path.stat().st_size)
+    with path.open("a") as stream:
+        stream.write(" " * 10**6)
+    with pytest.raises(LedgerConflict):
+        ledger.save(path)

@@ -1,0 +1,175 @@
+"""The masses and profiles of every pair against laws in high precision, in both tails."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+import accountant as ac
+from accountant.mechanisms.normal_masses import cells
+from support.example_mechanisms import EXAMPLES
+from support.oracle import losses as oracle
+from support.oracle.losses import agrees, discrete_gaussian
+from support.strategies import log_uniform
+
+
+def fans(centre, *widths):
+    """Edges: far tails, wide cells, and cells narrow enough to cancel."""
+    edges = {centre + sign * width for width in widths for sign in (-1.0, 1.0)}
+    edges |= {centre, math.nextafter(centre, math.inf) + 1e-9, centre + 1e-7}
+    return sorted(edges)
+
+
+@pytest.mark.parametrize("sigma", [0.31, 1.0, 7.3, 251.0])
+def test_gaussian_masses(sigma):
+    mu = 1.0 / sigma
+    law = oracle.mixture(sigma, [(1, 1)])
+    (pair,) = ac.Gaussian(sigma).pairs()
+    agrees(pair, law, fans(0.0, 1e-5 * mu, 0.1 * mu, mu, 6 * mu, 17 * mu, 31 * mu))
+    agrees(pair, law, fans(9 * mu, 1e-5 * mu, 1e-3 * mu, 0.1 * mu))
+    agrees(pair, law, fans(-9 * mu, 1e-5 * mu, 1e-3 * mu, 0.1 * mu))
+
+
+def test_normal_cells_in_the_tails():
+    edges = np.array([-37.0, -36.99999, -20.0, -20.0 + 1e-8, -1.0, 1e-9, 3.0, 3.0000001, 36.0])
+    found, error = cells(edges, 0.25)
+    truth = oracle.cells(
+        lambda t: (oracle.tail(mpf("0.25") - t),) * 2 + (oracle.tail(t - mpf("0.25")),) * 2,
+        [mpf(x) for x in edges],
+    )[0]
+    for mass, exact in zip(found, truth, strict=True):
+        assert abs(mpf(float(mass)) - exact) <= mpf(error) * exact + mpf("1e-300")
+
+
+@pytest.mark.parametrize(("scale", "distance"), [(2.0, 1.0), (0.3, 1.0), (50.0, 0.7)])
+def test_laplace_masses(scale, distance):
+    (pair,) = ac.Laplace(scale, distance).pairs()
+    a = distance / scale
+    edges = [-2 * a, -0.9 * a, -0.1 * a, 1e-6 * a, 1.1e-6 * a, 0.5 * a, 0.99 * a, 1.5 * a]
+    agrees(pair, oracle.laplace(scale, distance), edges)
+
+
+@pytest.mark.parametrize(("sigma", "distance"), [(0.4, 1), (2.5, 1), (3.0, 4)])
+def test_discrete_gaussian_masses(sigma, distance):
+    (pair,) = ac.DiscreteGaussian(sigma, distance).pairs()
+    offset, spacing = pair.lattice
+    edges = [offset + (k + 0.5) * spacing for k in (-30, -11, -5, -1, 0, 1, 2, 3, 7, 20)]
+    agrees(pair, oracle.atoms(discrete_gaussian(sigma, distance)), edges)
+
+
+@pytest.mark.parametrize(("scale", "distance"), [(1.0, 1), (2.0, 3), (0.2, 2)])
+def test_discrete_laplace_masses(scale, distance):
+    rate = 1 / mpf(scale)
+    reach = 400
+    rows = oracle.discrete(lambda x: mp.exp(-abs(x) * rate), distance, reach)
+    (pair,) = ac.DiscreteLaplace(scale, distance).pairs()
+    edges = [(k + 0.3) / scale for k in range(-distance - 1, distance + 1)]
+    # The oracle's outcomes that share a loss differ by rounding: merge them by their position.
+    agrees(pair, oracle.atoms(rows), edges)
+
+
+@pytest.mark.parametrize(("epsilon", "k"), [(1.0, 2), (1.0, 5), (1e-3, 2), (30.0, 3)])
+def test_randomized_response_masses(epsilon, k):
+    total = mp.exp(epsilon) + k - 1
+    rows = [(mp.exp(epsilon) / total, 1 / total), (1 / total, mp.exp(epsilon) / total)]
+    rows += [(1 / total, 1 / total)] * (k - 2)
+    (pair,) = ac.RandomizedResponse(epsilon, k).pairs()
+    agrees(pair, oracle.atoms(rows), [-0.5 * epsilon, 1e-9 * epsilon, 0.999 * epsilon])
+
+
+def test_mixture_masses():
+    parts = [(0, 0.5), (1, 0.25), (2, 0.25)]
+    law = oracle.mixture(1.2, parts)
+    remove, add = ac.MixtureOfGaussians(1.2, [0, 1, 2], [0.5, 0.25, 0.25]).pairs()
+    edges = [-0.8, -0.69, -0.5, -1e-3, 1e-3, 1.001e-3, 1.0, 5.0, 12.0]
+    agrees(remove, law, edges)
+
+    def reversed_law(t):
+        p0, q0, p1, q1 = law(-mpf(t))
+        return q1, p1, q0, p0
+
+    agrees(add, reversed_law, [-t for t in reversed(edges)])
+
+
+@given(a=log_uniform(1e-4, 30.0), x=st.floats(-0.999, 0.999))
+def test_the_bounded_range_pair_dominates_every_range(a, x):
+    """The profile is the largest of the two-point laws on [t - a, t], 0 <= t <= a."""
+    (pair,) = ac.ExponentialMechanism(a).pairs()
+    epsilon = x * a
+    lower, upper = pair.profile(epsilon)
+    e, r = mpf(epsilon), mpf(a)
+
+    def two_point(t):
+        high = (1 - mp.exp(t - r)) / (mp.exp(t) - mp.exp(t - r))  # Q's mass at loss t
+        gains = [high * (mp.exp(t) - mp.exp(e)), (1 - high) * (mp.exp(t - r) - mp.exp(e))]
+        return mp.fsum(max(gain, mpf(0)) for gain in gains)
+
+    assert all(two_point(r * i / 64) <= upper for i in range(65))
+    assert lower <= two_point((r + e) / 2) <= upper
+
+
+@given(a=log_uniform(1e-3, 5.0), x=st.floats(-1.2, 1.2))
+def test_profiles_are_those_of_the_masses(a, x):
+    for pair in (*ac.Laplace(1.0, a).pairs(), *ac.ExponentialMechanism(a).pairs()):
+        epsilon = x * a
+        edges = np.linspace(-a, a, 20001)
+        found = pair.masses(edges)
+        low = np.concatenate([[-a], edges])
+        high = np.concatenate([edges, [a]])
+        with np.errstate(over="ignore"):
+            least = float(found.p @ -np.expm1(np.minimum(epsilon - low, 0.0)))
+            most = float(found.p @ -np.expm1(np.minimum(epsilon - high, 0.0)))
+        lower, upper = pair.profile(epsilon)
+        assert least * (1 - 1e-9) <= upper
+        assert lower <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
+def test_pairs_are_symmetric_where_they_say_so(mechanism):
+    """A single pair must be its own reverse: masses of -L under Q are those of L under P."""
+    pairs = mechanism.pairs()
+    curves = (ac.ZCDP, ac.TruncatedCDP, ac.RenyiCurve, ac.DiscreteGaussianVector)
+    if len(pairs) == 2 or isinstance(mechanism, curves):
+        return
+    edges = np.array([-1.0311, -0.3117, -0.0113, 0.02171, 0.4137, 0.9031])
+    here, there = pairs[0].masses(edges), pairs[0].masses(-edges[::-1])
+    np.testing.assert_allclose(here.p, there.q[::-1], rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
+def test_masses_are_probabilities_with_the_loss_between_the_edges(mechanism):
+    edges = np.linspace(-3.0, 3.0, 61)
+    for pair in mechanism.pairs():
+        try:
+            p, q, error = pair.masses(edges)
+        except ac.UnsupportedError:
+            continue
+        assert p.min() >= 0.0
+        assert q.min() >= 0.0
+        assert abs(math.fsum(p) - 1.0) <= error + 1e-15
+        assert abs(math.fsum(q) - 1.0) <= error + 1e-15
+        inner = (p[1:-1] > 1e-290) & (q[1:-1] > 1e-290)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.log(p[1:-1] / q[1:-1])
+        assert np.all(loss[inner] >= edges[:-1][inner] - 4 * error - pair.loss_error)
+        assert np.all(loss[inner] <= edges[1:][inner] + 4 * error + pair.loss_error)
+
+
+def test_a_loss_distribution_of_ones_own():
+    from scipy.special import ndtr
+
+    own = ac.LossDistribution(
+        lambda t: ndtr(t - 0.5),
+        lambda t: ndtr(0.5 - t),
+        lambda t: ndtr(t + 0.5),
+        lambda t: ndtr(-t - 0.5),
+        relative_error=1e-13,
+    )
+    (pair, reverse), (gauss,) = own.pairs(), ac.Gaussian(1.0).pairs()
+    edges = np.linspace(-3.0, 3.0, 13)
+    for one in (pair, reverse):  # the loss is its own mirror image
+        np.testing.assert_allclose(one.masses(edges).p, gauss.masses(edges).p, rtol=1e-11)
+        np.testing.assert_allclose(one.masses(edges).q, gauss.masses(edges).q, rtol=1e-11)

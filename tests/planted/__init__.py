@@ -1,7 +1,0 @@
-"""Deliberately broken variants of the shipped code, and the checks that must notice them."""
-
-from planted import accounts, named, releases, runs
-from planted.registry import Bug
-
-BUGS: tuple[Bug, ...] = (*runs.BUGS, *releases.BUGS, *accounts.BUGS)
-NAMED: tuple[named.Named, ...] = named.BUGS

@@ -1,0 +1,430 @@
+"""The privacy statement: its numbers are the library's, its words are escaped, its files whole."""
+
+import itertools
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import accountant as ac
+from accountant.bounds import Bounds
+from accountant.derived import BestOfRuns
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.ledger import schema
+from accountant.report import STAGES, facts, over_steps, spending, statement
+from accountant.report.attack_table import SampledProfile
+from accountant.sampling import FixedSizeSampled, poisson_replacement
+
+DOCS = Path(__file__).parents[2] / "docs"
+ATTACK = "</title></script><script>alert(1)</script>|`*_<img src=x onerror=alert(1)>"
+
+
+def dp_sgd(count=1000, **settings):
+    ledger = ac.Accountant(**settings)
+    ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=count, label="training")
+    return ledger
+
+
+def mixed():
+    ledger = dp_sgd(200)
+    ledger.compose(ac.Laplace(5.0), 2, label="histogram")
+    return ledger
+
+
+def two_runs():
+    ledger = dp_sgd(200)
+    ledger.compose(ac.Gaussian(5.0), 2, label="histogram")
+    return ledger
+
+
+def two_noises():
+    ledger = ac.Accountant()
+    for sigma in (1.3, 1.1):
+        ledger.step(noise_multiplier=sigma, sampling_probability=0.05, count=400)
+    return ledger
+
+
+def schedule(steps=1500):
+    ledger = ac.Accountant()
+    for k in range(steps):
+        ledger.step(noise_multiplier=1.0 + k / steps, sampling_probability=0.01)
+    return ledger
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and collects them."""
+
+    VOID = ("meta", "link", "br", "input", "img")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.words = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+LEDGERS = {
+    "dp-sgd": dp_sgd,
+    "mixed": mixed,
+    "gaussian": lambda: _of(10 * ac.Gaussian(5.0)),
+    "pure": lambda: _of(3 * ac.PureDP(0.1)),
+    "approximate": lambda: _of(2 * ac.ApproximateDP(0.1, 1e-6)),
+    "renyi": lambda: _of(2 * ac.ZCDP(0.01)),
+    "fixed size": lambda: _of(5 * FixedSizeSampled(2.0, 10, 100)),
+    "budget": lambda: dp_sgd(400, budget=ac.Budget(3.0, 1e-5)),
+    "parallel": lambda: _of(1 * ac.parallel(ac.Gaussian(3.0), ac.Laplace(4.0))),
+    "nothing": ac.Accountant,
+}
+
+
+def _of(composition):
+    ledger = ac.Accountant()
+    for mechanism, count in composition.parts:
+        ledger.compose(mechanism, count)
+    return ledger
+
+
+@pytest.fixture(scope="module", params=LEDGERS)
+def case(request):
+    ledger = LEDGERS[request.param]()
+    return ledger, statement(ledger)
+
+
+def test_the_numbers_are_the_librarys(case):
+    ledger, made = case
+    for row in (made.headline, *made.table[::4]):
+        bounds = ledger.epsilon_bounds(row.delta)
+        # A grid answers within its tolerance, with digits that depend on what was asked before.
+        assert row.epsilon_lower <= bounds.upper
+        assert bounds.lower <= row.epsilon
+        assert row.epsilon == pytest.approx(bounds.upper, rel=3e-6)
+        assert row.epsilon_lower == pytest.approx(bounds.lower, rel=3e-6)
+    assert made.total == len(ledger)
+    assert [row.delta for row in made.table] == sorted((r.delta for r in made.table), reverse=True)
+
+
+def test_attacks_are_bounded_and_nearly_tight(case):
+    ledger, made = case
+    whole = ac.Composition(ledger.counts) if len(ledger) else None
+    for attack in made.attacks:
+        blind = attack.false_positive_rate
+        exact = 1 - whole.tradeoff(blind) if whole else blind
+        # The library's own is an upper bound too, by the best ε of all; chords cost a little more.
+        assert exact * (1 - 1e-6) <= attack.true_positive_rate <= 1.1 * exact + 0.02
+        assert attack.true_positive_rate >= attack.false_positive_rate
+    for guess in made.guesses:
+        assert max(guess.prior, 1 - guess.prior) <= guess.accuracy <= 1
+        assert guess.prior <= guess.posterior <= 1
+    rates = [point.true_positive_rate for point in made.curve]
+    assert rates == sorted(rates)
+
+
+def test_steps_grow_to_the_headline(case):
+    ledger, made = case
+    if not made.steps:
+        assert len(ledger) == 0
+        return
+    assert [s.releases for s in made.steps] == sorted({s.releases for s in made.steps})
+    values = [s.epsilon for s in made.steps]
+    assert values == sorted(values)
+    assert made.steps[-1].releases == len(ledger)
+    assert made.steps[-1].epsilon == made.headline.epsilon
+
+
+@pytest.mark.parametrize("make", [lambda: dp_sgd(3000), two_noises])
+def test_steps_are_bounds(make):
+    ledger = make()
+    found = dict(over_steps.prefixes(ledger.history, 24))
+    steps = statement(ledger).steps
+    assert [step.releases for step in steps] == list(found)
+    for step in steps[::6]:
+        bounds = ac.Composition(found[step.releases]).epsilon_bounds(1e-5)
+        assert bounds.lower <= step.epsilon <= 4.0 * bounds.upper
+        assert step.epsilon_lower <= bounds.upper
+
+
+def one_after_another(first, second):
+    ledger = ac.Accountant()
+    ledger.compose(first, 60)
+    ledger.compose(second, 12)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "second",
+    [ac.Laplace(5.0), ac.ApproximateDP(0.2, 1e-7), ac.Gaussian(8.0)],
+    ids=repr,
+)
+def test_steps_are_exact_all_the_way_for_mixes(second):
+    ledger = one_after_another(ac.PoissonSampled(ac.Gaussian(1.1), 0.05), second)
+    steps = statement(ledger).steps
+    assert len(steps) >= 10
+    for step in steps:
+        assert step.epsilon_lower <= step.epsilon <= step.epsilon_lower * (1 + 1e-3) + 1e-3
+    # Another release costs more: nothing is flat.
+    values = [step.epsilon for step in steps]
+    assert all(a < b for a, b in itertools.pairwise(values))
+
+
+def test_steps_of_many_kinds_are_enclosed():
+    ledger = ac.Accountant()
+    for k in range(30):
+        ledger.step(noise_multiplier=2.0 + 0.1 * k, sampling_probability=0.3, count=20)
+        if k % 10 == 0:
+            ledger.compose(ac.ApproximateDP(0.02, 1e-7))
+    steps = over_steps.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
+    found = over_steps.prefixes(ledger.history, len(steps))
+    for (length, low, high), (same, counts) in zip(steps[:-1], found, strict=False):
+        gaussian = [(m, n) for m, n in counts if not isinstance(m, ac.ApproximateDP)]
+        alone = ac.Composition(tuple(gaussian)).epsilon_bounds(1e-5)
+        assert length == same
+        assert alone.lower <= high <= 1.02 * alone.upper + 0.06
+        assert 0.99 * alone.lower <= low <= high
+
+
+def test_looser_analyses_are_looser(case):
+    _, made = case
+    for one in made.comparisons:
+        if one.epsilon is not None:
+            assert one.epsilon >= made.headline.epsilon_lower
+        else:
+            assert one.note.startswith("does not apply")
+
+
+def test_every_rendering_is_whole(case):
+    _, made = case
+    page = Page(made.html())
+    assert [tag for tag, _ in page.tags].count("h1") == 1
+    assert len({a["id"] for _, a in page.tags if "id" in a}) == sum("id" in a for _, a in page.tags)
+    ids = {a["id"] for _, a in page.tags if "id" in a}
+    for tag, attributes in page.tags:
+        # Nothing is fetched; every reference within the page has its target.
+        for name in ("src", "href", "action"):
+            if name in attributes:
+                assert attributes[name] == "data:," or attributes[name][1:] in ids
+        for name in ("aria-labelledby", "aria-describedby", "for"):
+            assert set((attributes.get(name) or "").split()) <= ids
+        if tag == "svg":
+            assert attributes["role"] == "img"
+    values = json.loads(made.json())
+    assert (values["format"], values["version"]) == ("accountant-statement", 1)
+    assert set(values["statement"]) == set(made.values())
+    text = made.markdown()
+    for row in made.table:
+        from accountant.display import text_up
+
+        if math.isfinite(row.epsilon):
+            assert text_up(row.epsilon, 5) in text
+    assert "NaN" not in made.html() + text + made.json()
+
+
+def test_numbers_on_the_page_are_never_below(case):
+    _, made = case
+    cells = re.findall(r'data-delta="(.*?)" data-upper="(.*?)" data-lower="(.*?)"', made.html())
+    assert len(cells) == len(made.table)
+    for row, (_, upper, lower) in zip(made.table, cells, strict=True):
+        high = math.inf if upper == "∞" else float(upper)
+        low = math.inf if lower == "∞" else float(lower)
+        assert low <= row.epsilon_lower <= row.epsilon <= high
+
+
+def test_words_are_escaped_everywhere():
+    ledger = ac.Accountant()
+    ledger.compose(ac.Gaussian(3.0), label=ATTACK)
+    made = statement(ledger, title=ATTACK, unit=ATTACK)
+    text = made.html()
+    assert text.count("<script") == 1
+    assert "<img" not in text
+    page = Page(text)
+    assert "".join(page.words).count(ATTACK) >= 3
+    markdown = made.markdown()
+    assert "<" not in markdown.replace("<=", "")
+    # A bar would end a cell: every row of a table has as many as its head.
+    for line in markdown.splitlines():
+        if "alert" in line and line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 6
+
+
+def test_words_that_cannot_be_written_or_hide_others():
+    ledger = ac.Accountant()
+    ledger.compose(ac.Gaussian(3.0), label="a\ud800b\x1b[31mred\x00\u202eevil\u2028")
+    again = ac.Accountant.from_json(ledger.to_json())
+    made = statement(again, title="t\udcff\r\nu", unit="\x07")
+    assert made.title == "t\ufffd u"
+    assert made.releases[0].labels == ("a\ufffdb\ufffd[31mred\ufffd\ufffdevil",)
+    for text in (made.html(), made.markdown(), made.json()):
+        text.encode()
+        assert not re.search("[\x00\x1b\x07\u202e]", text)
+
+
+def test_the_policy_of_the_page_names_its_own_style_and_script():
+    import base64
+    import hashlib
+
+    text = statement(dp_sgd()).html()
+    for kind in ("style", "script"):
+        inside = re.search(rf"<{kind}>(.*?)</{kind}>", text, re.S)[1]
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in text
+    assert "default-src 'none'" in text
+    assert " style=" not in text
+
+
+def test_the_same_ledger_gives_the_same_page():
+    assert statement(two_runs()).html() == statement(two_runs()).html()
+
+
+def test_every_theorem_named_exists():
+    known = set()
+    for path in DOCS.glob("theorems*.md"):
+        known |= set(re.findall(r"^## ([A-Z]?\d+)\. ", path.read_text(), re.M))
+    shipped = [k for k in schema._registry().values() if k.__module__.startswith("accountant.")]
+    for kind in shipped:
+        named = facts.of_name(kind.__name__, kind.__doc__)
+        assert named, kind
+        assert set(named) <= known
+    for analysis in ("gaussian", "contour", "grid", "renyi"):
+        assert set(facts.of_name(analysis)) <= known
+    assert set(facts.GENERAL) <= known
+    for made in (statement(two_runs()), statement(_of(2 * ac.ZCDP(0.01)))):
+        assert set(made.theorems) <= known
+
+
+def test_no_two_theorems_share_a_number():
+    numbers = [
+        number
+        for path in DOCS.glob("theorems*.md")
+        for number in re.findall(r"^## ([A-Z]?\d+)\. ", path.read_text(), re.M)
+    ]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_the_page_says_where_each_letter_is():
+    page = statement(dp_sgd(5)).html()
+    for kind in schema._registry().values():
+        for number in facts.of_name(kind.__name__, kind.__doc__):
+            assert f"{number[0]} in <code>theorems_" in page, number
+
+
+def test_samplers_are_named_and_their_check_is_asked_for():
+    made = statement(dp_sgd())
+    assert "Poisson" in made.releases[0].sampler
+    assert any("independent coin" in each for each in made.assumptions)
+    plain = statement(_of(2 * ac.Gaussian(3.0)))
+    assert plain.releases[0].sampler == facts.ALL_RECORDS
+    assert not any("independent coin" in each for each in plain.assumptions)
+    trusted = statement(_of(1 * ac.ZCDP(0.1)))
+    assert any("on trust" in each for each in trusted.assumptions)
+
+
+def test_what_is_inside_counts_too():
+    ledger = ac.Accountant()
+    for inside in (ac.ZCDP(0.01), ac.Gaussian(2.0), ac.Laplace(2.0)):
+        ledger.compose(ac.PoissonSampled(inside, 0.1))
+    made = statement(ledger)
+    assert any("ZCDP takes a ρ on trust" in each for each in made.assumptions)
+    assert {"M3", "M5", "M12"} <= set(made.theorems)
+    best = statement(_of(1 * BestOfRuns(ac.PoissonSampled(ac.Gaussian(2.0), 0.1), 0.5)))
+    assert "Poisson" in best.releases[0].sampler
+    assert any("independent coin" in each for each in best.assumptions)
+
+
+@pytest.mark.parametrize("name", ["PoissonReplacement", "TruncatedReplacement"])
+def test_samplers_under_replace_one_are_named(name):
+    given = (2.0, 0.1, 5, 20) if name.startswith("T") else (2.0, 0.1)
+    made = statement(_of(1 * getattr(poisson_replacement, name)(*given)))
+    assert "Poisson" in made.releases[0].sampler
+    assert any("independent coin" in each for each in made.assumptions)
+
+
+def test_infinite_epsilon_is_said():
+    made = statement(_of(1 * ac.ApproximateDP(1.0, 0.1)), 1e-5)
+    assert made.headline.epsilon == math.inf
+    assert "No finite ε is known" in made.html()
+    assert "No finite ε is known" in made.markdown()
+    assert json.loads(made.json())["statement"]["headline"]["epsilon"] == "inf"
+
+
+def test_rounded_schedules_bracket_the_exact_answer():
+    ledger = schedule()
+    made = statement(ledger)
+    assert made.rounded
+    exact = ledger.epsilon_bounds(1e-5)
+    assert made.headline.epsilon_lower <= exact.upper
+    assert exact.lower <= made.headline.epsilon <= 1.01 * exact.upper
+    assert "Theorem R2" in made.html()
+    assert made.omitted_releases == 1500 - len(made.releases)
+
+
+@pytest.mark.parametrize("most", [2, 7, 64])
+@pytest.mark.parametrize("costly", [True, False])
+def test_rounding_goes_to_its_side(most, costly):
+    settings = [(0.3 / k, 0.4 + 0.37 * k) for k in range(1, 200)]
+    steps = [ac.PoissonSampled(ac.Gaussian(s), q) for q, s in settings]
+    *others, last = spending.rounded([*steps, ac.Laplace(1.0)], most, costly)
+    assert last == ac.Laplace(1.0)
+    assert len(set(others)) <= max(most, 20)
+    for step, made in zip(steps, others, strict=True):
+        q = made.sampling_probability, step.sampling_probability
+        sigma = made.mechanism.noise_multiplier, step.mechanism.noise_multiplier
+        if costly:
+            assert q[1] <= q[0] <= 1
+            assert sigma[0] <= sigma[1]
+        else:
+            assert q[0] <= q[1]
+            assert sigma[0] >= sigma[1]
+
+
+def test_chords_never_fall_below_the_profile():
+    mechanism = ac.Composition(dp_sgd().counts)
+    points = [(e, mechanism.delta(e)) for e in (0.0, 0.3, 1.1, 2.7)]
+    profile = SampledProfile([*points, (math.inf, 0.5)])
+    for epsilon, delta in points:
+        assert profile(epsilon) == delta
+    for k in range(400):
+        epsilon = k / 100
+        assert profile(epsilon) >= mechanism.delta_bounds(epsilon).lower
+    # Between points the chord is in e^ε; the line in ε would be below it.
+    assert profile(2.0) > points[2][1] + (2.0 - 1.1) / 1.6 * (points[3][1] - points[2][1])
+
+
+def test_prefixes_of_a_history():
+    ledger = two_runs()
+    found = dict(over_steps.prefixes(ledger.history, 5))
+    assert list(found) == [41, 81, 122, 162, 202]
+    assert found[202] == ledger.counts
+    for steps, counts in found.items():
+        assert sum(n for _, n in counts) == steps
+
+
+def test_arguments_are_checked():
+    for delta in (0.0, 1.0, -1.0, math.nan):
+        with pytest.raises(DomainError):
+            statement(dp_sgd(), delta)
+    with pytest.raises(ArgumentTypeError):
+        statement(dp_sgd(), [1e-5, 1e-6])
+    with pytest.raises(ArgumentTypeError):
+        statement(dp_sgd(), title=3)
+
+
+def test_progress_is_told():
+    calls = []
+    statement(dp_sgd(), advance=lambda: calls.append(1))
+    assert len(calls) == STAGES

@@ -1,0 +1,199 @@
+"""Random allocation: both ends against quadrature, enumeration and simulation; its kernel."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from mpmath import log, mpf
+
+import accountant as ac
+from accountant import sampling
+from support.oracle.samplers import allocation_moment, allocation_profile
+
+EPSILONS = [0.0, 0.1, 0.7, 2.0, 5.0]
+
+
+@pytest.mark.parametrize("steps", [2, 3, 4])
+@pytest.mark.parametrize("noise", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("add", [False, True])
+def test_allocation_encloses_quadrature(steps, noise, add):
+    one = sampling.Allocated(noise, steps)
+    above, below = one.pairs()[add], one.from_below().pairs()[add]
+    nodes = 160 if steps == 4 else 400
+    for epsilon in EPSILONS:
+        truth = allocation_profile(noise, steps, epsilon, add, nodes)
+        coarse = allocation_profile(noise, steps, epsilon, add, nodes - 40)
+        # What the oracle itself is sure of; both ends are strict beyond it.
+        sure = 4.0 * abs(truth - coarse) + 1e-13
+        if truth < 1e-11:
+            continue
+        high = float(above.profile(epsilon).upper)
+        low = float(below.profile(epsilon).lower)
+        assert low <= truth + sure
+        assert high >= truth - sure
+        assert high - low <= 0.05 * truth + 1e-12
+
+
+@pytest.mark.parametrize(("steps", "order"), [(2, 2), (3, 4), (6, 5), (5, 6), (2, 9)])
+@pytest.mark.parametrize("noise", [0.4, 1.0, 7.0])
+def test_allocation_moments_by_enumeration(steps, order, noise):
+    exact = log(allocation_moment(noise, steps, order)) / (order - 1)
+    found = sampling.Allocated(noise, steps).pairs()[0].rdp(float(order))
+    assert mpf(found) >= exact
+    assert found <= float(exact) * (1.0 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0, 4.0])
+def test_allocation_renyi_of_adding(noise):
+    # E S^(1-α) for two steps, by a two-dimensional rule.
+    z, w = np.polynomial.hermite_e.hermegauss(120)
+    w = w / w.sum()
+    y = np.exp(z / noise - 0.5 / noise**2)
+    mean = 0.5 * np.add.outer(y, y)
+    add = sampling.Allocated(noise, 2).pairs()[1]
+    for order in (1.5, 2.0, 5.0):
+        exact = math.log(float(w @ mean ** (1.0 - order) @ w)) / (order - 1.0)
+        assert add.rdp(order) >= exact * (1.0 - 1e-9)
+        assert add.rdp(order) <= 1.05 * exact
+
+
+def test_one_step_is_plain():
+    plain = ac.Gaussian(1.3)
+    assert sampling.Allocated(1.3, 1).epsilon(1e-5) == plain.epsilon(1e-5)
+    assert sampling.RandomAllocation(10, 1, 4).epsilon(1.3, 1e-5) == (4 * plain).epsilon(1e-5)
+
+
+def test_the_documented_problem():
+    # A simulation of 400,000 runs (the interval has 99.9% confidence).
+    low, high = 0.531395943737895, 0.5453984088239063
+    found = sampling.RandomAllocation(100_000, 1000, 10).epsilon_bounds(1.0, 1e-6)
+    assert low <= found.upper <= 1.02 * high
+    assert found.lower <= high
+    assert found.width <= 0.01 * found.upper
+
+
+def test_simulation_agrees():
+    from accountant.sampling.monte_carlo import monte_carlo_delta, monte_carlo_epsilon
+
+    sampler = sampling.RandomAllocation(1000, 50, 3)
+    bracket = sampler.epsilon_bounds(0.8, 1e-5)
+    near = float(bracket.upper)
+    estimate = monte_carlo_epsilon(0.8, 50, 3, 1e-5, near, samples=30_000, seed=4)
+    assert estimate.lower <= bracket.upper
+    assert estimate.upper >= bracket.lower
+    delta = monte_carlo_delta(0.8, 50, 3, near, samples=30_000, seed=5)
+    assert delta.lower <= 1e-5 * 1.01
+    assert delta.upper >= 0.98e-5
+
+
+def test_allocation_beats_poisson_and_several_picks_cost_more():
+    poisson = ac.get_epsilon(0.01, 1.0, 500, 1e-6)
+    one = sampling.RandomAllocation(1000, 100, 5).epsilon(1.0, 1e-6)
+    two = sampling.RandomAllocation(1000, 100, 5, 2).epsilon_bounds(1.0, 1e-6)
+    assert one < poisson
+    assert one < two.upper
+    assert two.lower <= two.upper
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.15, 0.4, 3.0, 1e3, 1e6, math.inf])
+@pytest.mark.parametrize("steps", [2, 1000, 10**6])
+def test_allocation_over_all_magnitudes(noise, steps):
+    """Never dearer than telling which step was picked, never cheaper than its own lower end."""
+    one = sampling.Allocated(noise, steps)
+    plain = ac.Gaussian(noise)
+    for pair, low in zip(one.pairs(), one.from_below().pairs(), strict=False):
+        for epsilon in (0.0, 0.5, 3.0):
+            bounds = pair.profile(epsilon)
+            assert float(low.profile(epsilon).lower) <= float(bounds.upper)
+            assert float(bounds.upper) <= plain.delta(epsilon) * (1 + 1e-2) + 1e-25
+        assert 0.0 <= pair.rdp(2.5) <= plain.rdp(2.5) * (1 + 1e-12)
+
+
+def test_exchanging_the_two_laws_would_be_noticed():
+    """The merged law as an upper bound, and the spread one as a lower, fail the enclosure."""
+    for add in (False, True):
+        one = sampling.Allocated(0.6, 3, points=300)
+        truth = allocation_profile(0.6, 3, 1.0, add, 400)
+        assert one.from_below().pairs()[add].profile(1.0).upper < truth * (1 - 1e-6)
+        assert one.pairs()[add].profile(1.0).lower > truth * (1 + 1e-6)
+
+
+# The kernel ------------------------------------------------------------------------------------
+
+
+def test_the_kernel_against_exact_rationals():
+    from accountant._core import convolution
+
+    rng = np.random.default_rng(12)
+    s, t = (np.sort(rng.uniform(0.0, 5.0, 20)) for _ in range(2))
+    p, r = (rng.dirichlet(np.ones(20)) for _ in range(2))
+    grid = np.concatenate([[0.0], np.sort(rng.uniform(0.5, 8.0, 12))])
+    out, escaped, terms = convolution.spread(s, p, t, r, grid)
+    mass, moment, _ = convolution.merge(s, p, t, r, grid)
+    exact = [Fraction(0)] * grid.size
+    cells = [[Fraction(0), Fraction(0)] for _ in grid]
+    over = Fraction(0)
+    knots = [Fraction(x) for x in grid.tolist()]
+    for (a, w), (b, v) in product(
+        zip(s.tolist(), p.tolist(), strict=True), zip(t.tolist(), r.tolist(), strict=True)
+    ):
+        value, weight = Fraction(a) + Fraction(b), Fraction(w) * Fraction(v)
+        k = max(i for i, knot in enumerate(knots) if knot <= value)
+        cells[k][0] += weight
+        cells[k][1] += weight * value
+        if k == grid.size - 1:
+            exact[k] += weight
+            over += weight * (value - knots[k])
+        else:
+            share = (value - knots[k]) / (knots[k + 1] - knots[k])
+            exact[k] += weight * (1 - share)
+            exact[k + 1] += weight * share
+    assert 1 <= terms <= 400
+    assert np.allclose(out, [float(x) for x in exact], rtol=1e-13)
+    assert escaped == pytest.approx(float(over), rel=1e-13)
+    assert np.allclose(mass, [float(c[0]) for c in cells], rtol=1e-13)
+    assert np.allclose(moment, [float(c[1]) for c in cells], rtol=1e-13)
+    with pytest.raises(ValueError, match="must match"):
+        convolution.spread(s, p[:-1], t, r, grid)
+
+
+# One epoch of 1000 steps at σ = 1: δ of the attained pair in both directions, from the transform of
+# the mean of the likelihood ratios, which needs no grid.
+@pytest.mark.parametrize(
+    ("epsilon", "remove", "add"),
+    [
+        (0.05, 0.00245515768786, 0.00223863105896),
+        (0.1, 1.4820690273e-4, 9.2833920491e-5),
+        (0.2, 2.03725e-7, 2.0102432631e-9),
+    ],
+)
+def test_brackets_enclose_the_attained_pair(epsilon, remove, add):
+    # Both ends were those of the computed law, 0.9 percent above the pair at ε = 0.1.
+    one = sampling.Allocated(1.0, 1000)
+    bounds = one.delta_bounds(epsilon)
+    assert bounds.lower <= max(remove, add) <= bounds.upper <= 1.02 * bounds.lower
+    assert one.delta(epsilon) == bounds.upper
+    inverse = one.epsilon_bounds(max(remove, add))
+    assert inverse.lower <= epsilon <= inverse.upper <= 1.01 * inverse.lower
+    assert one.epsilon(max(remove, add)) == inverse.upper
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_mechanism_itself_is_bracketed(epsilon):
+    truth = max(allocation_profile(1.0, 3, epsilon, add) for add in (False, True))
+    one = sampling.Allocated(1.0, 3)
+    bounds = one.delta_bounds(epsilon)
+    assert bounds.lower <= truth <= bounds.upper
+    assert one.epsilon_bounds(truth).lower <= epsilon <= one.epsilon(truth)
+
+
+def test_lower_ends_of_what_is_made_of_allocations():
+    one = sampling.Allocated(1.0, 100)
+    plain = ac.Gaussian(10.0).epsilon_bounds(1e-5)
+    for mechanism in (2 * one, one + ac.Gaussian(10.0), ac.PoissonSampled(one, 0.9)):
+        bounds = mechanism.epsilon_bounds(1e-5)
+        assert 0.0 < bounds.lower < bounds.upper * (1.0 - 1e-6)
+        assert mechanism.epsilon(1e-5) == bounds.upper
+    assert ac.parallel(one, ac.Gaussian(10.0)).epsilon_bounds(1e-5).lower >= plain.lower

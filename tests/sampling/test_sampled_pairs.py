@@ -1,0 +1,250 @@
+"""Sampled pairs against enumeration, fixed-size, with replacement and capped; refusals of all."""
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import accountant as ac
+from accountant import NeighbouringRelation as Relation
+from accountant import sampling
+from accountant.sampling.fixed_size import wang_balle_kasiviswanathan
+from accountant.sampling.truncated_poisson import overflow_probability
+from support.oracle.samplers import mixture_profile
+
+# Fixed size ------------------------------------------------------------------------------------
+
+
+def fixed_size_truth(noise, batch, records, epsilon):
+    """One step: enumerate the batches of all records -1 but one, which is +1 or -1."""
+    hit = Fraction(comb(records - 1, batch - 1), comb(records, batch))
+    seen = [0 in subset for subset in combinations(range(records), batch)]
+    assert Fraction(sum(seen), len(seen)) == hit == Fraction(batch, records)
+    q = mpf(hit.numerator) / hit.denominator
+    shift = mpf(2) / mpf(noise)
+    return [mixture_profile((1 - q, q), (mpf(0), shift), epsilon, add) for add in (False, True)]
+
+
+@pytest.mark.parametrize(("batch", "records"), [(1, 6), (2, 5), (3, 6), (5, 6)])
+@pytest.mark.parametrize("noise", [0.7, 2.0])
+def test_fixed_size_covers_enumeration(batch, records, noise):
+    pair = sampling.FixedSizeSampled(noise, batch, records).pairs()[0]
+    for epsilon in (0.1, 0.5, 1.5, 3.0):
+        remove, add = fixed_size_truth(noise, batch, records, epsilon)
+        bounds = pair.profile(epsilon)
+        assert mpf(bounds.upper) >= max(remove, add)
+        assert mpf(bounds.upper) <= max(remove, add) * (1 + mpf(10) ** -9)  # attained
+        assert mpf(bounds.lower) <= remove * (1 + mpf(10) ** -9)
+
+
+def test_the_symmetric_pair_is_its_own_mirror():
+    pair = sampling.FixedSizeSampled(0.9, 7, 100).pairs()[0]
+    edges = np.array([-2.0, -0.5, -0.1, 0.1, 0.5, 2.0])
+    found = pair.masses(edges)
+    assert np.allclose(found.p, found.q[::-1], rtol=1e-12)
+    assert found.p.sum() == pytest.approx(1.0, abs=1e-12)
+    # The mass at zero belongs to the cell that ends there.
+    at_zero = pair.masses(np.array([0.0]))
+    near = pair.masses(np.array([-1e-9, 1e-9]))
+    assert near.p[1] == pytest.approx((1 - 0.07) * math.erf(2 / 0.9 / math.sqrt(8)), rel=1e-6)
+    assert at_zero.p.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", [2, 3, 8, 30])
+@pytest.mark.parametrize("q", [0.001, 0.1])
+def test_renyi_of_fixed_size(order, q):
+    pair = sampling.FixedSizeSampled(1.5, round(1000 * q), 1000).pairs()[0]
+    edges = np.linspace(-3.0, 60.0, 400_001)
+    cells = pair.masses(edges)
+    middle = np.concatenate([[-3.0], 0.5 * (edges[1:] + edges[:-1]), [60.0]])
+    live = cells.q > 0.0
+    from scipy.special import logsumexp
+
+    rough = logsumexp(order * middle[live] + np.log(cells.q[live])) / (order - 1)
+    assert pair.rdp(float(order)) >= rough * (1.0 - 1e-3)
+    assert pair.rdp(float(order)) <= wang_balle_kasiviswanathan(order, q, 2 / 1.5) * (1 + 1e-12)
+
+
+def test_full_batches_of_fixed_size():
+    # q = 1: nothing is amplified, and the bound is that of a replaced record.
+    plain = ac.Gaussian(1.1, relation=Relation.REPLACE_ONE)
+    found = sampling.FixedSizeSampler(20, 20, 3).epsilon(1.1, 1e-5)
+    exact = (3 * plain).epsilon(1e-5)
+    assert exact <= found <= exact * (1 + 1e-5)
+
+
+def test_fixed_size_many_steps():
+    found = sampling.FixedSizeSampler(100_000, 100, 10_000).epsilon_bounds(1.0, 1e-6)
+    assert 6.3 < found.lower < found.upper < 6.81
+
+
+def test_dropping_the_mass_at_zero_would_be_noticed():
+    pair = sampling.FixedSizeSampled(1.0, 1, 4).pairs()[0]
+    bounds = (50 * sampling.FixedSizeSampled(1.0, 1, 4)).epsilon_bounds(1e-4)
+    # Self-composition of the one-sided pair alone is what the data sets of the witness reach.
+    assert bounds.upper > sampling.FixedSizeSampler(4, 1, 50).epsilon_bounds(1.0, 1e-4).lower
+    assert pair.masses(np.array([-1e-12, 1e-12])).p[1] > 0.3
+
+
+# With replacement ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("batch", "records"), [(1, 2), (2, 3), (3, 4), (4, 6)])
+def test_with_replacement_covers_enumeration(batch, records):
+    noise = 1.5
+    hits = [draw.count(0) for draw in product(range(records), repeat=batch)]
+    weights = [mpf(hits.count(k)) / len(hits) for k in range(batch + 1)]
+    shifts = [mpf(2 * k) / mpf(noise) for k in range(batch + 1)]
+    one = sampling.WithReplacementSampled(noise, batch, records)
+    for add, pair in enumerate(one.pairs()):
+        cells = pair.masses(np.linspace(-8.0, 60.0, 2001))
+        for epsilon in (0.2, 1.0, 3.0):
+            truth = mixture_profile(weights, shifts, epsilon, bool(add))
+            edges = np.linspace(-8.0, 60.0, 2001)
+            # Merging outcomes into cells hides, so the cells' own profile is a lower bound.
+            sure = float(np.maximum(cells.p - math.exp(epsilon) * cells.q, 0.0).sum())
+            assert mpf(sure) <= truth * (1 + mpf(10) ** -9)
+            # Splitting a cell gains at most its P-mass; only the one that holds ε splits.
+            gap = float(cells.p[np.searchsorted(edges, epsilon, side="left")])
+            assert mpf(sure + gap) >= truth * (1 - mpf(10) ** -9)
+
+
+def test_the_naive_mixture_under_reports():
+    """A record that is drawn displaces another: shifts of k instead of 2k are too small."""
+    weights = (mpf(4) / 9, mpf(4) / 9, mpf(1) / 9)
+    displaced = mixture_profile(weights, (mpf(0), mpf(2), mpf(4)), 1.0)
+    naive = mixture_profile(weights, (mpf(0), mpf(1), mpf(2)), 1.0)
+    assert naive < displaced / 2
+    assert sampling.WithReplacementSampled(1.0, 2, 3).delta(1.0) >= displaced
+
+
+@pytest.mark.parametrize("order", [1.001, 1.5, 2.0, 3.0, 2.5])
+def test_renyi_with_replacement(order):
+    remove, add = sampling.WithReplacementSampled(3.0, 3, 30).pairs()
+    x = np.linspace(-12.0, 20.0, 200_001)
+    base = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    weights = [comb(3, k) * (1 / 30) ** k * (29 / 30) ** (3 - k) for k in range(4)]
+    ratio = sum(w * np.exp(2 * k / 3 * x - 2 * k * k / 9) for k, w in enumerate(weights))
+    exact = math.log(float(base @ ratio**order)) / (order - 1)
+    reverse = math.log(float(base @ ratio ** (1 - order))) / (order - 1)
+    assert remove.finite_rdp(order) >= exact * (1 - 1e-9)
+    assert add.rdp(order) >= reverse * (1 - 1e-9)
+    assert add.rdp(order) <= reverse * 1.01
+    if order < 2.0:
+        assert remove.finite_rdp(order) <= exact * 1.01
+    if order.is_integer():
+        assert remove.finite_rdp(order) <= exact * (1 + 1e-8)
+
+
+# Truncated Poisson -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("records", "q", "size"), [(5, 0.3, 2), (40, 0.1, 12), (9, 0.5, 9)])
+def test_overflow_probability(records, q, size):
+    exact = sum(
+        comb(records, k) * Fraction(q) ** k * (1 - Fraction(q)) ** (records - k)
+        for k in range(size, records + 1)
+    )
+    found = Fraction(overflow_probability(records, q, size))
+    assert exact <= found <= exact * (1 + Fraction(1, 10**9))
+
+
+def test_truncation_lies_between_poisson_and_the_additive_bound():
+    noise, q, n, cap, steps, epsilon = 1.0, 0.02, 1000, 40, 50, 1.2
+    sampler = sampling.TruncatedPoissonSampler(n, q, cap, steps)
+    found = sampler.mechanism(noise).delta(epsilon)
+    poisson = ac.get_delta(q, noise, steps, epsilon)
+    overflow = overflow_probability(n, q, cap + 1)
+    additive = poisson + steps * overflow * (1 + math.exp(epsilon))
+    assert poisson <= found
+    assert found <= additive * 3  # the coin is that of n - 1 others filling the batch
+    bounds = sampler.epsilon_bounds(noise, 1e-4)
+    assert bounds.lower <= bounds.upper
+
+
+def test_truncation_covers_enumeration():
+    """Four others with zero and opposite contributions, all coins enumerated."""
+    noise, q, cap = 1.2, 0.5, 2
+    pair_remove, pair_add = sampling.TruncatedPoissonSampled(noise, q, cap, 5).pairs()
+    # Others -1, the record +1: given c others, a kept record stands at +2 or +1 above the rest.
+    x = np.linspace(-25.0, 25.0, 100_001)
+
+    def density(mean):
+        return np.exp(-0.5 * ((x - mean) / noise) ** 2)
+
+    with_record, without = np.zeros_like(x), np.zeros_like(x)
+    for others in range(5):
+        chance = comb(4, others) * 0.5**4
+        kept = min(others, cap)
+        without += chance * density(-kept)
+        inclusion = 0.5 * min(1.0, cap / (others + 1))
+        present = min(others, cap - 1)
+        with_record += chance * (
+            (1 - inclusion) * density(-kept) + inclusion * density(1 - present)
+        )
+    scale = (x[1] - x[0]) / (noise * math.sqrt(2 * math.pi))
+    for epsilon in (0.1, 1.0, 2.5):
+        gamma = math.exp(epsilon)
+        remove = float(np.maximum(with_record - gamma * without, 0.0).sum()) * scale
+        add = float(np.maximum(without - gamma * with_record, 0.0).sum()) * scale
+        assert pair_remove.profile(epsilon).upper >= remove * (1 - 1e-9)
+        assert pair_add.profile(epsilon).upper >= add * (1 - 1e-9)
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda r: sampling.PoissonSampler(9, 0.1, 1, relation=r), "ADD_OR_REMOVE"),
+        (lambda r: sampling.RandomAllocation(9, 3, relation=r), "ADD_OR_REMOVE"),
+        (lambda r: sampling.Allocated(1.0, 3, relation=r), "ADD_OR_REMOVE"),
+        (lambda r: sampling.TruncatedPoissonSampler(9, 0.1, 3, 1, relation=r), "ADD_OR_REMOVE"),
+    ],
+)
+def test_no_theorem_for_replacement(make, named):
+    with pytest.raises(ac.UnsupportedError, match=named):
+        make(Relation.REPLACE_ONE)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda r: sampling.ShuffledBatches(9, 3, 1, relation=r), "ZERO_OUT"),
+        (lambda r: sampling.CyclicBatches(9, 3, 1, relation=r), "ZERO_OUT"),
+        (lambda r: sampling.FixedSizeSampler(9, 3, 1, relation=r), "REPLACE_ONE"),
+        (lambda r: sampling.FixedSizeSampled(1.0, 3, 9, relation=r), "REPLACE_ONE"),
+        (lambda r: sampling.MatrixMechanism(np.eye(2), relation=r), "ZERO_OUT"),
+        (lambda r: sampling.amplify(1.0, 0.0, 0.1, sampler="fixed size", relation=r), "REPLACE"),
+    ],
+)
+def test_no_theorem_for_adding_and_removing(make, named):
+    with pytest.raises(ac.UnsupportedError, match=named):
+        make(Relation.ADD_OR_REMOVE)
+
+
+def test_with_replacement_refuses_zero_out():
+    with pytest.raises(ac.UnsupportedError, match="REPLACE_ONE"):
+        sampling.WithReplacementSampler(9, 3, 1, relation=Relation.ZERO_OUT)
+
+
+def test_values_are_frozen_and_print_as_they_are_made():
+    makers = [
+        sampling.Allocated(1.0, 10),
+        sampling.FixedSizeSampled(1.0, 2, 10),
+        sampling.WithReplacementSampled(1.0, 2, 10, relation=Relation.REPLACE_ONE),
+        sampling.TruncatedPoissonSampled(1.0, 0.1, 4, 10),
+        sampling.RandomAllocation(10, 5, 2, 2),
+        sampling.ShuffledBatches(10, 5, 2, relation=Relation.REPLACE_ONE),
+        sampling.PoissonSampler(10, 0.5, 2),
+    ]
+    names = vars(sampling) | {"NeighbouringRelation": Relation}
+    for one in makers:
+        again = eval(repr(one), names)
+        assert again == one
+        assert hash(again) == hash(one)

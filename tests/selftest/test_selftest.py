@@ -1,0 +1,124 @@
+"""accountant doctor: quiet on a sound installation, loud on every broken one."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from click.testing import CliRunner
+
+from accountant import selftest
+from accountant._core import randomness, subsampled_gaussian
+from accountant.analyses import mixed
+from accountant.cli import main
+from accountant.ledger import Accountant
+from accountant.mechanisms import Gaussian, Laplace
+from accountant.selftest import numerics, system
+from support import oracle_checks
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["doctor", *arguments])
+
+
+def test_this_installation_is_sound():
+    done = run("--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert answer["sound"] is True
+    assert [check["faults"] for check in answer["checks"]] == [[]] * 9
+    assert sum(check["cases"] for check in answer["checks"]) > 300
+    assert {"accountant", "python", "numpy", "scipy"} <= set(answer["versions"])
+
+
+def test_the_table(monkeypatch):
+    monkeypatch.setattr(selftest, "_ALL", selftest._ALL[3:])
+    done = run()
+    assert done.exit_code == 0
+    assert "agree with the stored enclosures" in done.output
+    assert "CPython" in done.output or "PyPy" in done.output
+
+
+def faults(name):
+    """What one check alone finds."""
+    return [fault for fault in dict(selftest._ALL)[name]() if fault is not None]
+
+
+def smaller(function):
+    """A bound a hair too small: unsafe, and invisible to a tolerance."""
+
+    def broken(*arguments):
+        _, upper = function(*arguments)
+        return upper * (1 - 2e-7), upper * (1 - 1e-7)
+
+    return broken
+
+
+CORE = subsampled_gaussian
+BREAKAGES = {
+    "DP-SGD: privacy profiles": (CORE, "delta_bounds", smaller(CORE.delta_bounds)),
+    "DP-SGD: inverted for ε": (CORE, "epsilon_bounds", smaller(CORE.epsilon_bounds)),
+    "Rényi divergences": (CORE, "renyi_bounds", smaller(CORE.renyi_bounds)),
+    "Gaussian noise, closed form": (Gaussian, "delta_bounds", smaller(Gaussian.delta_bounds)),
+    "different Gaussians, on a contour": (mixed, "delta_bounds", smaller(mixed.delta_bounds)),
+    "other mechanisms, on a grid": (numerics, "Laplace", lambda b: Laplace(b * 1.001)),
+    "the noise generator's cipher": (randomness, "chacha20", lambda key, counter, out: None),
+    "ledger files and locks": (Accountant, "__len__", lambda self: 0),
+}
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_every_breakage_is_found(name, monkeypatch):
+    home, attribute, broken = BREAKAGES[name]
+    monkeypatch.setattr(home, attribute, broken)
+    assert faults(name)
+
+
+def test_every_numeric_check_has_its_breakage():
+    assert set(BREAKAGES) | {"floating-point arithmetic"} == set(dict(selftest._ALL))
+
+
+def test_a_fault_is_told_in_words(monkeypatch):
+    monkeypatch.setattr(CORE, "renyi_bounds", smaller(CORE.renyi_bounds))
+    monkeypatch.setattr(selftest, "_ALL", selftest._ALL[3:4])
+    assert json.loads(run("--json").stdout)["sound"] is False
+    done = run()
+    assert done.exit_code == 1
+    assert "misses the truth at q = " in done.output
+    assert "do not trust" in done.stderr
+
+
+def test_brackets_that_say_nothing_are_faults(monkeypatch):
+    monkeypatch.setattr(mixed, "delta_bounds", lambda *_: (0.0, 1.0))
+    assert "is wide" in faults("different Gaussians, on a contour")[0]
+
+
+def test_flushed_subnormals_are_found(monkeypatch):
+    class Info:
+        min = 0.0
+
+    monkeypatch.setattr(system.sys, "float_info", Info)
+    assert "subnormal" in "".join(filter(None, system.arithmetic()))
+
+
+def test_the_stored_rows_are_the_oracles():
+    pytest.importorskip("flint")
+    from support.oracle.composed import ball, gaussian, laplace, randomized_response
+
+    def agrees(row, value):
+        # Ball arithmetic encloses: the two enclosures of one truth must overlap.
+        from support.oracle.moments import enclosing_decimals
+
+        low, high = map(Decimal, enclosing_decimals(value))
+        return low <= Decimal(row["upper"]) and Decimal(row["lower"]) <= high
+
+    for row in numerics.rows("gaussian"):
+        assert agrees(row, gaussian(ball(1.0) / ball(row["sigma"]), row["epsilon"]))
+    for row in numerics.rows("laplace"):
+        assert agrees(row, laplace(row["scale"], row["count"], row["epsilon"]))
+    for row in numerics.rows("response"):
+        assert agrees(row, randomized_response(row["pure"], row["count"], row["epsilon"]))
+    for name, kind in (("psg_profile", "profile"), ("psg_renyi", "renyi")):
+        with (oracle_checks.DATA / f"{name}.jsonl").open() as lines:
+            known = {(r["lower"], r["upper"], r["q"]) for r in map(json.loads, lines)}
+        for row in numerics.rows(kind):
+            assert (row["lower"], row["upper"], row["q"]) in known

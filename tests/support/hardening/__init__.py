@@ -1,0 +1,1 @@
+"""Fuzzers, mutation testing, and the C programs that run under sanitizers."""

@@ -1,0 +1,120 @@
+"""Compiles pieces of the native core on their own, for tests of what Python cannot reach."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SOURCES = Path(__file__).parents[2] / "accountant" / "_core" / "src"
+# setup.py's flags, but for the visibility: here C functions are called by name.
+FLAGS = [
+    "-std=c11",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-wrapv",
+    "-shared",
+    "-fPIC",
+]
+
+
+def compiler() -> list[str]:
+    """The C compiler's command; skips the test where there is none."""
+    command = os.environ.get("CC", "").split() or [
+        next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), "")
+    ]
+    if not shutil.which(command[0]):
+        pytest.skip("no C compiler")
+    if not SOURCES.is_dir():
+        pytest.skip("the C sources are not beside these tests")
+    return command
+
+
+def build(directory: Path, files: list[Path], include: Path = SOURCES) -> ctypes.CDLL:
+    """Compile ``files`` into a library of its own in ``directory`` and load it."""
+    library = directory / "library.so"
+    command = [*compiler(), *FLAGS, f"-I{include}", *map(str, files), "-o", str(library), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(library))
+
+
+DRIVER = """
+#include <math.h>
+#include "vmath.h"
+#define EACH(name, expression)                                          \\
+    void name(int n, const double *a, const double *b, double *out) {   \\
+        for (int i = 0; i < n; i++) {                                   \\
+            const double x = a[i], y = b[i];                            \\
+            (void)y;                                                    \\
+            out[i] = (expression);                                      \\
+        }                                                               \\
+    }
+static double vsin(double x) { double s, c; acct_vsincos(x, &s, &c); return s; }
+static double vcos(double x) { double s, c; acct_vsincos(x, &s, &c); return c; }
+EACH(vexp, acct_vexp(x))
+EACH(vexpm1, acct_vexpm1(x))
+EACH(ve2, acct_ve2(x, acct_vexpm1(x)))
+EACH(vlog1p, acct_vlog1p(x))
+EACH(vector_sin, vsin(x))
+EACH(vector_cos, vcos(x))
+EACH(libm_exp, exp(x))
+EACH(libm_expm1, expm1(x))
+EACH(libm_log, log(x))
+EACH(libm_log1p, log1p(x))
+EACH(libm_sin, sin(x))
+EACH(libm_cos, cos(x))
+EACH(libm_atan2, atan2(x, y))
+EACH(libm_erfc, erfc(x))
+"""
+
+
+class Elementary:
+    """The elementary functions the core uses, by name, over float64 arrays."""
+
+    def __init__(self, directory: Path) -> None:
+        source = directory / "driver.c"
+        source.write_text(DRIVER)
+        self._library = build(directory, [source])
+
+    def __call__(self, name: str, x: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        y = x if y is None else np.ascontiguousarray(y, dtype=np.float64)
+        out = np.empty_like(x)
+        pointers = [a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in (x, y, out)]
+        self._library[name](ctypes.c_int(len(x)), *pointers)
+        return out
+
+
+class _Bounds(ctypes.Structure):
+    _fields_ = (("lower", ctypes.c_double), ("upper", ctypes.c_double))
+
+
+class Core:
+    """A core compiled from ``sources``, with the calls of accountant._core.subsampled_gaussian."""
+
+    REMOVE, ADD, EITHER = range(3)
+
+    def __init__(self, directory: Path, sources: Path) -> None:
+        self._library = build(directory, sorted(sources.glob("*.c")), sources)
+
+    def _call(self, name: str, *arguments: float, direction: int) -> tuple[float, float]:
+        out = _Bounds()
+        doubles = map(ctypes.c_double, arguments)
+        status = self._library[name](*doubles, ctypes.c_int(direction), ctypes.byref(out))
+        assert status == 0, (name, arguments, status)
+        return out.lower, out.upper
+
+    def delta_bounds(self, q, sigma, steps, epsilon, direction):
+        return self._call("acct_psg_delta", q, sigma, steps, epsilon, direction=direction)
+
+    def epsilon_bounds(self, q, sigma, steps, delta, direction):
+        return self._call("acct_psg_epsilon", q, sigma, steps, delta, direction=direction)
+
+    def renyi_bounds(self, q, sigma, order, direction):
+        return self._call("acct_psg_renyi", q, sigma, order, direction=direction)

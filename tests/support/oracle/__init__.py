@@ -1,0 +1,1 @@
+"""Truths found without the package: ball arithmetic, quadrature and enumeration."""

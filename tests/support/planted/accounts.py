@@ -1,0 +1,232 @@
+"""Broken accounting: compositions, directions, relations, round-off, ledgers."""
+
+import math
+
+import mpmath
+
+from accountant.analyses import renyi_conversion
+from accountant.analyses.pld import composed_law
+from accountant.learn import record
+from accountant.ledger import Accountant
+from accountant.mechanisms import _arguments
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
+from accountant.pairs.response import ResponsePair
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.poisson import PoissonSampled
+from support.planted.checks import (
+    DELTA,
+    gaussian_delta,
+    gaussian_epsilon_below,
+    subsampled_delta,
+    train,
+)
+from support.planted.registry import Bug
+from support.planted.runs import wrap
+
+REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+
+
+def composed_failures():
+    """composed (ε, δ) parts keep the probability that any fails"""
+    spent = (10 * ApproximateDP(0.1, 1e-3)).delta(1.2)
+    least = 1 - (1 - 1e-3) ** 10
+    return None if spent >= least * (1 - 1e-9) else f"δ = {spent}, at least {least} is lost"
+
+
+def both_directions():
+    """subsampled profiles against the exact ones of both directions"""
+    for q in (0.1, 0.5):
+        for epsilon in (0.0, 0.3, 1.0, 2.0):
+            ours = PoissonSampled(Gaussian(1.0), q).delta(epsilon)
+            exact = subsampled_delta(q, 1.0, epsilon)
+            if not ours >= exact:
+                return f"δ({epsilon}) = {ours} at q = {q}, exactly {float(exact)}"
+    return None
+
+
+def binomial_profiles():
+    """composed responses against exact sums, down to δ of 1e-60"""
+    for epsilon0, n in ((0.1, 300), (0.02, 1000)):
+        response = n * PureDP(epsilon0)
+        with mpmath.workdps(80):
+            e = mpmath.mpf(epsilon0)
+            p = mpmath.exp(e) / (1 + mpmath.exp(e))
+            for target in (0.3, 0.5, 0.8):
+                epsilon = target * epsilon0 * n
+                exact = mpmath.fsum(
+                    mpmath.binomial(n, j)
+                    * p**j
+                    * (1 - p) ** (n - j)
+                    * max(0, 1 - mpmath.exp(epsilon - (2 * j - n) * e))
+                    for j in range(n + 1)
+                )
+                ours = response.delta_bounds(epsilon)
+                if not ours.lower <= exact <= ours.upper:
+                    return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {ours!r}"
+    return None
+
+
+def relations_double():
+    """a bound carried to replace-one is that of two steps"""
+    pure = PureDP(1.0).under(REPLACE_ONE).epsilon(0.0)
+    if not pure >= 2.0:
+        return f"pure ε {pure}"
+    ours = Gaussian(1.0).under(REPLACE_ONE).delta(1.0)
+    return None if ours >= gaussian_delta(2.0, 1.0) else f"Gaussian δ {ours}"
+
+
+def groups_grow():
+    """δ of a group grows with ε"""
+    three = ApproximateDP(1.0, 1e-6).group(3)
+    least = 1e-6 * (1 + math.e + math.e**2)
+    spent = three.delta(3.0)
+    return None if spent >= least * (1 - 1e-9) else f"δ = {spent}, at least {least}"
+
+
+def discrete_runs():
+    """a run with discrete Gaussian noise costs at least the continuous one's exact ε"""
+    result = train(noise="discrete_gaussian", steps=4)
+    least = gaussian_epsilon_below(2.0, DELTA) * 0.99  # on a grid this fine
+    return None if result.epsilon >= least else f"{result.epsilon}, not {least}"
+
+
+def targets_are_met():
+    """a run calibrated to ε spends no more, by an oracle"""
+    for steps in (1, 4):
+        result = train(noise_multiplier=None, target_epsilon=1.0, steps=steps)
+        mu = math.sqrt(steps) / result.plan.noise_multiplier
+        if not gaussian_delta(mu, 1.0) <= DELTA:
+            return f"noise multiplier {result.plan.noise_multiplier} for {steps} steps"
+    return None
+
+
+def merged_ledgers():
+    """a merged ledger holds the releases of both"""
+    one, two = Accountant(), Accountant()
+    for ledger in (one, two):
+        ledger.compose(Gaussian(4.0), 8)
+    one.merge(two)
+    spent = one.epsilon(DELTA)
+    least = gaussian_epsilon_below(1.0, DELTA)
+    return None if spent >= least else f"ε = {spent}, at least {least}"
+
+
+def restored_ledgers():
+    """a restored ledger holds what was saved"""
+    ledger = Accountant()
+    ledger.compose(Gaussian(4.0), 16)
+    spent = Accountant.from_json(ledger.to_json()).epsilon(DELTA)
+    least = gaussian_epsilon_below(1.0, DELTA)
+    return None if spent >= least else f"ε = {spent}, at least {least}"
+
+
+def no_failures(original):
+    return lambda self: (ResponsePair(self.epsilon0),)
+
+
+def only(which):
+    return lambda original: lambda self: original(self)[which]
+
+
+def no_error(original):
+    def total_sums(*given):
+        value, _, slope, nearest = original(*given)
+        return value, 0.0, slope, nearest
+
+    return total_sums
+
+
+def same_delta(original):
+    def steps(self, size, relation):
+        return ApproximateDP(size * self.epsilon0, self.delta0, relation=relation)
+
+    return steps
+
+
+def without_delta(original):
+    return lambda parts, delta: original(parts, 0.5)
+
+
+def a_little_less(original):
+    return lambda *given: original(*given) * (1.0 - 1e-6)
+
+
+def only_new_kinds(original):
+    def merge(self, other):
+        fresh = Accountant()
+        known = {entry.mechanism for entry in self.history}
+        for entry in other.history:
+            if entry.mechanism not in known:
+                fresh.compose(entry.mechanism, entry.count)
+        return original(self, fresh)
+
+    return merge
+
+
+def counts_forgotten(original):
+    def to_json(self):
+        thin = Accountant()
+        for entry in self.history:
+            thin.compose(entry.mechanism)
+        return original(thin)
+
+    return to_json
+
+
+BUGS = (
+    Bug(
+        "delta-dropped",
+        "δ is dropped in composition",
+        wrap(ApproximateDP, "pairs", no_failures),
+        composed_failures,
+    ),
+    Bug(
+        "addition-only",
+        "only the direction of addition is accounted",
+        wrap(PoissonSampled, "pairs", only(slice(1, None))),
+        both_directions,
+    ),
+    Bug(
+        "fft-without-its-error",
+        "the FFT's round-off is not bounded",
+        wrap(composed_law, "total_sums", no_error),
+        binomial_profiles,
+    ),
+    Bug(
+        "replaced-once",
+        "replacing a record is one step, not two",
+        wrap(_arguments, "carry", lambda original: lambda mechanism, relation: 1),
+        relations_double,
+    ),
+    Bug(
+        "group-delta",
+        "a group's δ is that of one record",
+        wrap(ApproximateDP, "_steps", same_delta),
+        groups_grow,
+    ),
+    Bug(
+        "renyi-without-delta",
+        "the conversion from Rényi divergence forgets δ",
+        wrap(renyi_conversion, "epsilon_upper", without_delta),
+        discrete_runs,
+    ),
+    Bug(
+        "calibrated-below",
+        "calibration returns a noise a millionth too small",
+        wrap(record, "calibrate_sigma", a_little_less),
+        targets_are_met,
+    ),
+    Bug(
+        "merge-without-counts",
+        "merging ledgers keeps one entry of each kind",
+        wrap(Accountant, "merge", only_new_kinds),
+        merged_ledgers,
+    ),
+    Bug(
+        "saved-without-counts",
+        "saving a ledger forgets how often",
+        wrap(Accountant, "to_json", counts_forgotten),
+        restored_ledgers,
+    ),
+)

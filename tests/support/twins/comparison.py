@@ -1,0 +1,133 @@
+"""What two runs on neighbours may differ by: the sensitivity that was charged, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from support.twins.pairs import Pair
+from support.twins.tape import DivergedError, Release, Tape
+from support.twins.trace import Trace, public_view, watch
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What some releases in a row have cost together.
+
+    ``squared`` bounds the sum of squared distances over squared deviations (μ²), ``pure`` the sum
+    of absolute distances over scales, or the range of a choice's exponents, ``length`` the distance
+    itself, where what is released is no sum with noise but a minimum that noise has moved.
+    """
+
+    releases: int
+    squared: Fraction | None = None
+    pure: Fraction | None = None
+    length: Fraction | None = None
+
+
+def twins(case: Any, pair: Pair, seconds: float = 30.0) -> tuple[list[str], Trace, Trace]:
+    """Run a case on both data sets; return what is wrong, and both traces."""
+    first = Tape(pair.left_ids, pair.differs, quiet=case.quiet)
+    with first.running():
+        one = watch(case.run, pair.left, seconds)
+    script = first.releases if case.replays else None
+    second = Tape(pair.right_ids, pair.differs, script=script, quiet=case.quiet)
+    try:
+        with second.running():
+            other = watch(case.run, pair.right, seconds)
+    except DivergedError as error:
+        return [f"control flow: {error}"], one, one
+    wrong = _outside(one, other)
+    if one.raised is None and other.raised is None:
+        wrong += distances(first.releases, second.releases, case.charges(one.result, pair))
+        if case.replays:
+            left, right = (public_view(t.result, case.without) for t in (one, other))
+            wrong += [f"public attributes: {d}" for d in _differences(left, right)]
+    return wrong, one, other
+
+
+def _outside(one: Trace, other: Trace) -> list[str]:
+    if one.too_long or other.too_long:
+        return ["one of the runs did not end in its time"]
+    names = ("exception", "warnings", "output")
+    both = zip(names, one.outside, other.outside, strict=True)
+    return [f"{name}: {a!r} and {b!r}" for name, a, b in both if a != b]
+
+
+def distances(
+    left: Sequence[Release], right: Sequence[Release], charges: Sequence[Charge]
+) -> list[str]:
+    """Compare releases with what was charged for them, exactly."""
+    if [r.shape for r in left] != [r.shape for r in right]:  # numbers, sizes and noise
+        return [f"releases: {len(left)} and {len(right)}, or of other shapes"]
+    wrong, position = [], 0
+    for number, charge in enumerate(charges):
+        rows = list(zip(left, right, strict=True))[position : position + charge.releases]
+        if len(rows) < charge.releases:
+            return [*wrong, f"only {len(left)} releases, where more were charged"]
+        position += charge.releases
+        moved, allowed = _moved(rows, charge)
+        if moved is None:
+            wrong.append(f"charge {number}: a value is not finite")
+        elif not (moved <= allowed):
+            wrong.append(f"charge {number}: moved by {_short(moved)}, charged {_short(allowed)}")
+    if position != len(left):
+        wrong.append(f"{len(left)} releases, {position} of them charged")
+    return wrong
+
+
+def _moved(rows: list[tuple[Release, Release]], charge: Charge) -> tuple[Fraction | None, Fraction]:
+    total = Fraction(0)
+    for one, other in rows:
+        if None in one.value or None in other.value:
+            return None, Fraction(0)
+        gaps = []
+        if one.kind != "cells":
+            gaps = [Fraction(a) - Fraction(b) for a, b in zip(one.value, other.value, strict=True)]
+        if one.kind in ("softmax", "flip", "weights"):
+            rate = Fraction(1) if one.scale is None else Fraction(one.scale)
+            total += (max(gaps) - min(gaps)) * rate
+        elif charge.length is not None:
+            total += sum(g * g for g in gaps) * Fraction(one.step) ** 2
+        elif one.kind == "cells":
+            total += _range_on_cells(one, other)
+        elif charge.squared is not None:
+            total += sum(g * g for g in gaps) / Fraction(one.scale) ** 2
+        else:
+            total += sum(map(abs, gaps)) / Fraction(one.scale)
+    limits = (charge.squared, charge.pure, None if charge.length is None else charge.length**2)
+    return total, next(limit for limit in limits if limit is not None)
+
+
+def _range_on_cells(one: Release, other: Release) -> Fraction:
+    """Return the range of the difference of two exponents that are constant on runs of cells."""
+    edges = [np.concatenate([[0], np.cumsum(r.widths)]) for r in (one, other)]
+    cells = np.unique(np.concatenate(edges))[:-1]
+    scores = [
+        [r.value[i] for i in np.searchsorted(e[1:], cells, side="right").tolist()]
+        for r, e in zip((one, other), edges, strict=True)
+    ]
+    gaps = [a - b for a, b in zip(*scores, strict=True)]
+    return (max(gaps) - min(gaps)) * Fraction(one.scale)
+
+
+def _short(value: Fraction) -> str:
+    return f"{float(min(value, Fraction(10) ** 300)):.9g}"
+
+
+def _differences(one: Any, other: Any, where: str = "") -> list[str]:
+    """Return the places where two views differ."""
+    if one == other:
+        return []
+    pairs = isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other)
+    if not pairs or one[0] == "array":
+        return [f"{where}: {one!r:.90} and {other!r:.90}"]
+    found = []
+    for i, (a, b) in enumerate(zip(one, other, strict=True)):
+        name = a[0] if isinstance(a, tuple) and a and isinstance(a[0], str) else str(i)
+        found += _differences(a, b, f"{where}.{name}")
+    return found
