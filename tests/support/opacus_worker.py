@@ -1,4 +1,4 @@
-"""One of the workers of a data-parallel run; started by adapters/test_opacus.py.
+"""One of the workers of a data-parallel run; started by adapters/test_opacus_workers.py.
 
 Arguments: rank, number of workers, rendezvous file. Prints one JSON line: what came of a run with
 seeds of their own, of one with a seed in common, of one with small batches, of one that is seeded
