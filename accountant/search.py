@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["COUNTS", "DOUBLES", "Grid", "boundary"]
+__all__ = ["COUNTS", "DOUBLES", "Grid", "boundary", "crossing"]
 
 
 class Grid(NamedTuple):
@@ -33,6 +33,8 @@ def _bits(value: float) -> int:
 
 # Misses in a row after which interpolation gives way to bisection.
 PATIENCE = 6
+# A change of the logarithm of a cost that is no jitter: it says whether the cost rises or falls.
+TREND = 1e-4
 
 DOUBLES = Grid(_double, _bits)
 COUNTS = Grid(float, round)
@@ -58,7 +60,39 @@ def boundary(
     even ``cheap`` costs more than the target, and ``dear`` when it does not.
     """
     low, high = min(cheap, dear), max(cheap, dear)
+    at = _evaluator(cost, target, grid)
+    start = at(min(max(grid.rank(guess), low), high))
+    points = _cross(at, grid, [start], dear if start.y <= 0.0 else cheap)
+    if points is None:
+        return dear if start.y <= 0.0 else None
+    return _close(at, grid, points)
 
+
+def crossing(
+    cost: Callable[[float], float],
+    target: float,
+    grid: Grid,
+    guess: float,
+    ends: tuple[int, int],
+    falls: bool,
+    precision: float = 0.0,
+) -> int | None:
+    """Return a grid point that costs at most ``target`` and has a neighbour that costs more.
+
+    As :func:`boundary` where it is not known whether the cost rises or falls between ``ends``;
+    ``falls`` says what to expect. None where all points tried were on the same side of the target.
+    With ``precision`` > 0 the point that costs more may be that far away, relatively.
+    """
+    low, high = ends
+    at = _evaluator(cost, target, grid)
+    start = at(min(max(grid.rank(guess), low), high))
+    points = _outwards(at, grid, start, ends, 1 if falls == (start.y > 0.0) else -1)
+    return None if points is None else _close(at, grid, points, precision)
+
+
+def _evaluator(
+    cost: Callable[[float], float], target: float, grid: Grid
+) -> Callable[[int], _Point]:
     def at(rank: int) -> _Point:
         value = grid.value(rank)
         spent = cost(value)
@@ -67,42 +101,83 @@ def boundary(
         y = math.log1p(excess) if excess > -1.0 else -math.inf
         return _Point(rank, value, y if spent <= target else max(y, 5e-324))
 
-    start = at(min(max(grid.rank(guess), low), high))
-    points = _cross(at, grid, start, dear if start.y <= 0.0 else cheap)
-    if points is None:
-        return dear if start.y <= 0.0 else None
-    return _close(at, grid, points)
+    return at
 
 
-def _cross(at: Callable[[int], _Point], grid: Grid, start: _Point, end: int) -> list[_Point] | None:
-    """Walk from ``start`` towards ``end`` until the cost has crossed the target.
+def _outwards(
+    at: Callable[[int], _Point], grid: Grid, start: _Point, ends: tuple[int, int], sign: int
+) -> list[_Point] | None:
+    """Step to both sides of ``start`` in turn until the cost crosses the target, or has a slope.
+
+    ``sign`` is the side to begin with. Returns what :func:`_cross` does.
+    """
+    fronts = {sign: start, -sign: start}
+    last = {-1: ends[0], 1: ends[1]}
+    step = 0.7
+    while any(fronts[side].rank != last[side] for side in fronts):
+        for side in fronts:
+            before = fronts[side]
+            if before.rank == last[side]:
+                continue
+            point = at(_stepped(grid, before, side, step, last[side]))
+            fronts[side] = point
+            if (point.y <= 0.0) != (start.y <= 0.0):
+                return [before, point]
+            nearer = abs(before.y) - abs(point.y)
+            if math.isfinite(nearer) and abs(nearer) > TREND:
+                way = side if nearer > 0.0 else -side
+                points = [before, point] if way == side else [point, fronts[way]]
+                return _cross(at, grid, points, last[way])
+        step *= 2.0
+    return None
+
+
+def _cross(
+    at: Callable[[int], _Point], grid: Grid, points: list[_Point], end: int
+) -> list[_Point] | None:
+    """Walk from the last of ``points`` towards ``end`` until the cost has crossed the target.
 
     Returns the points visited, or None where it does not cross.
     """
-    points = [start]
-    sign = 1 if end > start.rank else -1
+    side = points[-1].y <= 0.0
+    sign = 1 if end > points[-1].rank else -1
     slope, least, most = 1.0, 1e-6, 1.0
+    if len(points) > 1:
+        slope, most = _slope(points), 8.0
     while (here := points[-1]).rank != end:
         # Assume a power law and overstep a little: it is crossing that counts. The limits grow, so
         # that a cost which is flat, or a slope which was misjudged, is left behind soon.
         step = 1.1 * abs(here.y) / slope + least if math.isfinite(here.y) else most
-        rank = _moved(grid, here, sign * min(step, most), end)
-        # At least one point, at most to the end.
-        distance = min(max(sign * (rank - here.rank), 1), abs(end - here.rank))
-        points.append(at(here.rank + sign * distance))
-        if (points[-1].y <= 0.0) != (start.y <= 0.0):
+        points.append(at(_stepped(grid, here, sign, min(step, most), end)))
+        if (points[-1].y <= 0.0) != side:
             return points
-        rise = abs(points[-1].y - here.y) / abs(_log_ratio(points[-1].value, here.value))
-        slope = min(max(rise, 0.1), 10.0) if math.isfinite(rise) else 1.0
+        slope = _slope(points)
         least, most = 8.0 * least, 2.0 * most
     return None
 
 
-def _close(at: Callable[[int], _Point], grid: Grid, points: list[_Point]) -> int:
+def _slope(points: list[_Point]) -> float:
+    """Return the power with which the cost changes between the last two points, within reason."""
+    before, here = points[-2:]
+    rise = abs(here.y - before.y) / abs(_log_ratio(here.value, before.value))
+    return min(max(rise, 0.1), 10.0) if math.isfinite(rise) else 1.0
+
+
+def _stepped(grid: Grid, point: _Point, sign: int, step: float, end: int) -> int:
+    """Return the rank a step in the logarithm away: at least the neighbour, at most ``end``."""
+    rank = _moved(grid, point, sign * step, end)
+    return point.rank + sign * min(max(sign * (rank - point.rank), 1), abs(end - point.rank))
+
+
+def _close(
+    at: Callable[[int], _Point], grid: Grid, points: list[_Point], precision: float = 0.0
+) -> int:
     """Shrink the bracket formed by the last two points to neighbours; return the good one."""
     good, bad = sorted(points[-2:], key=lambda point: point.y)
     misses, patience = 0, PATIENCE
     while (width := abs(good.rank - bad.rank)) > 1:
+        if precision > 0.0 and abs(_log_ratio(good.value, bad.value)) <= precision:
+            break
         low, high = min(good.rank, bad.rank), max(good.rank, bad.rank)
         middle = low + width // 2
         if misses < patience:
@@ -159,6 +234,8 @@ def _moved(grid: Grid, point: _Point, shift: float, otherwise: int) -> int:
 
 
 def _log_ratio(value: float, origin: float) -> float:
-    """Return log(value / origin), accurate also for neighbours."""
+    """Return log(value / origin), accurate also for neighbours; a count of 0 is taken for 1/e."""
+    if not (value > 0.0 and origin > 0.0):
+        value, origin = (max(x, math.exp(-1.0)) for x in (value, origin))
     ratio = (value - origin) / origin
     return math.log1p(ratio) if abs(ratio) < 0.5 else math.log(value) - math.log(origin)
