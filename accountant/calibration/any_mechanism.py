@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from accountant import checks
 from accountant.checks import Argument
@@ -68,8 +67,8 @@ def calibrate(
         Whether x is a count, which may be 0. The answer is then an int.
     precision : float, optional
         By how much, relatively, the answer may be on the safe side of a value that does not meet
-        the target; 0, the default, asks for neighbours. A tenth of the evaluations, or up to two
-        thirds where a grid is used, are saved by 1e-6. It does not matter for counts.
+        the target; 0, the default, asks for neighbours. With 1e-6 some seven evaluations suffice.
+        It does not matter for counts.
 
     Returns
     -------
