@@ -141,36 +141,37 @@ def renyi() -> tuple[int, int, float]:
 
 PAGE = """# Accuracy
 
-Written by `docs/make_accuracy.py`, from {count} stored problems whose privacy profiles were computed
-to at least 18 digits by independent code (`tests/support/oracle`): q from 1e-9 to 1,
-sigma from 0.2 to 100, steps from 1 to 1e12, delta from 1e-30 to 0.9, both directions. The problems
-are drawn to be hard: most of them are corners.
+`docs/make_accuracy.py` writes this page. It compares the package with {count} stored problems, whose
+privacy profiles independent code (`tests/support/oracle`) computed to at least 18 digits: q from
+1e-9 to 1, sigma from 0.2 to 100, steps from 1 to 1e12, delta from 1e-30 to 0.9, both directions.
+Most of the problems are extreme.
 
-*Violations*: problems where a bracket on δ at the stored ε, or either end of the bracket on ε at the
-neighbouring δ, misses the truth, compared without any tolerance. *Width*: of the public bracket on ε
-(the larger direction), relative to its upper end. *Over*: problems whose width exceeds 1e-9 (q ≥ 1e-6
-and ε ≥ 1e-3) or 1e-6 (elsewhere); stored ε = 0 is left out. *Time*: processor time of one public
-answer from δ to the bracket on ε.
+- *Violations*: the number of problems where the bracket on δ at the stored ε, or the bracket on ε at
+  the neighbouring δ, does not contain the truth. The comparison has no tolerance.
+- *Width*: the width of the public bracket on ε (the larger direction), relative to its upper end.
+- *Over*: the number of problems whose width exceeds 1e-9 (q ≥ 1e-6 and ε ≥ 1e-3) or 1e-6
+  (elsewhere). Problems with ε = 0 are left out.
+- *Time*: the processor time from δ to the bracket on ε in one public call.
 
 | family | problems | violations | median width | widest | over | median time | slowest |
 |---|---|---|---|---|---|---|---|
 {table}
 
-Rényi divergences: {orders} stored orders from 1 + 1e-6 to 1e4, {renyi_wrong} violations, upper ends at
-most {excess:.1e} above the truth, relatively.
+For the Rényi divergences there are {orders} stored orders from 1 + 1e-6 to 1e4, with {renyi_wrong} violations. The
+upper ends exceed the truth by a relative {excess:.1e} at most.
 
 ## What is claimed
 
 - Every bracket contains the truth. `tests/cross_cutting/test_soundness.py` checks it against every
   stored problem and `tests/core/test_consistency.py` against itself at random ones.
-- The bracket on ε is at most 1e-9 wide, relatively, for q ≥ 1e-6, ε ≥ 1e-3, δ ≤ 0.1 and steps ≥ 50 where
-  participation is not rare: steps·q ≥ 300 and steps·q² ≥ 0.3, or a typical run: q ≥ 1e-3, sigma ≥ 0.4,
-  steps·q ≥ 30 and δ ≥ 1e-15. `test_soundness.py` and `test_laws.py` of `tests/cross_cutting`
-  check it.
+- The bracket on ε has a relative width of at most 1e-9 for q ≥ 1e-6, ε ≥ 1e-3, δ ≤ 0.1 and
+  steps ≥ 50 if participation is not rare (steps·q ≥ 300 and steps·q² ≥ 0.3) or if the run is typical
+  (q ≥ 1e-3, sigma ≥ 0.4, steps·q ≥ 30 and δ ≥ 1e-15). `test_soundness.py` and `test_laws.py` in
+  `tests/cross_cutting` check this.
 
-No more is claimed. Of the stored problems with q ≥ 1e-6 and ε ≥ 1e-3, {share_over} miss that
-width. Of {swept} random problems over the whole range (half of them with a power of ten of steps),
-these have ε ≥ 1e-3:
+There are no further claims. Of the stored problems with q ≥ 1e-6 and ε ≥ 1e-3, {share_over}
+exceed that width. The next table is of {swept} random problems over the whole range; for half of them
+the number of steps is a power of ten. It counts those with ε ≥ 1e-3:
 
 | domain | problems | wider than 1e-9 | than 1e-6 | than 1e-2 | median width | widest |
 |---|---|---|---|---|---|---|
@@ -178,19 +179,21 @@ these have ε ≥ 1e-3:
 
 ## Where brackets are wide
 
-They are valid, and wider than the rest:
+The brackets of these problems are valid, but wider:
 
-- **δ near the most it can be.** At δ = 0.99 or at an ε of a millionth of δ, an error of δ's thirteenth digit is one of the sixth or
-  seventh of ε.
-- **Tiny δ, few steps, large sigma** (δ below 1e-17, steps below 50, sigma above 1.5), with an ε far below the loss of one unlucky
-  step. Rare events are answered exactly by cutting losses into small, middling and large ones
-  ([theorem 15](theorems.md)); here what lies between the thresholds cancels by many digits, and round-off is left.
-- **A law that is spread over scales, with an ε below 1e-3**: sigma below 0.35, δ close to steps·q. Many points are
-  needed, and ε is far smaller than δ. These take longest, with the rare events of a few steps: tens of milliseconds.
-- **ε of 0 to rounding.** Of the {zero_count} problems stored at ε = 0 and asked at a δ one rounding below,
-  the upper end is above 1e-9 for {zero_wide} and at most {zero_most:.2g}; the lower end is 0.
-- **The bracket on δ in the add direction alone** where that direction is far below the other one; the
-  public answer, the larger direction, does not see it.
+- **δ near its largest value.** At δ = 0.99, or at an ε of a millionth of δ, an error in the
+  thirteenth digit of δ is an error in the sixth or seventh digit of ε.
+- **Tiny δ, few steps, large sigma** (δ below 1e-17, steps below 50, sigma above 1.5), with
+  an ε far below the loss of a rare step. For rare events the core splits the losses at two
+  thresholds ([theorem 15](theorems.md)). Here the terms between the thresholds cancel, so that
+  round-off dominates.
+- **A loss spread over several scales, with an ε below 1e-3**: sigma below 0.35, δ close to steps·q.
+  The sum needs many points, and ε is far smaller than δ. These problems, and rare events in few
+  steps, take longest: tens of milliseconds.
+- **ε equal to 0 up to rounding.** There are {zero_count} problems stored at ε = 0 and evaluated at the next
+  smaller δ. The upper end exceeds 1e-9 for {zero_wide} of them and is at most {zero_most:.2g}; the lower end is 0.
+- **The bracket on δ in the add direction alone**, if that direction is far below the other one. The
+  public answer is the larger direction, so this does not affect it.
 
 Every problem with q ≥ 1e-6 and ε ≥ 1e-3 whose bracket is wider than 1e-9 ({wide_count} of {wanted}), by
 expected participations:

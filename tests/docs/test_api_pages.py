@@ -15,7 +15,7 @@ ROOMS = (
     "accountant.learn.pate",
     "accountant.learn.selection",
 )
-PAGES = ("api_learn.md", "api_convex.md")
+PAGES = ("api_learn.md", "api_linear_models.md")
 
 
 def documented(page):
