@@ -172,7 +172,7 @@ def train_dp_sgd(
     )  # fmt: skip
     chosen = SGD(0.1) if optimizer is None else _optimizer(optimizer)
     kept = as_averaging(averaging)
-    radius = None if projection_radius is None else float(checks.real(RADIUS, projection_radius))
+    radius = None if projection_radius is None else checks.number(RADIUS, projection_radius)
     generator = _generator(rng)
     run = Run(
         model, data, targets, plan, clipping, chosen, kept, radius, record, generator,

@@ -113,18 +113,18 @@ def make_plan(
     kind = checks.choice("noise", noise, ("gaussian", "discrete_gaussian"))
     name = require_sampler(sampler)
     batch, q = _sampling(name, records, expected_batch_size, sampling_probability)
-    privacy_delta = float(checks.real(checks.DELTA, delta))
+    privacy_delta = checks.number(checks.DELTA, delta)
     if (noise_multiplier is None) == (target_epsilon is None):
         raise DomainError(
             "give exactly one of noise_multiplier and target_epsilon; got"
             f" {'neither' if noise_multiplier is None else 'both'}"
         )
     if target_epsilon is not None:
-        goal = float(checks.real(TARGET_EPSILON, target_epsilon))
+        goal = checks.number(TARGET_EPSILON, target_epsilon)
         count = _steps_to_calibrate(steps, epochs, q, ledger)
         release = Release.calibrated(kind, goal, privacy_delta, q, count)
     else:
-        sigma = float(checks.real(NOISE_MULTIPLIER, noise_multiplier))
+        sigma = checks.number(NOISE_MULTIPLIER, noise_multiplier)
         release = Release(kind, q, sigma)
         count = _steps(steps, epochs, q, release, ledger)
     rule = clipping.rule(groups)
@@ -175,7 +175,7 @@ def _steps_to_calibrate(steps: object, epochs: object, q: float, ledger: Trainin
 def _sampling(
     sampler: str, records: int, expected: object, probability: object
 ) -> tuple[float, float]:
-    batch = float(checks.real(BATCH, expected))
+    batch = checks.number(BATCH, expected)
     if sampler == "full":
         if probability is not None and probability != 1.0:
             raise DomainError(
@@ -183,7 +183,7 @@ def _sampling(
             )
         q = 1.0
     elif probability is not None:
-        q = float(checks.real(checks.Q._replace(name="sampling_probability"), probability))
+        q = checks.number(checks.SAMPLING_PROBABILITY, probability)
     else:
         if records == 0:
             raise DomainError(
@@ -208,9 +208,9 @@ def _steps(
     if steps is not None and epochs is not None:
         raise DomainError("give at most one of steps and epochs; got both")
     if steps is not None:
-        return int(float(checks.count(checks.STEPS, steps)))
+        return checks.whole(checks.STEPS, steps)
     if epochs is not None:
-        passes = float(checks.real(EPOCHS, epochs))
+        passes = checks.number(EPOCHS, epochs)
         if q == 0.0:
             raise DomainError("epochs need sampling_probability > 0; got 0")
         return math.ceil(Fraction(passes) / Fraction(q))

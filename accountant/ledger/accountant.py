@@ -22,7 +22,7 @@ from accountant.ledger import document, evaluation, filters, storage
 from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History, entry
 from accountant.ledger.meters import Meter, Remaining
-from accountant.ledger.queries import Questions, scalar
+from accountant.ledger.queries import Questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,7 +157,7 @@ class Accountant(Questions):
 
     def note_delta(self, delta: float) -> None:
         """Note a δ in (0, 1) at which this ledger is to be stated, and keep it with the ledger."""
-        checked = scalar(checks.TARGET_DELTA, delta)
+        checked = checks.number(checks.TARGET_DELTA, delta)
         with self._lock:
             self._deltas.add(checked)
 

@@ -13,7 +13,7 @@ import numpy as np
 from accountant import checks
 from accountant.analyses import rdp
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
 
 if TYPE_CHECKING:
@@ -75,16 +75,13 @@ class IndividualFilter:
 
     @to_nearest
     def __init__(self, budget: Budget, records: int) -> None:
-        if not isinstance(budget, Budget):
-            raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
+        checks.instance("budget", budget, Budget, "a Budget")
         if budget.filter != "renyi" or budget.share != 0.0:
             raise DomainError(
                 'budget must have filter="renyi" and no share for individual accounting;'
                 f" got {budget!r}"
             )
-        n = checks.count(_RECORDS, records)
-        if not isinstance(n, float):
-            raise ArgumentTypeError("records must be one integer; got an array")
+        n = checks.whole(_RECORDS, records)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders, self._capacities = budget.renyi_capacities()
@@ -185,10 +182,8 @@ class IndividualFilter:
         ndarray of bool, shape (n,)
             As in :meth:`charge`.
         """
-        sigma = checks.real(checks.SIGMA._replace(name="noise_multiplier"), noise_multiplier)
-        q = checks.real(checks.Q._replace(name="sampling_probability"), sampling_probability)
-        if not (isinstance(sigma, float) and isinstance(q, float)):
-            raise ArgumentTypeError("noise_multiplier and sampling_probability must be numbers")
+        sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
         each = np.asarray(checks.real(_NORMS, norms))
         if each.shape not in ((), self._spent.shape[1:]):
             raise DomainError(
@@ -248,12 +243,7 @@ def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
         return np.where(norms > 0.0, np.nextafter(square * factor, np.inf), 0.0)
 
 
-_RECORDS = checks.Argument(
-    "records",
-    "an integer in [1, 2**40]",
-    lambda x: (x >= 1) & (x <= 2**40),
-    "It is the number of records of the data set",
-)
+_RECORDS = checks.integers("records", 1, 2**40, "It is the number of records of the data set")
 
 
 def _round_up(norms: FloatArray) -> FloatArray:

@@ -19,7 +19,6 @@ from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise import SecureGenerator
 
 if TYPE_CHECKING:
@@ -164,18 +163,18 @@ def train_dp_gan(
     """
     domain = as_domain(domain)
     if noise_multiplier is not None:
-        arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
-    every = arguments.integer("generator_every", generator_every, 1)
-    batch = arguments.integer("generator_batch", generator_batch, 1)
-    if arguments.integer("steps", steps, 1) < every:
+        checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    every = checks.integer("generator_every", generator_every, 1)
+    batch = checks.integer("generator_batch", generator_batch, 1)
+    if checks.integer("steps", steps, 1) < every:
         raise DomainError(f"steps must be at least generator_every; got {steps} and {every}")
-    rate = Adam(arguments.scalar(RATE, generator_rate), 0.5)
+    rate = Adam(checks.number(RATE, generator_rate), 0.5)
     secure = rng if isinstance(rng, SecureGenerator) else SecureGenerator(rng)
     random = np.random.default_rng(int(secure.words(1)[0]))
     features = domain.features(table)
-    sizes = [arguments.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
+    sizes = [checks.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
     inner, outer = sizes[: len(hidden)], sizes[len(hidden) :]
-    generator = Generator(domain, arguments.integer("noise_size", noise_size, 1), outer, random)
+    generator = Generator(domain, checks.integer("noise_size", noise_size, 1), outer, random)
     seed = int(secure.words(1)[0] >> np.uint64(33))
     judge = _Discriminator(
         features.shape[1], inner, partial(generator.draw, batch), clipping_norm, seed
