@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
+from accountant.analyses.arguments import OMEGA, ORDER, RHO, scalar
 from accountant.analyses.renyi_conversion import EPSILON_FORMS, best_delta, best_epsilon
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
@@ -75,7 +76,7 @@ def rdp_to_epsilon(
     >>> sharp <= usual < old
     True
     """
-    target = checks.number(checks.DELTA, delta)
+    target = scalar(checks.DELTA, delta)
     checks.choice("form", form, EPSILON_FORMS)
     checked = _checked_curve(curve)
     known = _checked_orders(orders)
@@ -118,7 +119,7 @@ def rdp_to_delta(
     >>> 0 < rdp_to_delta(lambda order: order / 2, 5.0) < 1e-5
     True
     """
-    point = checks.number(checks.EPSILON, epsilon)
+    point = scalar(checks.EPSILON, epsilon)
     checks.choice("form", form, EPSILON_FORMS[1:])
     checked, known = _checked_curve(curve), _checked_orders(orders)
     if point == math.inf:
@@ -136,7 +137,7 @@ def zcdp_to_rdp(rho: object, order: object) -> float:
     >>> zcdp_to_rdp(0.5, 3.0)
     1.5
     """
-    value, alpha = checks.number(checks.RHO, rho), checks.number(checks.ORDER, order)
+    value, alpha = scalar(RHO, rho), scalar(ORDER, order)
     return (iv.of(value) * alpha).up()
 
 
@@ -203,11 +204,7 @@ def tcdp_to_epsilon(rho: object, omega: object, delta: object, *, form: str = "a
     >>> zcdp_to_epsilon(0.5, 1e-5) < tcdp_to_epsilon(0.5, 3.0, 1e-5)
     True
     """
-    r, limit, target = (
-        checks.number(checks.RHO, rho),
-        checks.number(checks.OMEGA, omega),
-        checks.number(checks.DELTA, delta),
-    )
+    r, limit, target = scalar(RHO, rho), scalar(OMEGA, omega), scalar(checks.DELTA, delta)
     checks.choice("form", form, ("asoodeh", "canonne", "bun-steinke"))
     if r == 0.0:
         return 0.0
@@ -231,11 +228,7 @@ def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
     >>> zcdp_to_delta(0.5, 5.0) < tcdp_to_delta(0.5, 3.0, 5.0) < 1e-2
     True
     """
-    r, limit, point = (
-        checks.number(checks.RHO, rho),
-        checks.number(checks.OMEGA, omega),
-        checks.number(checks.EPSILON, epsilon),
-    )
+    r, limit, point = scalar(RHO, rho), scalar(OMEGA, omega), scalar(checks.EPSILON, epsilon)
     if r == 0.0:
         return 0.0
     if r == math.inf:
@@ -246,7 +239,8 @@ def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
 
 
 def _checked_curve(curve: RenyiCurve) -> RenyiCurve:
-    checks.function("curve", curve, "the order")
+    if not callable(curve):
+        raise ArgumentTypeError(f"curve must be a function of the order; got {curve!r:.60}")
 
     def checked(order: float) -> float:
         value = float(curve(order))
@@ -265,7 +259,7 @@ def _checked_orders(orders: Iterable[float] | None) -> tuple[float, ...] | None:
         return None
     if isinstance(orders, (str, bytes)) or not isinstance(orders, Iterable):
         raise ArgumentTypeError(f"orders must be an iterable of orders > 1; got {orders!r:.60}")
-    known = tuple(checks.number(checks.ORDER, order) for order in orders)
+    known = tuple(scalar(ORDER, order) for order in orders)
     if not known:
         raise DomainError("orders must hold at least one order; got none")
     return known

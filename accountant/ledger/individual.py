@@ -6,15 +6,16 @@ import math
 import os
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant import checks
 from accountant.analyses import rdp
 from accountant.environment import to_nearest
-from accountant.errors import DomainError, UnsupportedError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
+from accountant.ledger.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +44,7 @@ _NORMS = checks.Argument(
 )
 
 
-class IndividualFilter:
+class IndividualFilter(Uncopied):
     """A Rényi filter for each of ``n`` records.
 
     Parameters
@@ -73,15 +74,21 @@ class IndividualFilter:
     [True, True, True]
     """
 
+    _COPIED = "an IndividualFilter has no copies: each would spend the budgets"
+    _PICKLED = "an IndividualFilter is not pickled; keep spent, and restore it"
+
     @to_nearest
     def __init__(self, budget: Budget, records: int) -> None:
-        checks.instance("budget", budget, Budget, "a Budget")
+        if not isinstance(budget, Budget):
+            raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
         if budget.filter != "renyi" or budget.share != 0.0:
             raise DomainError(
                 'budget must have filter="renyi" and no share for individual accounting;'
                 f" got {budget!r}"
             )
-        n = checks.whole(_RECORDS, records)
+        n = checks.count(_RECORDS, records)
+        if not isinstance(n, float):
+            raise ArgumentTypeError("records must be one integer; got an array")
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders, self._capacities = budget.renyi_capacities()
@@ -182,8 +189,10 @@ class IndividualFilter:
         ndarray of bool, shape (n,)
             As in :meth:`charge`.
         """
-        sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
+        sigma = checks.real(checks.SIGMA._replace(name="noise_multiplier"), noise_multiplier)
+        q = checks.real(checks.Q._replace(name="sampling_probability"), sampling_probability)
+        if not (isinstance(sigma, float) and isinstance(q, float)):
+            raise ArgumentTypeError("noise_multiplier and sampling_probability must be numbers")
         each = np.asarray(checks.real(_NORMS, norms))
         if each.shape not in ((), self._spent.shape[1:]):
             raise DomainError(
@@ -192,15 +201,6 @@ class IndividualFilter:
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
-
-    def __copy__(self) -> IndividualFilter:
-        raise UnsupportedError("an IndividualFilter has no copies: each would spend the budgets")
-
-    def __deepcopy__(self, memo: object) -> IndividualFilter:
-        return self.__copy__()
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("an IndividualFilter is not pickled; keep spent, and restore it")
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))
@@ -243,7 +243,12 @@ def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
         return np.where(norms > 0.0, np.nextafter(square * factor, np.inf), 0.0)
 
 
-_RECORDS = checks.integers("records", 1, 2**40, "It is the number of records of the data set")
+_RECORDS = checks.Argument(
+    "records",
+    "an integer in [1, 2**40]",
+    lambda x: (x >= 1) & (x <= 2**40),
+    "It is the number of records of the data set",
+)
 
 
 def _round_up(norms: FloatArray) -> FloatArray:

@@ -6,20 +6,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from accountant import checks
 from accountant._rounding import times_up, up
 from accountant.environment import to_nearest
-from accountant.errors import DomainError
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["ZCDP", "RenyiCurve", "TruncatedCDP"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-OMEGA = checks.OMEGA.renamed("omega", "The bound ρα holds for the orders 1 < α < ω")
-RHO = checks.FINITE_EPSILON.renamed("rho")
+OMEGA = arguments.SCALE._replace(
+    name="omega",
+    requirement="a number > 1",
+    holds=lambda x: x > 1.0,
+    advice="The bound ρα holds for the orders 1 < α < ω",
+)
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -38,7 +41,7 @@ class ZCDP(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, rho: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        set_fields(self, rho0=checks.number(RHO, rho), relation=relation)
+        arguments.settle(self, rho0=arguments.scalar(arguments.RHO, rho), relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the curve, which holds in both directions."""
@@ -46,12 +49,12 @@ class ZCDP(Mechanism):
 
     def group(self, size: int) -> ZCDP:
         """Return k²ρ-zCDP (Bun, Steinke 2016, Proposition 1.9)."""
-        factor = checks.integer("size", size, 1)
+        factor = arguments.integer("size", size, 1)
         return ZCDP(times_up(self.rho0, factor * factor), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> ZCDP:
         """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
+        factor = arguments.carry(self, arguments.relation(relation))
         return ZCDP(self.rho0 * factor * factor, relation=relation)
 
 
@@ -80,10 +83,10 @@ class TruncatedCDP(Mechanism):
     def __init__(
         self, rho: float, omega: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
-        set_fields(
+        arguments.settle(
             self,
-            rho0=checks.number(RHO, rho),
-            omega=checks.number(OMEGA, omega),
+            rho0=arguments.scalar(arguments.RHO, rho),
+            omega=arguments.scalar(OMEGA, omega),
             relation=relation,
         )
 
@@ -131,9 +134,12 @@ class RenyiCurve(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        advice = "A table of orders goes to RenyiCurve.from_table"
-        checks.function("curve", self.curve, "the order", advice)
-        set_fields(self)
+        if not callable(self.curve):
+            raise ArgumentTypeError(
+                f"curve must be a function of the order; got {self.curve!r}. A table of orders"
+                " goes to RenyiCurve.from_table"
+            )
+        arguments.settle(self)
 
     @classmethod
     @to_nearest
@@ -185,9 +191,9 @@ class RenyiTable:
                 "orders and divergences must have one common length >= 1;"
                 f" got {len(self.orders)} and {len(self.divergences)}"
             )
-        bound = checks.FINITE_EPSILON.renamed("divergences")
+        bound = arguments.named(arguments.BOUND, "divergences")
         rows = sorted(
-            (checks.number(checks.ORDER, a), checks.number(bound, d))
+            (arguments.order(a), arguments.scalar(bound, d))
             for a, d in zip(self.orders, self.divergences, strict=True)
         )
         object.__setattr__(self, "orders", tuple(a for a, _ in rows))
