@@ -7,10 +7,11 @@ here when it is imported (``accountant/__init__.py``), so that ``mechanism.epsil
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.composition import Composition
@@ -21,12 +22,20 @@ __all__ = ["Bound", "bind", "bound"]
 Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
-class Bound(NamedTuple):
+class Bound:
     """What the methods of a mechanism call."""
 
-    solve: Callable[[Mechanism], Profile]
-    explain: Callable[[Mechanism, object], Explanation]
-    compose: Callable[[Counted], Composition]
+    __slots__ = ("compose", "explain", "solve")
+
+    def __init__(
+        self,
+        solve: Callable[[Mechanism], Profile],
+        explain: Callable[[Mechanism, object], Explanation],
+        compose: Callable[[Counted], Composition],
+    ) -> None:
+        self.solve = solve
+        self.explain = explain
+        self.compose = compose
 
 
 _bound: list[Bound] = []

@@ -50,6 +50,7 @@ def half_square(value: float) -> float:
 def ratio_down(numerator: float, denominator: float) -> float:
     """Return numerator / denominator rounded towards 0 when inexact; both are positive.
 
+    Integers up to 2**53 are as good as doubles here, as in :func:`ratio_up`.
     A finite quotient beyond the doubles becomes the largest of them, and one below them the least,
     which as a noise multiplier already costs infinitely much.
     """
@@ -66,7 +67,7 @@ def ratio_up(numerator: float, denominator: float) -> float:
 
 def _directed(numerator: float, denominator: float, towards: float) -> float:
     if denominator == 1.0:
-        return numerator
+        return float(numerator)
     quotient = numerator / denominator
     if math.isinf(denominator) or math.isinf(numerator):
         return quotient

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.analyses import contour, tradeoff
-from accountant.analyses.arguments import scalar, whole
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 
@@ -138,8 +137,8 @@ def positive_predictive_value(
 
 
 def _profile(q: object, sigma: object, steps: object) -> Callable[[float], float]:
-    probability, noise = scalar(checks.Q, q), scalar(checks.SIGMA, sigma)
-    count = float(whole(checks.STEPS, steps))
+    probability, noise = checks.number(checks.Q, q), checks.number(checks.SIGMA, sigma)
+    count = float(checks.whole(checks.STEPS, steps))
 
     def profile(epsilon: float) -> float:
         try:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from accountant.checks import TARGET_DELTA
+from accountant import checks
+from accountant._rounding import ratio_up
 from accountant.display import text_down, text_up
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
@@ -22,7 +23,6 @@ from accountant.sampling import (
     ShuffledBatches,
     TruncatedPoissonSampler,
     WithReplacementSampler,
-    arguments,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class SamplerTable:
 def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler]]:
     per_epoch = -(-n // batch)
     steps = epochs * per_epoch
-    q = arguments.share_up(batch, n)
+    q = ratio_up(batch, n)
     cap = batch + math.ceil(6.0 * math.sqrt(batch))
     return {
         "poisson": lambda: PoissonSampler(n, q, steps),
@@ -177,11 +177,11 @@ def compare_samplers(
     >>> poisson.upper < shuffled.lower  # a Poisson account of a shuffled run is wrong
     True
     """
-    size = arguments.positive("n", n, "It is the number of records")
-    batch = arguments.batch(batch_size, size)
-    passes = arguments.positive("epochs", epochs, "It counts passes over the data")
-    noise = arguments.noise(sigma)
-    target = arguments.number(TARGET_DELTA, delta)
+    size = checks.integer("n", n, 1, advice="It is the number of records")
+    batch = checks.batch_size(batch_size, size)
+    passes = checks.integer("epochs", epochs, 1, advice="It counts passes over the data")
+    noise = checks.number(checks.SIGMA, sigma)
+    target = checks.number(checks.TARGET_DELTA, delta)
     known = _samplers(size, batch, passes)
     chosen = list(known) if samplers is None else list(samplers)
     for name in chosen:

@@ -8,6 +8,7 @@ import pytest
 
 import accountant as ac
 from accountant import checks
+from accountant.checks.argument import shown
 
 GOOD = {"q": 0.01, "sigma": 1.0, "steps": 1000, "delta": 1e-5, "epsilon": 1.0, "orders": 2.0}
 GOOD |= {"target_eps": 1.0}
@@ -55,8 +56,7 @@ def test_outside_the_domain(function, name):
     for value in OUTSIDE[name]:
         with pytest.raises(ac.DomainError, match=rf"^{name} must be .*; got") as caught:
             call(function, **{name: value})
-        shown = checks._shown(value)
-        assert shown in str(caught.value), "the message shows the value received"
+        assert shown(value) in str(caught.value), "the message shows the value received"
 
 
 @pytest.mark.parametrize(("function", "name"), CASES)

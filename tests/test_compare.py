@@ -77,7 +77,7 @@ def test_command():
         ({"batch_size": 3000}, "batch_size must be at most"),
         ({"n": 0}, "n must be"),
         ({"epochs": 0}, "epochs must be"),
-        ({"sigma": 0.0}, "noise_multiplier must be"),
+        ({"sigma": 0.0}, "sigma must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"samplers": ["shuffle"]}, "samplers must be among"),
     ],

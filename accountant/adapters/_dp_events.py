@@ -30,7 +30,6 @@ from accountant.sampling import (
     TruncatedPoissonSampled,
     WithReplacementSampled,
 )
-from accountant.sampling.arguments import share_up
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 
 __all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
@@ -149,7 +148,7 @@ def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
         return ()
     if relation is REPLACE_ONE and isinstance(release, Gaussian) and release.sensitivity == 1.0:
         return ((FixedSizeSampled(release.noise_multiplier, batch, size), 1),)
-    return ((SampledReplacement(release, share_up(batch, size), relation=relation), 1),)
+    return ((SampledReplacement(release, ratio_up(batch, size), relation=relation), 1),)
 
 
 def _with_replacement(event: Any, relation: NeighbouringRelation) -> Parts:

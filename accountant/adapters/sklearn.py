@@ -24,9 +24,9 @@ from accountant.adapters._sklearn_base import (
     with_intercept,
 )
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
-from accountant.learn.convex.arguments import MOST_RECORDS
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
+from accountant.learn.convex.public_bounds import MOST_RECORDS
 from accountant.learn.convex.regression import ada_ssp, private_ridge
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from fractions import Fraction
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses import arguments
-from accountant.analyses.arguments import Part, scalar
 from accountant.analyses.optimal.composition import infinite_mass, largest_loss
+from accountant.analyses.parts import Part, merged_parts
 from accountant.environment import to_nearest
 from accountant.intervals import Interval
 
@@ -50,8 +49,8 @@ def basic_epsilon(parts: object, delta: object) -> float:
     >>> basic_epsilon([(0.5, 0.0, 4), (0.25, 1e-6)], 1e-5)
     2.25
     """
-    checked = arguments.parts(parts)
-    total = scalar(checks.DELTA, delta)
+    checked = merged_parts(parts)
+    total = checks.number(checks.DELTA, delta)
     # Exactly: δ that just fit are a common request.
     spent = sum(Fraction(part.delta) * part.count for part in checked)
     return largest_loss(checked).up() if spent <= Fraction(total) else math.inf
@@ -96,8 +95,8 @@ def advanced_epsilon(parts: object, delta: object, *, form: str = "kairouz") -> 
     >>> best <= new < old < basic_epsilon(parts, 1e-6)
     True
     """
-    checked = arguments.parts(parts)
-    total = scalar(checks.DELTA, delta)
+    checked = merged_parts(parts)
+    total = checks.number(checks.DELTA, delta)
     checks.choice("form", form, FORMS)
     if form == "original":
         # Every ε of the mean term grows: the theorem spends Σ δ, not 1 - Π (1 - δ).

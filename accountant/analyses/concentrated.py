@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
+from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.arguments import COUNT, OMEGA, ORDER, RHO, scalar, tuples, whole
+from accountant.analyses.parts import tuples
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError
 
 __all__ = ["TruncatedConcentrated", "compose_rdp", "compose_tcdp", "compose_zcdp"]
 
@@ -58,7 +58,11 @@ def compose_tcdp(parts: Iterable[tuple[float, float, int]]) -> TruncatedConcentr
     """
     total, least, unbounded = iv.of(0.0), math.inf, False
     for part in tuples(parts, 3):
-        rho, omega, count = scalar(RHO, part[0]), scalar(OMEGA, part[1]), whole(COUNT, part[2])
+        rho, omega, count = (
+            checks.number(checks.RHO, part[0]),
+            checks.number(checks.OMEGA, part[1]),
+            checks.whole(checks.COUNT, part[2]),
+        )
         if count == 0:
             continue
         least = min(least, omega)
@@ -85,11 +89,11 @@ def compose_rdp(parts: Iterable[tuple[RenyiCurve, int]]) -> RenyiCurve:
     >>> curve(2.0)
     4.0
     """
-    curves = [(_curve(part[0]), whole(COUNT, part[1])) for part in tuples(parts, 2)]
+    curves = [(_curve(part[0]), checks.whole(checks.COUNT, part[1])) for part in tuples(parts, 2)]
 
     @to_nearest
     def composed(order: float) -> float:
-        alpha = scalar(ORDER, order)
+        alpha = checks.number(checks.ORDER, order)
         total = iv.of(0.0)
         for curve, count in curves:
             value = float(curve(alpha)) if count else 0.0
@@ -101,7 +105,5 @@ def compose_rdp(parts: Iterable[tuple[RenyiCurve, int]]) -> RenyiCurve:
     return composed
 
 
-def _curve(value: object) -> RenyiCurve:
-    if callable(value):
-        return value
-    raise ArgumentTypeError(f"curve must be a function of the Rényi order; got {value!r:.60}")
+def _curve(value: RenyiCurve) -> RenyiCurve:
+    return checks.function("curve", value, "the Rényi order")

@@ -14,7 +14,6 @@ from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions
 from accountant.display import text_up
 from accountant.environment import to_nearest
-from accountant.mechanisms import _arguments as arguments
 from accountant.pairs.base import has_rdp
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Explanation:
 @to_nearest
 def explain(mechanism: Mechanism, delta: object) -> Explanation:
     """Say which analysis answers ε(delta), why, and what each part contributes."""
-    delta = arguments.scalar(checks.DELTA, delta)
+    delta = checks.number(checks.DELTA, delta)
     whole = mechanism.epsilon_bounds(delta)
     rows = []
     for alternative in counted_alternatives(mechanism):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from accountant import checks
 from accountant import intervals as iv
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses.arguments import COUNT, MU, scalar, tuples, whole
+from accountant.analyses.parts import tuples
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 
@@ -42,7 +42,7 @@ def compose_gdp(parts: Iterable[tuple[float, int]]) -> float:
     """
     total = iv.of(0.0)
     for part in tuples(parts, 2):
-        mu, count = scalar(MU, part[0]), whole(COUNT, part[1])
+        mu, count = checks.number(checks.MU, part[0]), checks.whole(checks.COUNT, part[1])
         if count == 0:
             continue
         if mu == math.inf:
@@ -66,7 +66,7 @@ def gdp_delta_bounds(mu: object, epsilon: object) -> Bounds:
     >>> 0.126936 < lower <= upper < 0.126937
     True
     """
-    return Bounds(*delta_ends(scalar(MU, mu), scalar(checks.EPSILON, epsilon)))
+    return Bounds(*delta_ends(checks.number(checks.MU, mu), checks.number(checks.EPSILON, epsilon)))
 
 
 @to_nearest
@@ -83,7 +83,7 @@ def gdp_epsilon_bounds(mu: object, delta: object) -> Bounds:
     >>> 4.37 < lower <= upper < 4.38
     True
     """
-    return Bounds(*epsilon_ends(scalar(MU, mu), scalar(checks.DELTA, delta)))
+    return Bounds(*epsilon_ends(checks.number(checks.MU, mu), checks.number(checks.DELTA, delta)))
 
 
 def delta_ends(mu: float, epsilon: float) -> tuple[float, float]:
@@ -155,8 +155,8 @@ def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
     >>> round(clt_mu_approximation(0.01, 1.0, 1000), 4)
     0.4145
     """
-    probability, noise = scalar(checks.Q, q), scalar(checks.SIGMA, sigma)
-    number = whole(checks.STEPS, steps)
+    probability, noise = checks.number(checks.Q, q), checks.number(checks.SIGMA, sigma)
+    number = checks.whole(checks.STEPS, steps)
     if probability == 0.0 or number == 0:
         return 0.0
     try:
@@ -178,7 +178,7 @@ def clt_epsilon_approximation(q: object, sigma: object, steps: object, delta: ob
     >>> 1.4 < clt_epsilon_approximation(0.01, 1.0, 1000, 1e-5) < 1.7
     True
     """
-    target = scalar(checks.DELTA, delta)
+    target = checks.number(checks.DELTA, delta)
     return epsilon_ends(clt_mu_approximation(q, sigma, steps), target)[1]
 
 
@@ -195,5 +195,5 @@ def clt_delta_approximation(q: object, sigma: object, steps: object, epsilon: ob
     >>> 0 < clt_delta_approximation(0.01, 1.0, 1000, 1.0) < 1e-2
     True
     """
-    point = scalar(checks.EPSILON, epsilon)
+    point = checks.number(checks.EPSILON, epsilon)
     return delta_ends(clt_mu_approximation(q, sigma, steps), point)[1]

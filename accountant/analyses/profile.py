@@ -16,14 +16,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, overload
 
 from accountant import checks
-from accountant.analyses.arguments import FPR
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.mechanisms import _arguments as arguments
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
 from accountant.pairs.sums import root_of_squares, total
 from accountant.pairs.two_sided import two_sided
@@ -108,7 +106,7 @@ class Profile:
     @to_nearest
     def rdp(self, order: Scalar | ArrayLike) -> Checked:
         """Bound the Rényi divergence from above, the largest over the problems, at each order."""
-        return each_number(arguments.ORDER, order, self._rdp)
+        return each_number(checks.ORDER, order, self._rdp)
 
     def _rdp(self, order: float) -> float:
         for parts in self.problems:
@@ -161,7 +159,7 @@ class Profile:
         def delta(epsilon: float) -> float:
             return max(float(one.delta_bounds(epsilon).upper) for one in found)
 
-        return each_number(FPR, fpr, lambda one: attacks.tradeoff(one, delta))
+        return each_number(checks.FPR, fpr, lambda one: attacks.tradeoff(one, delta))
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)

@@ -17,14 +17,14 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
+from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.arguments import FPR, PRIOR, scalar
 from accountant.analyses.golden_section import golden
 from accountant.analyses.tradeoff_upper import bounded_above
 from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 
 __all__ = [
     "attack_tpr",
@@ -79,7 +79,7 @@ def tradeoff(fpr: object, profile: Profile, *, reverse: Profile | None = None) -
     >>> tradeoff(0.25, perfect)
     0.75
     """
-    return _best(scalar(FPR, fpr), *_directions(profile, reverse))[0]
+    return _best(checks.number(checks.FPR, fpr), *_directions(profile, reverse))[0]
 
 
 @to_nearest
@@ -105,7 +105,7 @@ def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None)
     >>> 1e-6 <= attack_tpr(1e-6, lambda epsilon: 0.0) < 1.0000001e-6
     True
     """
-    return _best(scalar(FPR, fpr), *_directions(profile, reverse))[1]
+    return _best(checks.number(checks.FPR, fpr), *_directions(profile, reverse))[1]
 
 
 @to_nearest
@@ -142,7 +142,7 @@ def tradeoff_bounds(
     >>> tradeoff_bounds(0.25, lambda epsilon: 0.0, lambda epsilon: 0.0).lower
     0.75
     """
-    x = scalar(FPR, fpr)
+    x = checks.number(checks.FPR, fpr)
     up, up_back = _directions(profile, reverse)
     down, down_back = _directions(profile_lower, reverse_lower)
     lower, _, best = _best(x, up, up_back)
@@ -201,7 +201,7 @@ def bayes_accuracy(prior: object, profile: Profile, *, reverse: Profile | None =
     >>> bayes_accuracy(0.5, lambda epsilon: 0.25)
     0.625
     """
-    pi = scalar(PRIOR, prior)
+    pi = checks.number(checks.PRIOR, prior)
     likely = iv.of(max(pi, 1.0 - pi)) if pi >= 0.5 else iv.of(1.0) - pi
     unlikely = iv.of(1.0) - likely
     # The guess that the prior makes is given up only for a likelihood ratio beyond this.
@@ -240,7 +240,7 @@ def posterior_bound(prior: object, failure: object, profile: Profile) -> float:
     >>> 0.6 < posterior_bound(0.5, 0.01, pure) < 0.75
     True
     """
-    pi, eta = scalar(PRIOR, prior), scalar(FAILURE, failure)
+    pi, eta = checks.number(checks.PRIOR, prior), checks.number(FAILURE, failure)
     checked = _checked(profile)
 
     def loose(epsilon: float) -> float:
@@ -284,7 +284,7 @@ def positive_predictive_value(
     >>> positive_predictive_value(0.25, 0.5, lambda epsilon: 0.0)
     0.25
     """
-    pi, x = scalar(PRIOR, prior), scalar(FPR, fpr)
+    pi, x = checks.number(checks.PRIOR, prior), checks.number(checks.FPR, fpr)
     rate = attack_tpr(x, profile, reverse=reverse)
     if x == 0.0:
         return 1.0 if rate > 0.0 else pi
@@ -347,9 +347,7 @@ def _directions(profile: Profile, reverse: Profile | None) -> tuple[Profile, Pro
 
 
 def _checked(profile: Profile) -> Profile:
-    if not callable(profile):
-        raise ArgumentTypeError(f"a profile must be a function of ε; got {profile!r:.60}")
-
+    checks.function("profile", profile, "ε")
     seen: dict[float, float] = {}
 
     def checked(epsilon: float) -> float:

@@ -50,7 +50,7 @@ def whole(name: str, value: Any, least: int, most: int, advice: str) -> int:
     argument = Argument(
         name, f"an integer in [{least}, {most}]", lambda x: (x >= least) & (x <= most), advice
     )
-    return int(float(checks.count(argument, value)))
+    return checks.whole(argument, value)
 
 
 def clopper_pearson_upper(successes: int, trials: int, error: float) -> float:
@@ -80,7 +80,7 @@ def clopper_pearson_upper(successes: int, trials: int, error: float) -> float:
     """
     n = whole("trials", trials, 1, MOST_TRIALS, "It counts observations")
     k = whole("successes", successes, 0, n, "It counts observations on one side")
-    share = float(checks.real(ERROR, error))
+    share = checks.number(ERROR, error)
     if k == n:
         return 1.0
     return min(1.0, float(special.betainccinv(k + 1.0, float(n - k), share)) * (1.0 + OUTWARD))

@@ -136,7 +136,7 @@ def audit_masses(
         if not (surplus <= error + 1e-9):
             raise DomainError(f"the masses {name_of} must add up to 1 within error")
         doubt += surplus
-    target = float(checks.real(checks.DELTA, delta))
+    target = checks.number(checks.DELTA, delta)
     left, right = left.ravel(), right.ravel()
     lower = max(
         epsilon_of_masses(left, right, target, doubt), epsilon_of_masses(right, left, target, doubt)
@@ -144,6 +144,6 @@ def audit_masses(
     epsilon = (
         claimed.epsilon(target)
         if isinstance(claimed, Mechanism)
-        else float(checks.real(checks.EPSILON, claimed))
+        else checks.number(checks.EPSILON, claimed)
     )
     return AuditReport(name, lower * (1.0 - 1e-12), epsilon, target, 1.0, "cells, Theorem A11")

@@ -185,8 +185,8 @@ def audit_observations(
     *Guarantee.* As :func:`audit_mechanism`.
     """
     kind = checks.choice("method", method, METHODS)
-    target = float(checks.real(checks.DELTA, delta))
-    sure = float(checks.real(CONFIDENCE, confidence))
+    target = checks.number(checks.DELTA, delta)
+    sure = checks.number(CONFIDENCE, confidence)
     family = noise_family(claimed)
     if kind == "gaussian" and family is None:
         raise UnsupportedError(
@@ -245,7 +245,7 @@ def noise_family(claimed: object) -> NoiseFamily | None:
 def _claimed_epsilon(claimed: Mechanism | float, delta: float) -> float:
     if isinstance(claimed, Mechanism):
         return claimed.epsilon(delta)
-    return float(checks.real(checks.EPSILON, claimed))
+    return checks.number(checks.EPSILON, claimed)
 
 
 def _curve(claimed: Mechanism | float, delta: float, family: NoiseFamily | None) -> Curve | None:

@@ -134,8 +134,8 @@ def one_run_epsilon(guesses: Guesses, *, delta: float, confidence: float = 0.95)
     >>> one_run_epsilon(Guesses(1000, 100, 95), delta=1e-5) > 1.5
     True
     """
-    target = float(checks.real(checks.DELTA, delta))
-    error = 1.0 - float(checks.real(CONFIDENCE, confidence))
+    target = checks.number(checks.DELTA, delta)
+    error = 1.0 - checks.number(CONFIDENCE, confidence)
     _require(guesses)
 
     def refuted(epsilon: float) -> bool:
@@ -199,7 +199,7 @@ def one_run_mu(guesses: Guesses, *, confidence: float = 0.95) -> float:
     >>> 0.7 < one_run_mu(Guesses(1000, 100, 95)) < 0.8
     True
     """
-    error = 1.0 - float(checks.real(CONFIDENCE, confidence))
+    error = 1.0 - checks.number(CONFIDENCE, confidence)
     _require(guesses)
     return _largest(lambda mu: refutes_curve(guesses, _gaussian_curve(mu), error), 20.0)
 

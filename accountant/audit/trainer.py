@@ -120,7 +120,7 @@ def audit_trainer(
     the others.
     """
     kind = checks.choice("method", method, METHODS)
-    sure = float(checks.real(CONFIDENCE, confidence))
+    sure = checks.number(CONFIDENCE, confidence)
     run = run_with_canaries(
         model,
         X,

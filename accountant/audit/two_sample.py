@@ -88,7 +88,7 @@ def error_rates(
     cuts = threshold if isinstance(threshold, tuple) else (threshold,)
     if not cuts:
         raise DomainError("threshold must name at least one")
-    error = 0.5 * (1.0 - float(checks.real(CONFIDENCE, confidence))) / len(cuts)
+    error = 0.5 * (1.0 - checks.number(CONFIDENCE, confidence)) / len(cuts)
     goal = objective or mu_from_rates
     return tuple(rate for cut in cuts for rate in _rates(x, y, error, cut, goal))
 
@@ -172,7 +172,7 @@ def epsilon_lower_bound(
     >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.8
     True
     """
-    target = float(checks.real(checks.DELTA, delta))
+    target = checks.number(checks.DELTA, delta)
 
     def objective(fpr: float, fnr: float) -> float:
         return epsilon_from_rates(fpr, fnr, target)

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from accountant import checks
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError, PrecisionError
-from accountant.mechanisms import _arguments as arguments
+from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.search import COUNTS, DOUBLES, crossing
 
@@ -21,7 +20,7 @@ __all__ = ["calibrate"]
 
 # Unknowns beyond these are not tried.
 ENDS = DOUBLES.rank(1e-260), DOUBLES.rank(1e260)
-TARGET_EPSILON = checks.TARGET_EPS._replace(name="epsilon")
+TARGET_EPSILON = checks.TARGET_EPS.renamed("epsilon")
 ADVANTAGE = Argument(
     "advantage", "a number in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "It bounds tpr - fpr"
 )
@@ -99,13 +98,11 @@ def calibrate(
     >>> (10 * ac.Gaussian(sigma) + ac.Laplace(5.0)).epsilon(1e-6) <= 2.0
     True
     """
-    if not callable(build):
-        raise ArgumentTypeError(f"build must be a function of the unknown; got {build!r}")
-    if not isinstance(integer, bool):
-        raise ArgumentTypeError(f"integer must be True or False; got {integer!r}")
+    checks.function("build", build, "the unknown")
+    checks.flag("integer", integer)
     cost, target = _question(epsilon, delta, advantage, tpr, fpr)
-    nearness = arguments.scalar(PRECISION, precision)
-    guess = arguments.scalar(START, start)
+    nearness = checks.number(PRECISION, precision)
+    guess = checks.number(START, start)
     met: list[bool] = []
 
     def spent(value: float) -> float:
@@ -139,16 +136,16 @@ def _question(
     """Return the cost to compare and the target."""
     given = (epsilon is not None, delta is not None, advantage is not None, tpr is not None)
     if (*given, fpr is not None) == (True, True, False, False, False):
-        bound = arguments.scalar(TARGET_EPSILON, epsilon)
-        level = arguments.scalar(checks.DELTA, delta)
+        bound = checks.number(TARGET_EPSILON, epsilon)
+        level = checks.number(checks.DELTA, delta)
         return (lambda mechanism: mechanism.epsilon(level)), bound
     if (*given, fpr is not None) == (False, False, True, False, False):
         # The advantage is the total variation: δ at ε = 0.
-        most = arguments.scalar(ADVANTAGE, advantage)
+        most = checks.number(ADVANTAGE, advantage)
         return (lambda mechanism: mechanism.delta(0.0)), most
     if (*given, fpr is not None) == (False, False, False, True, True):
-        rate = arguments.scalar(RATE, tpr)
-        at = arguments.scalar(arguments.named(RATE, "fpr"), fpr)
+        rate = checks.number(RATE, tpr)
+        at = checks.number(RATE.renamed("fpr"), fpr)
         if not (rate > at):
             raise DomainError(f"tpr must exceed fpr, which guessing reaches; got {rate} and {at}")
         return (lambda mechanism: math.nextafter(1.0 - mechanism.tradeoff(at), 1.0)), rate

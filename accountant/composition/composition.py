@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeGuard
 
+from accountant import checks
 from accountant.checks import MAX_COUNT
 from accountant.composition.problems import limited, problems_or_none, symmetrised_pairs
 from accountant.composition.same_relation import must_be_mechanism, same_relation
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Counted, Mechanism
 from accountant.mechanisms.gaussian import GaussianPair, merged
 from accountant.pairs.base import DominatingPair
@@ -135,7 +135,7 @@ def _flat(parts: object) -> Iterable[tuple[Mechanism, int]]:
         if not (isinstance(part, (tuple, list)) and len(part) == 2):
             raise ArgumentTypeError(f"parts must be pairs (mechanism, count); got {part!r}")
         mechanism, count = part
-        times = arguments.integer("count", count, 0)
+        times = checks.integer("count", count, 0)
         must_be_mechanism(mechanism)
         if isinstance(mechanism, Composition):
             yield from ((inner, n * times) for inner, n in mechanism.parts)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
+from accountant import checks
 from accountant.composition.composition import Composition
 from accountant.composition.problems import problems_or_none
 from accountant.composition.same_relation import must_be_mechanism, same_relation
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
-from accountant.mechanisms import _arguments as arguments
+from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import WorstPair, worst
@@ -26,7 +26,7 @@ class _Branches(Mechanism):
     branches: tuple[Mechanism, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "branches", tuple(arguments.several("branches", self.branches)))
+        object.__setattr__(self, "branches", tuple(checks.sequence("branches", self.branches)))
         if not self.branches:
             raise DomainError("parallel needs at least one branch")
         for branch in self.branches:
@@ -153,9 +153,7 @@ def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | Adaptiv
     >>> round((ac.PureDP(0.5) + ac.parallel(*branches, adaptive=True)).delta(1.5), 3)
     0.46
     """
-    if not isinstance(adaptive, bool):
-        raise ArgumentTypeError(f"adaptive must be True or False; got {adaptive!r:.60}")
-    return AdaptiveParallel(branches) if adaptive else Parallel(branches)
+    return AdaptiveParallel(branches) if checks.flag("adaptive", adaptive) else Parallel(branches)
 
 
 def adaptively(mechanism: Any) -> Any:

@@ -13,10 +13,9 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.arguments import EPSILON_PART, FPR, scalar
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 
 __all__ = ["approximate_dp_tradeoff", "tradeoff_to_delta"]
 
@@ -46,7 +45,11 @@ def approximate_dp_tradeoff(epsilon: object, delta: object, fpr: object) -> floa
     >>> approximate_dp_tradeoff(0.0, 0.0, 0.25)
     0.75
     """
-    e, d, x = scalar(EPSILON_PART, epsilon), scalar(checks.DELTA, delta), scalar(FPR, fpr)
+    e, d, x = (
+        checks.number(checks.FINITE_EPSILON, epsilon),
+        checks.number(checks.DELTA, delta),
+        checks.number(checks.FPR, fpr),
+    )
     kept = iv.of(1.0) - d
     steep = kept - iv.exp(e) * x
     flat = iv.exp(-e) * (kept - x)
@@ -87,10 +90,9 @@ def tradeoff_to_delta(tradeoff: Tradeoff, epsilon: object, *, tolerance: object 
     >>> tradeoff_to_delta(perfect, 0.5) < 1e-6
     True
     """
-    if not callable(tradeoff):
-        raise ArgumentTypeError(f"tradeoff must be a function; got {tradeoff!r:.60}")
-    point = scalar(EPSILON_PART, epsilon)
-    width = scalar(TOLERANCE, tolerance)
+    checks.function("tradeoff", tradeoff, "the false-positive rate")
+    point = checks.number(checks.FINITE_EPSILON, epsilon)
+    width = checks.number(TOLERANCE, tolerance)
     slope = iv.exp(point).down()
 
     def miss(x: float) -> float:

@@ -12,7 +12,6 @@ import sys
 from accountant import checks
 from accountant import intervals as iv
 from accountant.analyses import gdp
-from accountant.analyses.arguments import EPSILON_PART, MU, ORDER, scalar
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.search import DOUBLES, boundary
@@ -35,7 +34,7 @@ def gdp_to_epsilon(mu: object, delta: object) -> float:
     >>> 4.37 < gdp_to_epsilon(1.0, 1e-5) < 4.38
     True
     """
-    return gdp.epsilon_ends(scalar(MU, mu), scalar(checks.DELTA, delta))[1]
+    return gdp.epsilon_ends(checks.number(checks.MU, mu), checks.number(checks.DELTA, delta))[1]
 
 
 @to_nearest
@@ -51,7 +50,7 @@ def gdp_to_delta(mu: object, epsilon: object) -> float:
     >>> 0.126936 < gdp_to_delta(1.0, 1.0) < 0.126937
     True
     """
-    return gdp.delta_ends(scalar(MU, mu), scalar(checks.EPSILON, epsilon))[1]
+    return gdp.delta_ends(checks.number(checks.MU, mu), checks.number(checks.EPSILON, epsilon))[1]
 
 
 @to_nearest
@@ -67,7 +66,7 @@ def gdp_to_rdp(mu: object, order: object) -> float:
     >>> gdp_to_rdp(1.0, 3.0)
     1.5
     """
-    value, alpha = scalar(MU, mu), scalar(ORDER, order)
+    value, alpha = checks.number(checks.MU, mu), checks.number(checks.ORDER, order)
     return (iv.of(value) * value * alpha * 0.5).up()
 
 
@@ -84,7 +83,7 @@ def gdp_to_zcdp(mu: object) -> float:
     >>> gdp_to_zcdp(2.0)
     2.0
     """
-    value = scalar(MU, mu)
+    value = checks.number(checks.MU, mu)
     return (iv.of(value) * value * 0.5).up()
 
 
@@ -116,7 +115,10 @@ def largest_gdp(epsilon: object, delta: object) -> float:
     >>> gdp_to_delta(mu, 1.0) <= 1e-5
     True
     """
-    point, target = scalar(EPSILON_PART, epsilon), scalar(checks.TARGET_DELTA, delta)
+    point, target = (
+        checks.number(checks.FINITE_EPSILON, epsilon),
+        checks.number(checks.TARGET_DELTA, delta),
+    )
     guess = max(point / math.sqrt(-2.0 * math.log(target)), target)
     rank = boundary(
         lambda mu: gdp.delta_ends(mu, point)[1],

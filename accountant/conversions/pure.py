@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.arguments import EPSILON_PART, ORDER, scalar
 from accountant.environment import to_nearest
 from accountant.search import DOUBLES
 
@@ -37,7 +36,10 @@ def pure_to_rdp(epsilon: object, order: object) -> float:
     >>> pure_to_rdp(1.0, 2.0) < 1.0
     True
     """
-    e, alpha = iv.of(scalar(EPSILON_PART, epsilon)), iv.of(scalar(ORDER, order))
+    e, alpha = (
+        iv.of(checks.number(checks.FINITE_EPSILON, epsilon)),
+        iv.of(checks.number(checks.ORDER, order)),
+    )
     # cosh(x) = e^x (1 + e^-2x)/2, and (α - ½) - ½ = α - 1.
     ratio = iv.log1p(iv.exp(-((alpha * 2.0 - 1.0) * e))) - iv.log1p(iv.exp(-e))
     return max(min((e + ratio / (alpha - 1.0)).up(), e.up()), 0.0)
@@ -64,7 +66,7 @@ def pure_to_zcdp(epsilon: object, *, form: str = "tight") -> float:
     True
     """
     checks.choice("form", form, ("tight", "bun-steinke"))
-    e = iv.of(scalar(EPSILON_PART, epsilon))
+    e = iv.of(checks.number(checks.FINITE_EPSILON, epsilon))
     if form == "bun-steinke":
         return (e * e * 0.5).up()
     return (e * -iv.expm1(-e) / (iv.exp(-e) + 1.0)).up()
@@ -83,7 +85,7 @@ def pure_to_gdp(epsilon: object) -> float:
     >>> 1.23 < pure_to_gdp(1.0) < 1.24
     True
     """
-    e = scalar(EPSILON_PART, epsilon)
+    e = checks.number(checks.FINITE_EPSILON, epsilon)
     if e == 0.0:
         return 0.0
     if e < 1e-290:

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.arguments import OMEGA, ORDER, RHO, scalar
 from accountant.analyses.renyi_conversion import EPSILON_FORMS, best_delta, best_epsilon
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
@@ -76,7 +75,7 @@ def rdp_to_epsilon(
     >>> sharp <= usual < old
     True
     """
-    target = scalar(checks.DELTA, delta)
+    target = checks.number(checks.DELTA, delta)
     checks.choice("form", form, EPSILON_FORMS)
     checked = _checked_curve(curve)
     known = _checked_orders(orders)
@@ -119,7 +118,7 @@ def rdp_to_delta(
     >>> 0 < rdp_to_delta(lambda order: order / 2, 5.0) < 1e-5
     True
     """
-    point = scalar(checks.EPSILON, epsilon)
+    point = checks.number(checks.EPSILON, epsilon)
     checks.choice("form", form, EPSILON_FORMS[1:])
     checked, known = _checked_curve(curve), _checked_orders(orders)
     if point == math.inf:
@@ -137,7 +136,7 @@ def zcdp_to_rdp(rho: object, order: object) -> float:
     >>> zcdp_to_rdp(0.5, 3.0)
     1.5
     """
-    value, alpha = scalar(RHO, rho), scalar(ORDER, order)
+    value, alpha = checks.number(checks.RHO, rho), checks.number(checks.ORDER, order)
     return (iv.of(value) * alpha).up()
 
 
@@ -204,7 +203,11 @@ def tcdp_to_epsilon(rho: object, omega: object, delta: object, *, form: str = "a
     >>> zcdp_to_epsilon(0.5, 1e-5) < tcdp_to_epsilon(0.5, 3.0, 1e-5)
     True
     """
-    r, limit, target = scalar(RHO, rho), scalar(OMEGA, omega), scalar(checks.DELTA, delta)
+    r, limit, target = (
+        checks.number(checks.RHO, rho),
+        checks.number(checks.OMEGA, omega),
+        checks.number(checks.DELTA, delta),
+    )
     checks.choice("form", form, ("asoodeh", "canonne", "bun-steinke"))
     if r == 0.0:
         return 0.0
@@ -228,7 +231,11 @@ def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
     >>> zcdp_to_delta(0.5, 5.0) < tcdp_to_delta(0.5, 3.0, 5.0) < 1e-2
     True
     """
-    r, limit, point = scalar(RHO, rho), scalar(OMEGA, omega), scalar(checks.EPSILON, epsilon)
+    r, limit, point = (
+        checks.number(checks.RHO, rho),
+        checks.number(checks.OMEGA, omega),
+        checks.number(checks.EPSILON, epsilon),
+    )
     if r == 0.0:
         return 0.0
     if r == math.inf:
@@ -239,8 +246,7 @@ def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
 
 
 def _checked_curve(curve: RenyiCurve) -> RenyiCurve:
-    if not callable(curve):
-        raise ArgumentTypeError(f"curve must be a function of the order; got {curve!r:.60}")
+    checks.function("curve", curve, "the order")
 
     def checked(order: float) -> float:
         value = float(curve(order))
@@ -259,7 +265,7 @@ def _checked_orders(orders: Iterable[float] | None) -> tuple[float, ...] | None:
         return None
     if isinstance(orders, (str, bytes)) or not isinstance(orders, Iterable):
         raise ArgumentTypeError(f"orders must be an iterable of orders > 1; got {orders!r:.60}")
-    known = tuple(scalar(ORDER, order) for order in orders)
+    known = tuple(checks.number(checks.ORDER, order) for order in orders)
     if not known:
         raise DomainError("orders must hold at least one order; got none")
     return known

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from accountant import checks
 from accountant.checks import Argument
 from accountant.derived.base import check_base
 from accountant.derived.repetition_bounds import (
@@ -15,7 +16,6 @@ from accountant.derived.repetition_bounds import (
     mean_runs,
 )
 from accountant.environment import to_nearest
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.constant_profile import constant_profile_pair
 from accountant.pairs.profile_pair import ProfilePair
@@ -45,7 +45,9 @@ MEAN = Argument(
     lambda x: (x >= 1.0) & (x < 2.0**53),
     "It is the mean number of runs",
 )
-POISSON_MEAN = MEAN._replace(requirement="a finite number > 0", holds=lambda x: (x > 0) & (x < 1e9))
+POISSON_MEAN = Argument(
+    "mean", "a finite number > 0", lambda x: (x > 0.0) & (x < 1e9), "It is the mean number of runs"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,15 +86,15 @@ class BestOfRuns(Mechanism):
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        gamma = arguments.scalar(STOPPING, self.stopping_probability)
+        gamma = checks.number(STOPPING, self.stopping_probability)
         object.__setattr__(self, "stopping_probability", gamma)
-        object.__setattr__(self, "eta", arguments.scalar(ETA, self.eta))
+        object.__setattr__(self, "eta", checks.number(ETA, self.eta))
 
     @classmethod
     @to_nearest
     def with_mean(cls, base: Mechanism, mean: float, *, eta: float = 1.0) -> BestOfRuns:
         """Return the search of ``mean`` runs in expectation, rounded down."""
-        target, shape = arguments.scalar(MEAN, mean), arguments.scalar(ETA, eta)
+        target, shape = checks.number(MEAN, mean), checks.number(ETA, eta)
         low, high = 1e-300, 1.0
         # E[K] decreases with γ.
         while low < (middle := math.sqrt(low * high)) < high:
@@ -152,7 +154,7 @@ class BestOfPoissonRuns(Mechanism):
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        object.__setattr__(self, "mean", arguments.scalar(POISSON_MEAN, self.mean))
+        object.__setattr__(self, "mean", checks.number(POISSON_MEAN, self.mean))
 
     @property
     def relation(self) -> NeighbouringRelation:

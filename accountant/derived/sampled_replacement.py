@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accountant._rounding import U, ratio_down, up
+from accountant import checks
+from accountant._rounding import U, ratio_down, ratio_up, up
 from accountant.analyses.profile import Profile
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.two_sided import two_sided
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 
 __all__ = ["SampledReplacement"]
@@ -68,10 +69,12 @@ class SampledReplacement(Mechanism):
                 f"mechanism must be bounded under {_REPLACE_ONE!r}; got one under"
                 f" {self.mechanism.relation!r}. Poisson sampling of that is PoissonSampled"
             )
-        arguments.settle(
+        set_fields(
             self,
-            sampling_probability=arguments.probability(self.sampling_probability),
-            relation=arguments.supported("sampled replacement", self.relation, _RELATIONS),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
+            relation=checks.supported_relation("sampled replacement", self.relation, _RELATIONS),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -84,7 +87,7 @@ class SampledReplacement(Mechanism):
         if not isinstance(release, Gaussian):
             return (two_sided(SampledBounds(release.profile(), q)),)
         noise = ratio_down(release.noise_multiplier, release.sensitivity or 1.0)
-        distance = arguments.distance(2, noise) if noise < np.inf else 0.0
+        distance = ratio_up(2, noise) if noise < np.inf else 0.0
         if distance < LEAST_DISTANCE or release.sensitivity == 0.0:
             # Sampling only hides, and there is next to nothing to hide.
             return release.pairs()

@@ -133,6 +133,6 @@ def _refuse(options: dict[str, Any], fixed: tuple[str, ...]) -> None:
 def _rate(given: float | None, radius: float, clipping_norm: float) -> float:
     if given is not None:
         return given
-    length = float(checks.real(RADIUS, radius))
-    bound = float(checks.real(BATCH._replace(name="clipping_norm"), clipping_norm))
+    length = checks.number(RADIUS, radius)
+    bound = checks.number(BATCH.renamed("clipping_norm"), clipping_norm)
     return length / bound

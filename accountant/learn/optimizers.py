@@ -35,14 +35,14 @@ def _fraction(name: str, value: object) -> float:
         lambda x: (x >= 0.0) & (x < 1.0),
         "It is the weight of the past",
     )
-    return float(checks.real(argument, value))
+    return checks.number(argument, value)
 
 
 def _nonnegative(name: str, value: object) -> float:
     argument = Argument(
         name, "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "Zero leaves it out"
     )
-    return float(checks.real(argument, value))
+    return checks.number(argument, value)
 
 
 class Optimizer(ABC):

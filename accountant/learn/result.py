@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant.display import text_up
-from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from accountant.learn.models.base import Model
     from accountant.learn.plan import Plan
-    from accountant.ledger import Accountant
+    from accountant.learn.record import TrainingRecord
 
 __all__ = ["History", "Progress", "TrainingResult"]
 
@@ -61,7 +60,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class TrainingResult(HoldsLedger):
+class TrainingResult:
     """A trained model and what it cost.
 
     Attributes
@@ -70,8 +69,8 @@ class TrainingResult(HoldsLedger):
         The parameters kept: the last iterate, or an average.
     model : Model
         The model, with those parameters.
-    ledger : Accountant
-        The ledger given, or the run's own, with the run's steps charged.
+    ledger : TrainingRecord
+        What has been spent.
     history : History
         Of the run.
     epsilon, delta : float
@@ -90,7 +89,7 @@ class TrainingResult(HoldsLedger):
 
     parameters: Array
     model: Model
-    ledger: Accountant
+    ledger: TrainingRecord
     history: History
     epsilon: float
     delta: float

@@ -143,4 +143,4 @@ def as_schedule(value: ScheduleLike) -> Schedule:
     """Return the schedule itself, or a constant one for a number."""
     if isinstance(value, Schedule):
         return value
-    return Constant(float(checks.real(RATE, value)))
+    return Constant(checks.number(RATE, value))

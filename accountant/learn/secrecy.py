@@ -1,4 +1,4 @@
-"""Checks of private arguments: what is wrong is said, what was given is not.
+"""Checks of private arguments: an error names the argument and its domain, never the value.
 
 A message is seen by whoever sees the release. It names the argument and what it must be, and holds
 no value, no position and no number of records.
@@ -6,19 +6,22 @@ no value, no position and no number of records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import numpy as np
 
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.mechanisms import _arguments as arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from accountant.checks import Argument, Checked
 
-__all__ = ["private_count", "private_real", "private_scalar"]
+__all__ = ["private_count", "private_real", "private_scalar", "without_numpy_warnings"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -34,7 +37,18 @@ def private_count(argument: Argument, value: object) -> Checked:
 
 def private_scalar(argument: Argument, value: object) -> float:
     """Check one private real number."""
-    return _checked(arguments.scalar, argument, value)
+    return _checked(checks.number, argument, value)
+
+
+def without_numpy_warnings(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function without NumPy's warnings, which would say something about a record."""
+
+    @functools.wraps(function)
+    def quiet(*args: P.args, **options: P.kwargs) -> T:
+        with np.errstate(all="ignore"):
+            return function(*args, **options)
+
+    return quiet
 
 
 def _checked(check: Callable[[Argument, object], T], argument: Argument, value: object) -> T:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accountant import checks
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.ledger import filters, renyi
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Budget:
 
     @to_nearest
     def __post_init__(self) -> None:
-        self._set("epsilon", _scalar(checks.TARGET_EPS._replace(name="epsilon"), self.epsilon))
-        self._set("delta", _scalar(_DELTA, self.delta))
+        self._set("epsilon", checks.number(checks.TARGET_EPS.renamed("epsilon"), self.epsilon))
+        self._set("delta", checks.number(_DELTA, self.delta))
         checks.choice("filter", self.filter, FILTERS)
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
@@ -184,7 +184,7 @@ class Budget:
             if self.share is not None:
                 raise DomainError('share belongs to filter="renyi" or "approximate"; leave it out')
             return _SHARES.get(self.filter)
-        return _scalar(_SHARE, self.share)
+        return checks.number(_SHARE, self.share)
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
         if self.filter != "renyi":
@@ -204,10 +204,3 @@ class Budget:
                 f" {self.delta!r}); got {orders!r}. Leave them out to have one chosen"
             )
         return orders
-
-
-def _scalar(argument: checks.Argument, value: object) -> float:
-    checked = checks.real(argument, value)
-    if not isinstance(checked, float):
-        raise ArgumentTypeError(f"{argument.name} must be one number; got an array")
-    return checked

@@ -142,17 +142,11 @@ class History:
 def _count(value: Any) -> int:
     if type(value) is int and 1 <= value <= checks.MAX_COUNT:
         return value
-    checked = checks.count(_COUNT, value)
-    if not isinstance(checked, float):
-        raise ArgumentTypeError("count must be one integer; got an array. Compose each in turn")
-    return int(checked)
+    return checks.whole(_COUNT, value)
 
 
-_COUNT = checks.Argument(
-    "count",
-    "an integer in [1, 2**53]",
-    lambda x: (x >= 1) & (x <= checks.MAX_COUNT),
-    "It counts releases; what did not happen needs no record",
+_COUNT = checks.integers(
+    "count", 1, checks.MAX_COUNT, "It counts releases; what did not happen needs no record"
 )
 
 

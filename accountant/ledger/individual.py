@@ -6,16 +6,15 @@ import math
 import os
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant import checks
 from accountant.analyses import rdp
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
-from accountant.ledger.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +43,7 @@ _NORMS = checks.Argument(
 )
 
 
-class IndividualFilter(Uncopied):
+class IndividualFilter:
     """A Rényi filter for each of ``n`` records.
 
     Parameters
@@ -74,21 +73,15 @@ class IndividualFilter(Uncopied):
     [True, True, True]
     """
 
-    _COPIED = "an IndividualFilter has no copies: each would spend the budgets"
-    _PICKLED = "an IndividualFilter is not pickled; keep spent, and restore it"
-
     @to_nearest
     def __init__(self, budget: Budget, records: int) -> None:
-        if not isinstance(budget, Budget):
-            raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
+        checks.instance("budget", budget, Budget, "a Budget")
         if budget.filter != "renyi" or budget.share != 0.0:
             raise DomainError(
                 'budget must have filter="renyi" and no share for individual accounting;'
                 f" got {budget!r}"
             )
-        n = checks.count(_RECORDS, records)
-        if not isinstance(n, float):
-            raise ArgumentTypeError("records must be one integer; got an array")
+        n = checks.whole(_RECORDS, records)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders, self._capacities = budget.renyi_capacities()
@@ -189,10 +182,8 @@ class IndividualFilter(Uncopied):
         ndarray of bool, shape (n,)
             As in :meth:`charge`.
         """
-        sigma = checks.real(checks.SIGMA._replace(name="noise_multiplier"), noise_multiplier)
-        q = checks.real(checks.Q._replace(name="sampling_probability"), sampling_probability)
-        if not (isinstance(sigma, float) and isinstance(q, float)):
-            raise ArgumentTypeError("noise_multiplier and sampling_probability must be numbers")
+        sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
         each = np.asarray(checks.real(_NORMS, norms))
         if each.shape not in ((), self._spent.shape[1:]):
             raise DomainError(
@@ -201,6 +192,15 @@ class IndividualFilter(Uncopied):
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
+
+    def __copy__(self) -> IndividualFilter:
+        raise UnsupportedError("an IndividualFilter has no copies: each would spend the budgets")
+
+    def __deepcopy__(self, memo: object) -> IndividualFilter:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError("an IndividualFilter is not pickled; keep spent, and restore it")
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))
@@ -243,12 +243,7 @@ def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
         return np.where(norms > 0.0, np.nextafter(square * factor, np.inf), 0.0)
 
 
-_RECORDS = checks.Argument(
-    "records",
-    "an integer in [1, 2**40]",
-    lambda x: (x >= 1) & (x <= 2**40),
-    "It is the number of records of the data set",
-)
+_RECORDS = checks.integers("records", 1, 2**40, "It is the number of records of the data set")
 
 
 def _round_up(norms: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.ledger import renyi, schedule
 from accountant.ledger.budget import MAX_ORDER
 
@@ -60,10 +60,8 @@ class Odometer:
     orders: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        delta = checks.real(checks.TARGET_DELTA, self.delta)
+        delta = checks.number(checks.TARGET_DELTA, self.delta)
         orders: Any = checks.real(_ORDER, _ORDERS if self.orders is None else self.orders)
-        if not isinstance(delta, float):
-            raise ArgumentTypeError("delta must be one number; got an array")
         listed = tuple(map(float, np.ravel(orders)))
         if not listed or len(set(listed)) != len(listed):
             raise DomainError(f"orders must be distinct, at least one; got {self.orders!r}")

@@ -7,7 +7,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
-from accountant.errors import AccountantError, ArgumentTypeError, DomainError
+from accountant.errors import AccountantError, DomainError
 from accountant.ledger import evaluation, schema
 from accountant.ledger.accountant import Accountant
 
@@ -78,8 +78,7 @@ def _deltas(value: Any) -> tuple[float, ...]:
     values = value if isinstance(value, list) else [value]
     if not values:
         raise DomainError("delta must hold at least one number")
-    checked = (checks.real(checks.DELTA, item) for item in values)
-    return tuple(_one("delta", item) for item in checked)
+    return tuple(checks.number(checks.DELTA, item) for item in values)
 
 
 def _record(ledger: Accountant, release: Any, position: int) -> None:
@@ -94,19 +93,8 @@ def _record(ledger: Accountant, release: Any, position: int) -> None:
             defaults=True,
         )
         if "sampling_probability" in release:
-            q = _one(
-                "sampling_probability",
-                checks.real(
-                    checks.Q._replace(name="sampling_probability"), release["sampling_probability"]
-                ),
-            )
+            q = checks.number(checks.SAMPLING_PROBABILITY, release["sampling_probability"])
             mechanism = evaluation.sampled(mechanism, q)
         ledger.compose(mechanism, release.get("count", 1), label)
     except AccountantError as error:
         raise DomainError(f"{where}: {error}") from error
-
-
-def _one(name: str, value: object) -> float:
-    if not isinstance(value, float):
-        raise ArgumentTypeError(f"{name} must be one number; got an array")
-    return value

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, overload
 from accountant import checks
 from accountant.broadcasting import each_bounds, each_number
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError
 from accountant.ledger import evaluation, mixes, schedule
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from accountant.ledger.history import Entry
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["Questions", "scalar"]
+__all__ = ["Questions"]
 
 
 class Questions(ABC):
@@ -126,8 +125,8 @@ class Questions(ABC):
         contour; 10,000 different steps take about a second. The largest losses of other releases
         among them are added to it (Theorem L11).
         """
-        checked = scalar(checks.TARGET_DELTA, delta)
-        wanted = None if checkpoints is None else int(scalar_count(_CHECKPOINTS, checkpoints))
+        checked = checks.number(checks.TARGET_DELTA, delta)
+        wanted = None if checkpoints is None else checks.whole(_CHECKPOINTS, checkpoints)
         history = self.history
         one = len({item.mechanism for item in history}) <= 1
         if one or wanted == 0:
@@ -151,19 +150,3 @@ _CHECKPOINTS = checks.Argument(
     lambda x: (x >= 0) & (x <= 2**20),
     "Each costs one exact composition",
 )
-
-
-def scalar_count(argument: checks.Argument, value: object) -> float:
-    """Check one count."""
-    checked = checks.count(argument, value)
-    if not isinstance(checked, float):
-        raise ArgumentTypeError(f"{argument.name} must be one integer; got an array")
-    return checked
-
-
-def scalar(argument: checks.Argument, value: object) -> float:
-    """Check one real number."""
-    checked = checks.real(argument, value)
-    if not isinstance(checked, float):
-        raise ArgumentTypeError(f"{argument.name} must be one number; got an array")
-    return checked

@@ -6,23 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from accountant import checks
 from accountant._rounding import times_up, up
 from accountant.environment import to_nearest
-from accountant.errors import ArgumentTypeError, DomainError
-from accountant.mechanisms import _arguments as arguments
+from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["ZCDP", "RenyiCurve", "TruncatedCDP"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-OMEGA = arguments.SCALE._replace(
-    name="omega",
-    requirement="a number > 1",
-    holds=lambda x: x > 1.0,
-    advice="The bound ρα holds for the orders 1 < α < ω",
-)
+OMEGA = checks.OMEGA.renamed("omega", "The bound ρα holds for the orders 1 < α < ω")
+RHO = checks.FINITE_EPSILON.renamed("rho")
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -41,7 +38,7 @@ class ZCDP(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, rho: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        arguments.settle(self, rho0=arguments.scalar(arguments.RHO, rho), relation=relation)
+        set_fields(self, rho0=checks.number(RHO, rho), relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the curve, which holds in both directions."""
@@ -49,12 +46,12 @@ class ZCDP(Mechanism):
 
     def group(self, size: int) -> ZCDP:
         """Return k²ρ-zCDP (Bun, Steinke 2016, Proposition 1.9)."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return ZCDP(times_up(self.rho0, factor * factor), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> ZCDP:
         """Carry the bound over: replacing is removing, then adding."""
-        factor = arguments.carry(self, arguments.relation(relation))
+        factor = group_factor(self, checks.relation(relation))
         return ZCDP(self.rho0 * factor * factor, relation=relation)
 
 
@@ -83,10 +80,10 @@ class TruncatedCDP(Mechanism):
     def __init__(
         self, rho: float, omega: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            rho0=arguments.scalar(arguments.RHO, rho),
-            omega=arguments.scalar(OMEGA, omega),
+            rho0=checks.number(RHO, rho),
+            omega=checks.number(OMEGA, omega),
             relation=relation,
         )
 
@@ -134,12 +131,9 @@ class RenyiCurve(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.curve):
-            raise ArgumentTypeError(
-                f"curve must be a function of the order; got {self.curve!r}. A table of orders"
-                " goes to RenyiCurve.from_table"
-            )
-        arguments.settle(self)
+        advice = "A table of orders goes to RenyiCurve.from_table"
+        checks.function("curve", self.curve, "the order", advice)
+        set_fields(self)
 
     @classmethod
     @to_nearest
@@ -191,9 +185,9 @@ class RenyiTable:
                 "orders and divergences must have one common length >= 1;"
                 f" got {len(self.orders)} and {len(self.divergences)}"
             )
-        bound = arguments.named(arguments.BOUND, "divergences")
+        bound = checks.FINITE_EPSILON.renamed("divergences")
         rows = sorted(
-            (arguments.order(a), arguments.scalar(bound, d))
+            (checks.number(checks.ORDER, a), checks.number(bound, d))
             for a, d in zip(self.orders, self.divergences, strict=True)
         )
         object.__setattr__(self, "orders", tuple(a for a, _ in rows))

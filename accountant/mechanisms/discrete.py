@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import divergence
@@ -39,12 +40,12 @@ class IntegerNoise(Mechanism):
 
     def group(self, size: int) -> Self:
         """Return the mechanism for a group: its contributions add up."""
-        moved = self.sensitivity * arguments.integer("size", size, 1)
+        moved = self.sensitivity * checks.integer("size", size, 1)
         return replace(self, sensitivity=moved)  # type: ignore[type-var]
 
     def under(self, relation: NeighbouringRelation) -> Self:
         """Return the same noise on the same contributions under another relation."""
-        return replace(self, relation=arguments.relation(relation))  # type: ignore[type-var]
+        return replace(self, relation=checks.relation(relation))  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,11 +73,11 @@ class DiscreteGaussian(IntegerNoise):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        sigma = arguments.named(arguments.SCALE, "sigma")
-        arguments.settle(
+        sigma = checks.SCALE.renamed("sigma")
+        set_fields(
             self,
-            sigma=arguments.scalar(sigma, self.sigma),
-            sensitivity=arguments.integer("sensitivity", self.sensitivity, 0, 2**40),
+            sigma=checks.number(sigma, self.sigma),
+            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -174,10 +175,10 @@ class DiscreteLaplace(IntegerNoise):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            scale=arguments.scalar(arguments.SCALE, self.scale),
-            sensitivity=arguments.integer("sensitivity", self.sensitivity, 0, 2**40),
+            scale=checks.number(checks.SCALE, self.scale),
+            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from accountant import checks
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 from accountant.pairs.sampled_loss import loss_of_sample_inverse
@@ -45,10 +46,10 @@ class SumNoise(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.scalar(arguments.MULTIPLIER, self.noise_multiplier),
-            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
         )
 
     @property
@@ -58,7 +59,7 @@ class SumNoise(Mechanism):
 
     def group(self, size: int) -> Self:
         """Return the mechanism for a group: the contributions of its records add up."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return type(self)(
             self.noise_multiplier, times_up(self.sensitivity, factor), relation=self.relation
         )
@@ -66,7 +67,7 @@ class SumNoise(Mechanism):
     def under(self, relation: NeighbouringRelation) -> Self:
         """Return the same noise on the same contributions under another relation."""
         return type(self)(
-            self.noise_multiplier, self.sensitivity, relation=arguments.relation(relation)
+            self.noise_multiplier, self.sensitivity, relation=checks.relation(relation)
         )
 
 
@@ -122,8 +123,8 @@ class GDP(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, mu: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        mu0 = arguments.scalar(arguments.named(arguments.BOUND, "mu"), mu)
-        arguments.settle(self, mu0=mu0, relation=relation)
+        mu0 = checks.number(checks.FINITE_EPSILON.renamed("mu"), mu)
+        set_fields(self, mu0=mu0, relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the Gaussian pair."""
@@ -131,11 +132,11 @@ class GDP(Mechanism):
 
     def group(self, size: int) -> GDP:
         """Return kμ-GDP (Dong, Roth, Su 2022, Theorem 2.14)."""
-        return GDP(times_up(self.mu0, arguments.integer("size", size, 1)), relation=self.relation)
+        return GDP(times_up(self.mu0, checks.integer("size", size, 1)), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> GDP:
         """Carry the bound over: replacing is removing, then adding."""
-        factor = arguments.carry(self, arguments.relation(relation))
+        factor = group_factor(self, checks.relation(relation))
         return GDP(self.mu0 * factor, relation=relation)
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant import checks
 from accountant._rounding import U, lift, ratio_up, times_up, up
 from accountant.bounds import Bounds
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import exp_minus_linear
 from accountant.relations import NeighbouringRelation
@@ -56,10 +57,10 @@ class Laplace(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            scale=arguments.scalar(arguments.SCALE, self.scale),
-            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
+            scale=checks.number(checks.SCALE, self.scale),
+            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -70,12 +71,12 @@ class Laplace(Mechanism):
 
     def group(self, size: int) -> Laplace:
         """Return the mechanism for a group: the contributions of its records add up."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return Laplace(self.scale, times_up(self.sensitivity, factor), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> Laplace:
         """Return the same noise on the same contributions under another relation."""
-        return Laplace(self.scale, self.sensitivity, relation=arguments.relation(relation))
+        return Laplace(self.scale, self.sensitivity, relation=checks.relation(relation))
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_down, ratio_up, up
 from accountant.errors import DomainError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
@@ -63,13 +64,13 @@ class MixtureOfGaussians(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        sigma = arguments.scalar(arguments.MULTIPLIER, self.noise_multiplier)
+        sigma = checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier)
         if not (sigma < math.inf):
             raise DomainError("noise_multiplier must be finite; without a signal compose nothing")
         shifts, weights = _mixture(self.sensitivities, self.probabilities)
-        arguments.settle(self, noise_multiplier=sigma, sensitivities=shifts, probabilities=weights)
+        set_fields(self, noise_multiplier=sigma, sensitivities=shifts, probabilities=weights)
         if self.relation is REPLACE_ONE:
-            arguments.refuse(
+            raise_unsupported(
                 "MixtureOfGaussians", self.relation, "account it under add-or-remove or zero-out"
             )
 
@@ -86,7 +87,7 @@ class MixtureOfGaussians(Mechanism):
             self.noise_multiplier,
             self.sensitivities,
             self.probabilities,
-            relation=arguments.relation(relation),
+            relation=checks.relation(relation),
         )
 
 
@@ -94,18 +95,18 @@ def _mixture(
     sensitivities: Sequence[float], probabilities: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Check and merge; the shifts come out distinct and increasing."""
-    sensitivities = arguments.several("sensitivities", sensitivities)
-    probabilities = arguments.several("probabilities", probabilities)
+    sensitivities = checks.sequence("sensitivities", sensitivities)
+    probabilities = checks.sequence("probabilities", probabilities)
     if len(sensitivities) != len(probabilities) or len(sensitivities) == 0:
         raise DomainError(
             "sensitivities and probabilities must have one common length >= 1;"
             f" got {len(sensitivities)} and {len(probabilities)}"
         )
-    weight = arguments.named(arguments.PROBABILITY, "probabilities")
+    weight = checks.SAMPLING_PROBABILITY.renamed("probabilities")
     merged: dict[float, float] = {}
     for shift, chance in zip(sensitivities, probabilities, strict=True):
-        at = arguments.scalar(arguments.SENSITIVITY, shift)
-        merged[at] = merged.get(at, 0.0) + arguments.scalar(weight, chance)
+        at = checks.number(checks.SENSITIVITY, shift)
+        merged[at] = merged.get(at, 0.0) + checks.number(weight, chance)
     total = math.fsum(merged.values())
     if not (abs(total - 1.0) <= 1e-12):
         raise DomainError(f"probabilities must sum to one, to 1e-12; got {total!r}")

@@ -7,9 +7,8 @@ from typing import Literal, TypeAlias
 
 from accountant import checks
 from accountant._rounding import half_square, ratio_up, sum_up, times_up, up
-from accountant.errors import ArgumentTypeError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
@@ -50,8 +49,8 @@ class ExponentialMechanism(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        epsilon0 = arguments.scalar(arguments.RANGE, epsilon)
-        arguments.settle(self, epsilon0=epsilon0, relation=relation)
+        epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
+        set_fields(self, epsilon0=epsilon0, relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair of a bounded range, which is its own reverse."""
@@ -59,12 +58,12 @@ class ExponentialMechanism(Mechanism):
 
     def group(self, size: int) -> ExponentialMechanism:
         """Return the mechanism for a group: ranges add up along a path of neighbours."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return ExponentialMechanism(times_up(self.epsilon0, factor), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> ExponentialMechanism:
         """Carry the bound over: replacing is removing, then adding."""
-        factor = arguments.carry(self, arguments.relation(relation))
+        factor = group_factor(self, checks.relation(relation))
         return ExponentialMechanism(self.epsilon0 * factor, relation=relation)
 
 
@@ -99,12 +98,12 @@ class ReportNoisyMax(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        _flag("monotonic", self.monotonic)
+        checks.flag("monotonic", self.monotonic)
         checks.choice("noise", self.noise, ("gumbel", "exponential", "laplace"))
-        arguments.settle(
+        set_fields(
             self,
-            scale=arguments.scalar(arguments.SCALE, self.scale),
-            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
+            scale=checks.number(checks.SCALE, self.scale),
+            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -115,12 +114,12 @@ class ReportNoisyMax(Mechanism):
 
     def group(self, size: int) -> ReportNoisyMax:
         """Return the mechanism for a group; its scores may move either way."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return self._with(times_up(self.sensitivity, factor), self.relation)
 
     def under(self, relation: NeighbouringRelation) -> ReportNoisyMax:
         """Return the same release on the same scores under another relation."""
-        return self._with(self.sensitivity, arguments.relation(relation))
+        return self._with(self.sensitivity, checks.relation(relation))
 
     def _with(self, sensitivity: float, relation: NeighbouringRelation) -> ReportNoisyMax:
         return ReportNoisyMax(
@@ -164,16 +163,15 @@ class AboveThreshold(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        _flag("monotonic", self.monotonic)
-        named = arguments.named
-        arguments.settle(
+        checks.flag("monotonic", self.monotonic)
+        set_fields(
             self,
-            threshold_scale=arguments.scalar(
-                named(arguments.SCALE, "threshold_scale"), self.threshold_scale
+            threshold_scale=checks.number(
+                checks.SCALE.renamed("threshold_scale"), self.threshold_scale
             ),
-            query_scale=arguments.scalar(named(arguments.SCALE, "query_scale"), self.query_scale),
-            positives=arguments.integer("positives", self.positives, 1),
-            sensitivity=arguments.scalar(arguments.SENSITIVITY, self.sensitivity),
+            query_scale=checks.number(checks.SCALE.renamed("query_scale"), self.query_scale),
+            positives=checks.integer("positives", self.positives, 1),
+            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -185,12 +183,12 @@ class AboveThreshold(Mechanism):
 
     def group(self, size: int) -> AboveThreshold:
         """Return the mechanism for a group: its contributions add up."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return self._with(times_up(self.sensitivity, factor), self.relation)
 
     def under(self, relation: NeighbouringRelation) -> AboveThreshold:
         """Return the same release of the same queries under another relation."""
-        return self._with(self.sensitivity, arguments.relation(relation))
+        return self._with(self.sensitivity, checks.relation(relation))
 
     def _with(self, sensitivity: float, relation: NeighbouringRelation) -> AboveThreshold:
         return AboveThreshold(
@@ -224,8 +222,3 @@ class BoundedRangePair(ExponentialLossPair):
 
 def _quotient(distance: float, scale: float) -> float:
     return ratio_up(distance, scale) if distance > 0.0 else 0.0
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} must be True or False; got {value!r}")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
+from accountant import checks
 from accountant.errors import UnsupportedError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfilePair
 from accountant.relations import NeighbouringRelation
@@ -23,6 +24,9 @@ __all__ = ["ShuffledResponses"]
 
 REACH = 1e-30  # mass of the number of clones left out on either side, added to the profile
 SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 3e-11
+EPSILON = checks.Argument(
+    "epsilon", "a number in (0, 30]", lambda x: (x > 0.0) & (x <= 30.0), "It is in nats"
+)
 BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
 
 
@@ -57,16 +61,11 @@ class ShuffledResponses(Mechanism):
     k: int | None = None
 
     def __init__(self, epsilon: float, n: int, k: int | None = None) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            epsilon0=arguments.scalar(
-                arguments.BOUND._replace(
-                    requirement="a number in (0, 30]", holds=lambda x: (x > 0.0) & (x <= 30.0)
-                ),
-                epsilon,
-            ),
-            n=arguments.integer("n", n, 1, 2**30),
-            k=None if k is None else arguments.integer("k", k, 2, 2**30),
+            epsilon0=checks.number(EPSILON, epsilon),
+            n=checks.integer("n", n, 1, 2**30),
+            k=None if k is None else checks.integer("k", k, 2, 2**30),
         )
 
     @property

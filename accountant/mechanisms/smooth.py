@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from accountant import checks
 from accountant._rounding import U, lift
 from accountant.checks import Argument
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
@@ -47,10 +48,10 @@ class SmoothSensitivityGaussian(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.scalar(arguments.MULTIPLIER, self.noise_multiplier),
-            smoothness=arguments.scalar(SMOOTHNESS, self.smoothness),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            smoothness=checks.number(SMOOTHNESS, self.smoothness),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

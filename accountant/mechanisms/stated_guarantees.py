@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from accountant import checks
 from accountant._rounding import times_up, up
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
@@ -38,8 +39,8 @@ class PureDP(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        epsilon0 = arguments.scalar(arguments.BOUND, epsilon)
-        arguments.settle(self, epsilon0=epsilon0, relation=relation)
+        epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
+        set_fields(self, epsilon0=epsilon0, relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return randomised response, which is its own reverse."""
@@ -47,12 +48,12 @@ class PureDP(Mechanism):
 
     def group(self, size: int) -> PureDP:
         """Return the guarantee for a group: k steps of ε each."""
-        factor = arguments.integer("size", size, 1)
+        factor = checks.integer("size", size, 1)
         return PureDP(times_up(self.epsilon0, factor), relation=self.relation)
 
     def under(self, relation: NeighbouringRelation) -> PureDP:
         """Carry the bound over: replacing is removing, then adding."""
-        factor = arguments.carry(self, arguments.relation(relation))
+        factor = group_factor(self, checks.relation(relation))
         return PureDP(self.epsilon0 * factor, relation=relation)
 
 
@@ -80,10 +81,10 @@ class ApproximateDP(Mechanism):
     def __init__(
         self, epsilon: float, delta: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            epsilon0=arguments.scalar(arguments.BOUND, epsilon),
-            delta0=arguments.scalar(arguments.BLACK_BOX_DELTA, delta),
+            epsilon0=checks.number(checks.FINITE_EPSILON, epsilon),
+            delta0=checks.number(checks.STATED_DELTA, delta),
             relation=relation,
         )
 
@@ -93,11 +94,11 @@ class ApproximateDP(Mechanism):
 
     def group(self, size: int) -> ApproximateDP:
         """Return (kε, δ(e^{kε} - 1)/(e^ε - 1)), by k steps (Theorem M9)."""
-        return self._steps(arguments.integer("size", size, 1), self.relation)
+        return self._steps(checks.integer("size", size, 1), self.relation)
 
     def under(self, relation: NeighbouringRelation) -> ApproximateDP:
         """Carry the bound over: replacing is removing, then adding."""
-        return self._steps(arguments.carry(self, arguments.relation(relation)), relation)
+        return self._steps(group_factor(self, checks.relation(relation)), relation)
 
     def _steps(self, size: int, relation: NeighbouringRelation) -> ApproximateDP:
         if size == 1:
@@ -141,10 +142,10 @@ class RandomizedResponse(Mechanism):
     def __init__(
         self, epsilon: float, k: int = 2, *, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            epsilon0=arguments.scalar(arguments.BOUND, epsilon),
-            k=arguments.integer("k", k, 2),
+            epsilon0=checks.number(checks.FINITE_EPSILON, epsilon),
+            k=checks.integer("k", k, 2),
             relation=relation,
         )
 
@@ -158,4 +159,4 @@ class RandomizedResponse(Mechanism):
 
     def under(self, relation: NeighbouringRelation) -> RandomizedResponse:
         """Return itself under another relation whose neighbours may have any two answers."""
-        return RandomizedResponse(self.epsilon0, self.k, relation=arguments.relation(relation))
+        return RandomizedResponse(self.epsilon0, self.k, relation=checks.relation(relation))

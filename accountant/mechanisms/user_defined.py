@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accountant import checks
 from accountant._rounding import U, up
-from accountant.errors import ArgumentTypeError, DomainError
-from accountant.mechanisms import _arguments as arguments
+from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
@@ -25,8 +26,11 @@ __all__ = ["DominatingPMFs", "LossDistribution", "PMFPair"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NORMALISED = 1e-9  # how far the sum of a PMF may be from one
-CHANCE = arguments.PROBABILITY._replace(
-    requirement="probabilities in [0, 1]", advice="Each is the mass of one outcome"
+CHANCE = checks.Argument(
+    "p",
+    "probabilities in [0, 1]",
+    lambda x: (x >= 0.0) & (x <= 1.0),
+    "Each is the mass of one outcome",
 )
 
 
@@ -57,10 +61,7 @@ class DominatingPMFs(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.infinite_loss, bool):
-            raise ArgumentTypeError(
-                f"infinite_loss must be True or False; got {self.infinite_loss!r}"
-            )
+        checks.flag("infinite_loss", self.infinite_loss)
         p, q = _pmf("p", self.p), _pmf("q", self.q)
         if len(p) != len(q):
             raise DomainError(
@@ -73,7 +74,7 @@ class DominatingPMFs(Mechanism):
                 f"p and q must have one support; outcome {alone[0]} has masses {p[alone[0]]!r} and"
                 f" {q[alone[0]]!r}. If its loss is meant to be infinite, say infinite_loss=True"
             )
-        arguments.settle(self, p=p, q=q)
+        set_fields(self, p=p, q=q)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair and its reverse; one when exchanging outcomes exchanges them."""
@@ -162,18 +163,17 @@ class LossDistribution(Mechanism):
 
     def __post_init__(self) -> None:
         for name in ("below_p", "above_p", "below_q", "above_q"):
-            if not callable(getattr(self, name)):
-                raise ArgumentTypeError(f"{name} must be a function of an array of losses")
+            checks.function(name, getattr(self, name), "an array of losses")
         low, high = self.losses
         if not (low <= 0.0 <= high):
             raise DomainError(f"losses must enclose 0; got {self.losses!r}")
-        bound = arguments.named(arguments.BOUND, "relative_error")
-        mass = arguments.named(arguments.BLACK_BOX_DELTA, "infinite_mass")
-        arguments.settle(
+        bound = checks.FINITE_EPSILON.renamed("relative_error")
+        mass = checks.STATED_DELTA.renamed("infinite_mass")
+        set_fields(
             self,
             losses=(float(low), float(high)),
-            relative_error=arguments.scalar(bound, self.relative_error),
-            infinite_mass=arguments.scalar(mass, self.infinite_mass),
+            relative_error=checks.number(bound, self.relative_error),
+            infinite_mass=checks.number(mass, self.infinite_mass),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -233,8 +233,8 @@ class GivenLossPair(DominatingPair):
 
 
 def _pmf(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    chance = arguments.named(CHANCE, name)
-    masses = tuple(arguments.scalar(chance, value) for value in arguments.several(name, values))
+    chance = CHANCE.renamed(name)
+    masses = tuple(checks.number(chance, value) for value in checks.sequence(name, values))
     total = math.fsum(masses)
     if not (abs(total - 1.0) <= NORMALISED):
         raise DomainError(f"{name} must sum to one, to within {NORMALISED}; got {total!r}")

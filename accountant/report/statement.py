@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import accountant
 from accountant import checks, safe_text
 from accountant.bounds import Bounds
-from accountant.errors import ArgumentTypeError
 from accountant.report import attack_table, comparison, facts, over_steps, spending
 from accountant.report.attack_table import Attack, Guess
 from accountant.report.comparison import Comparison
@@ -193,12 +192,9 @@ def statement(
     """
     if delta is None:
         delta = next(iter(ledger.deltas), ASSUMED_DELTA)
-    asked = checks.real(checks.TARGET_DELTA, delta)
-    if not isinstance(asked, float):
-        raise ArgumentTypeError("delta must be one number; got an array")
+    asked = checks.number(checks.TARGET_DELTA, delta)
     for name, words in (("title", title), ("unit", unit)):
-        if not isinstance(words, str):
-            raise ArgumentTypeError(f"{name} must be a str; got the {type(words).__name__}")
+        checks.instance(name, words, str, "a str")
     history, counts = ledger.history, ledger.counts
     releases, omitted = _releases(history, counts)
     relation = ledger.relation

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from accountant import checks
 from accountant.checks import DELTA, EPSILON
 from accountant.environment import to_nearest
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,10 +81,10 @@ def amplify(
 
     choice("sampler", sampler, tuple(_RELATIONS))
     known = _RELATIONS[sampler]
-    relation = arguments.supported(sampler, known[0] if relation is None else relation, known)
-    epsilon = arguments.number(EPSILON, epsilon)
-    delta = arguments.number(DELTA, delta)
-    q = arguments.probability(sampling_probability)
+    relation = checks.supported_relation(sampler, known[0] if relation is None else relation, known)
+    epsilon = checks.number(EPSILON, epsilon)
+    delta = checks.number(DELTA, delta)
+    q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
     if q in (0.0, 1.0) or epsilon == 0.0:
         return Amplified(0.0 if q == 0.0 else epsilon, delta * q, relation)
     return Amplified(min(_amplified(q, epsilon), epsilon), _up(q * delta), relation)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from accountant import checks
+from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 from accountant.sampling.sampler import Sampler
 
 __all__ = ["EpochSampler", "StepSampler"]
@@ -14,13 +15,13 @@ __all__ = ["EpochSampler", "StepSampler"]
 
 def _settle(sampler: Any, counted: str) -> None:
     """Check and store the settings; ``counted`` names how long the run is."""
-    size = arguments.records(sampler.dataset_size)
-    arguments.settle(
+    size = checks.whole(checks.DATASET_SIZE, sampler.dataset_size)
+    set_fields(
         sampler,
         dataset_size=size,
-        batch_size=arguments.batch(sampler.batch_size, size),
-        relation=arguments.supported(sampler.name, sampler.relation, sampler.relations),
-        **{counted: arguments.positive(counted, getattr(sampler, counted))},
+        batch_size=checks.batch_size(sampler.batch_size, size),
+        relation=checks.supported_relation(sampler.name, sampler.relation, sampler.relations),
+        **{counted: checks.integer(counted, getattr(sampler, counted), 1)},
     )
 
 
@@ -55,7 +56,9 @@ class EpochSampler(Sampler):
         """Return one Gaussian per epoch."""
         from accountant.mechanisms.gaussian import Gaussian
 
-        return self.epochs * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
+        return self.epochs * Gaussian(
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), relation=self.relation
+        )
 
 
 @dataclass(frozen=True, repr=False)

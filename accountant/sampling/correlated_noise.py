@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -49,7 +50,7 @@ def tree_strategy(steps: int) -> FloatArray:
         Rows ordered by the step at which their interval ends, so that noise can be added as the
         contributions arrive. Intervals that would end after the last step are never released.
     """
-    steps = arguments.positive("steps", steps)
+    steps = checks.integer("steps", steps, 1)
     nodes = []
     size = 1
     while size <= steps:
@@ -67,7 +68,7 @@ def square_root_strategy(steps: int) -> FloatArray:
 
     Its coefficients are binom(2j, j) / 4^j.
     """
-    steps = arguments.positive("steps", steps)
+    steps = checks.integer("steps", steps, 1)
     j = np.arange(1, steps)
     column = np.concatenate([[1.0], np.cumprod((2.0 * j - 1.0) / (2.0 * j))])
     strategy = np.zeros((steps, steps))
@@ -116,16 +117,16 @@ class MatrixMechanism:
         matrix = _matrix(self.strategy)
         steps = matrix.shape[1]
         separation = steps if self.min_separation is None else self.min_separation
-        separation = arguments.positive("min_separation", separation, "It counts steps")
+        separation = checks.integer("min_separation", separation, 1, advice="It counts steps")
         most = -(-steps // separation)
         if self.max_participations is not None:
-            most = min(most, arguments.positive("max_participations", self.max_participations))
-        arguments.settle(
+            most = min(most, checks.integer("max_participations", self.max_participations, 1))
+        set_fields(
             self,
             strategy=matrix,
             min_separation=separation,
             max_participations=most,
-            relation=arguments.supported("correlated noise", self.relation, _RELATIONS),
+            relation=checks.supported_relation("correlated noise", self.relation, _RELATIONS),
         )
 
     @to_nearest
@@ -178,7 +179,7 @@ class MatrixMechanism:
         from accountant.mechanisms.gaussian import Gaussian
 
         return Gaussian(
-            arguments.noise(noise_multiplier),
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
             float(self.sensitivity_bounds().upper),
             relation=self.relation,
         )
@@ -189,7 +190,9 @@ class MatrixMechanism:
         from accountant.mechanisms.gaussian import Gaussian
 
         low = float(self.sensitivity_bounds().lower)
-        below = Gaussian(arguments.noise(noise_multiplier), low, relation=self.relation)
+        below = Gaussian(
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), low, relation=self.relation
+        )
         upper = float(self.mechanism(noise_multiplier).epsilon(delta))
         return Bounds(min(float(below.epsilon_bounds(delta).lower), upper), upper)
 

@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from accountant._rounding import lift
+from accountant import checks
+from accountant._rounding import lift, ratio_down, ratio_up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
@@ -52,24 +54,24 @@ class FixedSizeSampled(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
-        size = arguments.records(self.dataset_size)
-        arguments.settle(
+        size = checks.whole(checks.DATASET_SIZE, self.dataset_size)
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
             dataset_size=size,
-            batch_size=arguments.batch(self.batch_size, size),
-            relation=arguments.supported("fixed-size sampling", self.relation, _REPLACE_ONE),
+            batch_size=checks.batch_size(self.batch_size, size),
+            relation=checks.supported_relation("fixed-size sampling", self.relation, _REPLACE_ONE),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the symmetric pair."""
-        distance = arguments.distance(2, self.noise_multiplier)
+        distance = ratio_up(2, self.noise_multiplier)
         if distance < LEAST_DISTANCE:
             from accountant.mechanisms.gaussian import Gaussian
 
             # Sampling only hides (Theorem S6); there is next to nothing to hide.
             return Gaussian(self.noise_multiplier, relation=self.relation).pairs()
-        return (_Pair(arguments.share_up(self.batch_size, self.dataset_size), (1.0,), (distance,)),)
+        return (_Pair(ratio_up(self.batch_size, self.dataset_size), (1.0,), (distance,)),)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,6 @@ class FixedSizeSampler(StepSampler):
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the loss of a record +1 that becomes -1 among records that are all -1."""
-        noise = arguments.noise(noise_multiplier)
-        probability = arguments.share_down(self.batch_size, self.dataset_size)
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        probability = ratio_down(self.batch_size, self.dataset_size)
         return (WorstCaseInstance(self.steps * poisson_gaussian(0.5 * noise, probability)),)

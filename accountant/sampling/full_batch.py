@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from accountant import checks
+from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ class FullBatch(Sampler):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            dataset_size=arguments.records(self.dataset_size),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported(self.name, self.relation, self.relations),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            steps=checks.integer("steps", self.steps, 1),
+            relation=checks.supported_relation(self.name, self.relation, self.relations),
         )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
@@ -62,7 +63,9 @@ class FullBatch(Sampler):
         """Return ``steps`` Gaussians."""
         from accountant.mechanisms.gaussian import Gaussian
 
-        return self.steps * Gaussian(arguments.noise(noise_multiplier), relation=self.relation)
+        return self.steps * Gaussian(
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), relation=self.relation
+        )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the mechanism itself, which is attained."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.sampling import arguments
 from accountant.sampling.drawing import generator
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ def _draw(
     noise_multiplier: float, steps: int, epochs: int, epsilon: float, samples: int, seed: Seed
 ) -> _Sample:
     """Choose the proposal in a pilot run, then draw afresh from it."""
-    noise = arguments.noise(noise_multiplier)
-    steps = arguments.positive("steps", steps)
-    epochs = arguments.positive("epochs", epochs)
-    samples = arguments.positive("samples", samples)
+    noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    steps = checks.integer("steps", steps, 1)
+    epochs = checks.integer("epochs", epochs, 1)
+    samples = checks.integer("samples", samples, 1)
     rng = generator(seed)
     weights = np.full(len(_COMPONENTS), 1.0 / len(_COMPONENTS))
     for _ in range(2):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from accountant import checks
 from accountant._rounding import LEAST, times_up
 from accountant.errors import ArgumentTypeError, UnsupportedError
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import raise_unsupported
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
@@ -65,13 +66,13 @@ class PoissonSampled(Mechanism):
                 f"mechanism must be a Mechanism, such as Gaussian(1.1); got {mechanism!r}"
             )
         if mechanism.relation is NeighbouringRelation.REPLACE_ONE:
-            arguments.refuse(
+            raise_unsupported(
                 "Poisson sampling",
                 mechanism.relation,
                 "state the mechanism under add-or-remove or zero-out",
             )
         object.__setattr__(self, "mechanism", mechanism)
-        q = arguments.scalar(arguments.PROBABILITY, sampling_probability)
+        q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
         object.__setattr__(self, "sampling_probability", q)
 
     @property
@@ -101,7 +102,7 @@ class PoissonSampled(Mechanism):
         the group are all removed (blanked), or all added (filled in); a group of which some leave
         while others come is not covered.
         """
-        records = arguments.integer("size", size, 1)
+        records = checks.integer("size", size, 1)
         if records == 1:
             return self
         inner = self.mechanism
@@ -130,5 +131,5 @@ class PoissonSampled(Mechanism):
     def under(self, relation: NeighbouringRelation) -> PoissonSampled:
         """Return the same release under another relation, where the mechanism allows it."""
         return PoissonSampled(
-            self.mechanism.under(arguments.relation(relation)), self.sampling_probability
+            self.mechanism.under(checks.relation(relation)), self.sampling_probability
         )

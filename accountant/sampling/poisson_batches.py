@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from accountant import checks
+from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -63,12 +65,14 @@ class PoissonSampler(Sampler):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            dataset_size=arguments.records(self.dataset_size),
-            sampling_probability=arguments.probability(self.sampling_probability),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported(self.name, self.relation, self.relations),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
+            steps=checks.integer("steps", self.steps, 1),
+            relation=checks.supported_relation(self.name, self.relation, self.relations),
         )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
@@ -80,7 +84,7 @@ class PoissonSampler(Sampler):
 
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return ``steps`` Poisson-subsampled Gaussians."""
-        noise = arguments.noise(noise_multiplier)
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._rounding import TINY, U, half_square, lift, up
+from accountant import checks
+from accountant._rounding import TINY, U, half_square, lift, ratio_up, up
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
@@ -63,10 +64,12 @@ class PoissonReplacement(Mechanism):
     sampling_probability: float
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
-            sampling_probability=arguments.probability(self.sampling_probability),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
         )
 
     @property
@@ -109,13 +112,15 @@ class TruncatedReplacement(Mechanism):
 
     def __post_init__(self) -> None:
         known = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
-            sampling_probability=arguments.probability(self.sampling_probability),
-            cap=arguments.positive("cap", self.cap, "It is the largest batch"),
-            dataset_size=arguments.records(self.dataset_size),
-            relation=arguments.supported("truncated Poisson", self.relation, known),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
+            cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            relation=checks.supported_relation("truncated Poisson", self.relation, known),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -125,7 +130,7 @@ class TruncatedReplacement(Mechanism):
         if self.relation is not _REPLACE_ONE:
             usual = poisson_gaussian(noise, q, self.relation).pairs()
         overflow = overflow_probability(self.dataset_size - 1, q, self.cap)
-        distance = arguments.distance(2, noise) if noise < math.inf else 0.0
+        distance = ratio_up(2, noise) if noise < math.inf else 0.0
         if overflow == 0.0 or q == 0.0 or distance == 0.0:
             return usual
         if not (distance >= LEAST_DISTANCE and distance * distance <= _MOST) or q == 1.0:
@@ -137,7 +142,7 @@ class TruncatedReplacement(Mechanism):
 def _exchange(noise: float, q: float) -> DominatingPair:
     if noise == math.inf or q == 0.0:
         return GaussianPair(math.inf)
-    distance = arguments.distance(1, noise)
+    distance = ratio_up(1, noise)
     if q == 1.0 or not (distance >= LEAST_DISTANCE and distance * distance <= _MOST):
         # Sampling only hides.
         return Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]

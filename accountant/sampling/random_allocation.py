@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import DomainError
-from accountant.mechanisms._arguments import integer
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
@@ -74,12 +75,12 @@ class Allocated(Mechanism):
     points: int = field(default=POINTS, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported("random allocation", self.relation, _RELATIONS),
-            points=integer("points", self.points, *_POINTS),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            steps=checks.integer("steps", self.steps, 1),
+            relation=checks.supported_relation("random allocation", self.relation, _RELATIONS),
+            points=checks.integer("points", self.points, *_POINTS),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -157,13 +158,13 @@ class RandomAllocation(Sampler):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            dataset_size=arguments.records(self.dataset_size),
-            steps_per_epoch=arguments.positive("steps_per_epoch", self.steps_per_epoch),
-            epochs=arguments.positive("epochs", self.epochs),
-            participations=arguments.positive("participations", self.participations),
-            relation=arguments.supported(self.name, self.relation, self.relations),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            steps_per_epoch=checks.integer("steps_per_epoch", self.steps_per_epoch, 1),
+            epochs=checks.integer("epochs", self.epochs, 1),
+            participations=checks.integer("participations", self.participations, 1),
+            relation=checks.supported_relation(self.name, self.relation, self.relations),
         )
         if self.participations > self.steps_per_epoch:
             raise DomainError(
@@ -215,6 +216,8 @@ class RandomAllocation(Sampler):
             return (WorstCaseInstance(self.epochs * one.from_below()),)
         from accountant.mechanisms.gaussian import Gaussian
 
-        noise = arguments.noise(noise_multiplier) * math.sqrt(self.steps_per_epoch)
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier) * math.sqrt(
+            self.steps_per_epoch
+        )
         noise = noise / self.participations * (1.0 + 2.0**-50)
         return (WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation)),)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant._rounding import U
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import EpochSampler
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
@@ -69,7 +70,7 @@ class ShuffledBatches(EpochSampler):
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return losses that opposite contributions reach (Theorem S12)."""
-        noise = arguments.noise(noise_multiplier)
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         steps = self.steps_per_epoch
         zero_out = self.relation is NeighbouringRelation.ZERO_OUT
         # Other contributions are constant, so only the batch of the record shows; with unequal

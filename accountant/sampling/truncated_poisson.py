@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from accountant import checks
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
@@ -91,13 +93,15 @@ class TruncatedPoissonSampled(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
-            sampling_probability=arguments.probability(self.sampling_probability),
-            cap=arguments.positive("cap", self.cap, "It is the largest batch"),
-            dataset_size=arguments.records(self.dataset_size),
-            relation=arguments.supported("truncated Poisson", self.relation, _ADD_OR_REMOVE),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
+            cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            relation=checks.supported_relation("truncated Poisson", self.relation, _ADD_OR_REMOVE),
         )
 
     @property
@@ -151,13 +155,15 @@ class TruncatedPoissonSampler(Sampler):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            dataset_size=arguments.records(self.dataset_size),
-            sampling_probability=arguments.probability(self.sampling_probability),
-            cap=arguments.positive("cap", self.cap, "It is the largest batch"),
-            steps=arguments.positive("steps", self.steps),
-            relation=arguments.supported(self.name, self.relation, self.relations),
+            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
+            sampling_probability=checks.number(
+                checks.SAMPLING_PROBABILITY, self.sampling_probability
+            ),
+            cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
+            steps=checks.integer("steps", self.steps, 1),
+            relation=checks.supported_relation(self.name, self.relation, self.relations),
         )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
@@ -176,7 +182,7 @@ class TruncatedPoissonSampler(Sampler):
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return Poisson sampling at the probability of being drawn while there is room."""
-        noise = arguments.noise(noise_multiplier)
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         full = overflow_probability(self.dataset_size - 1, self.sampling_probability, self.cap)
         probability = self.sampling_probability * (1.0 - full) * (1.0 - 2.0**-50)
         if self.cap >= self.dataset_size:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from accountant import checks
+from accountant._rounding import ratio_up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import arguments, drawing
+from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.replacement_pair import ReplacementPair
@@ -96,26 +99,28 @@ class WithReplacementSampled(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(
+        set_fields(
             self,
-            noise_multiplier=arguments.noise(self.noise_multiplier),
-            dataset_size=arguments.positive(
-                "dataset_size", self.dataset_size, "It is the number of records"
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            dataset_size=checks.integer(
+                "dataset_size", self.dataset_size, 1, advice="It is the number of records"
             ),
-            batch_size=arguments.positive("batch_size", self.batch_size, "It counts draws"),
-            relation=arguments.supported("sampling with replacement", self.relation, _RELATIONS),
+            batch_size=checks.integer("batch_size", self.batch_size, 1, advice="It counts draws"),
+            relation=checks.supported_relation(
+                "sampling with replacement", self.relation, _RELATIONS
+            ),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add), or the symmetric pair under replace-one."""
         if self.dataset_size == 1:  # the only record is drawn every time
-            distance = arguments.distance(2 * self.batch_size, self.noise_multiplier)
+            distance = ratio_up(2 * self.batch_size, self.noise_multiplier)
             return (ReplacementPair(1.0, (1.0,), (distance,), 0.0, 2.0**-46),)
         draws = _draws(self.batch_size, self.dataset_size)
         weights = draws.weights
         remainder, error = draws.remainder, draws.relative_error
         if self.relation is NeighbouringRelation.ADD_OR_REMOVE:
-            unit = arguments.distance(2, self.noise_multiplier)
+            unit = ratio_up(2, self.noise_multiplier)
             if unit > _FARTHEST:
                 # Whether the record was drawn is as good as told, and nothing else of it matters.
                 told = 1.0 - weights[0] * (1.0 - error) + 2.0**-50
@@ -123,7 +128,7 @@ class WithReplacementSampled(Mechanism):
             return tuple(MixturePair(weights, unit, remainder, add, error) for add in (False, True))
         hit = [(k, w) for k, w in enumerate(weights) if k > 0 and w > 0.0]
         q = min(1.0, math.fsum(w for _, w in hit) * (1.0 + 2.0**-48) * (1.0 + error))
-        distances = tuple(arguments.distance(2 * k, self.noise_multiplier) for k, _ in hit)
+        distances = tuple(ratio_up(2 * k, self.noise_multiplier) for k, _ in hit)
         shares = tuple(w / q for _, w in hit)
         return (ReplacementPair(q, shares, distances, remainder / q, 4.0 * error + 2.0**-46),)
 

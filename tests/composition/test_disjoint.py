@@ -160,7 +160,7 @@ def test_its_algebra():
     replaced = ac.Gaussian(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
     with pytest.raises(ac.UnsupportedError, match="two branches"):
         parallel(replaced, adaptive=True)
-    with pytest.raises(ac.ArgumentTypeError, match="adaptive must be True or False; got 1"):
+    with pytest.raises(ac.ArgumentTypeError, match="adaptive must be True or False; got the int 1"):
         parallel(ac.Gaussian(1.0), adaptive=1)
 
 

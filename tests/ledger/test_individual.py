@@ -242,5 +242,5 @@ def test_a_filter_of_which_one_record_was_charged_is_not_fresh():
 
 @pytest.mark.parametrize(("sigma", "q"), [([1.0, 2.0], 0.5), (1.0, [0.5, 0.1])])
 def test_one_noise_and_one_probability_for_all(sigma, q):
-    with pytest.raises(ArgumentTypeError, match="must be numbers"):
+    with pytest.raises(ArgumentTypeError, match="must be one number"):
         fresh(2).charge_gaussian(np.ones(2), noise_multiplier=sigma, sampling_probability=q)

@@ -18,11 +18,10 @@ from functools import lru_cache
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses import arguments
-from accountant.analyses.arguments import Part, scalar
 from accountant.analyses.optimal.binomial import randomised_response
 from accountant.analyses.optimal.loss_table import LossTable
 from accountant.analyses.optimal.parts_on_grid import NEGLIGIBLE, enumerated, on_grid
+from accountant.analyses.parts import Part, merged_parts
 from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest
@@ -106,9 +105,9 @@ def optimal_epsilon_bounds(parts: object, delta: object, *, grid_points: int = 2
     >>> upper - lower < 1e-12
     True
     """
-    checked = arguments.parts(parts)
-    target = scalar(checks.DELTA, delta)
-    points = arguments.whole(GRID_POINTS, grid_points)
+    checked = merged_parts(parts)
+    target = checks.number(checks.DELTA, delta)
+    points = checks.whole(GRID_POINTS, grid_points)
     table, largest = _table(checked, points)
     return Bounds(*table.epsilon_bounds(target, largest))
 
@@ -167,9 +166,9 @@ def optimal_delta_bounds(parts: object, epsilon: object, *, grid_points: int = 2
     >>> lower <= math.tanh(0.5) <= upper
     True
     """
-    checked = arguments.parts(parts)
-    point = scalar(checks.EPSILON, epsilon)
-    points = arguments.whole(GRID_POINTS, grid_points)
+    checked = merged_parts(parts)
+    point = checks.number(checks.EPSILON, epsilon)
+    points = checks.whole(GRID_POINTS, grid_points)
     table, largest = _table(checked, points)
     if point >= largest.up():
         return Bounds(max(0.0, table.infinite.down()), min(1.0, table.infinite.up()))

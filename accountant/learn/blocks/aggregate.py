@@ -15,7 +15,6 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
 from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact_samplers import rounded_laplace
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def private_block_mean(
     low, high = _ends(bounds)
     values = _values(estimates, low, high)
     checks.choice("noise", noise, ("gaussian", "laplace"))
-    multiplier = arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
+    multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     generator = generator_of(rng)
     # In units of high - low, rounded to a grid: the sum moves by at most 2^20 steps.
     steps = 2.0**20
@@ -169,8 +168,8 @@ def private_block_median(
     """
     low, high = _ends(bounds)
     values = np.sort(_values(estimates, low, high))
-    arguments.scalar(EPSILON, epsilon)
-    count = arguments.integer("candidates", candidates, 2, 10**6)
+    checks.number(EPSILON, epsilon)
+    count = checks.integer("candidates", candidates, 2, 10**6)
     grid = np.linspace(low, high, count)
     below = np.searchsorted(values, grid, side="left")
     above = values.size - np.searchsorted(values, grid, side="right")
@@ -191,7 +190,7 @@ def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> flo
 def _ends(bounds: object) -> tuple[float, float]:
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise ArgumentTypeError(f"bounds must be a pair (low, high); got {bounds!r:.60}")
-    low, high = (arguments.scalar(END, end) for end in bounds)
+    low, high = (checks.number(END, end) for end in bounds)
     # An infinite width would turn values into NaN, which no noise hides.
     if not (low < high and high - low < math.inf):
         raise DomainError(f"bounds must be increasing, with a finite difference; got {bounds!r}")

@@ -13,13 +13,14 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE, silent
 from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.output import add_noise, require_noise
+from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
 from accountant.learn.convex.sums import gradient_rounding
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def permutation_sgd_rounding(
     return total
 
 
-@silent
+@without_numpy_warnings
 def bolt_on_sgd(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -172,18 +173,18 @@ def bolt_on_sgd(
     does not depend on the data.
     """
     rows = table(x)
-    norm = float(checks.real(DATA_NORM, data_norm))
-    turns = int(checks.count(PASSES, passes))
-    batch = int(checks.count(BATCH, batch_size))
-    gamma = float(checks.real(REGULARIZATION, regularization)) if regularization else 0.0
+    norm = checks.number(DATA_NORM, data_norm)
+    turns = checks.whole(PASSES, passes)
+    batch = checks.whole(BATCH, batch_size)
+    gamma = checks.number(REGULARIZATION, regularization) if regularization else 0.0
     chosen = Logistic() if loss is None else loss
     curvature = chosen.curvature_bound * norm**2
     if gamma == 0.0 and step_size is None:
         step_size = 1.0 / curvature
     if step_size is not None:
-        step_size = float(checks.real(STEP_SIZE, step_size))
+        step_size = checks.number(STEP_SIZE, step_size)
     if radius is not None:
-        radius = float(checks.real(BOUND._replace(name="radius"), radius))
+        radius = checks.number(BOUND.renamed("radius"), radius)
     distance = _distance(chosen, norm, rows.shape, turns, batch, gamma, step_size, radius)
     require_noise(rows.shape[1] * (chosen.outputs or 1), epsilon, delta)
     source = NoiseSource(rng)

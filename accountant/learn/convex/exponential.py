@@ -9,10 +9,11 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_COUNTED, require_few, silent
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_COUNTED, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.stated_guarantees import PureDP
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def oscillation(loss: Loss, reach: float) -> float:
     return 2.0 * loss.slope_bound * reach
 
 
-@silent
+@without_numpy_warnings
 def exponential_mechanism(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -76,13 +77,13 @@ def exponential_mechanism(
     fit; more are refused.
     """
     rows = table(x)
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    norm = float(checks.real(DATA_NORM, data_norm))
-    reach = float(checks.real(BOUND._replace(name="radius"), radius))
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    norm = checks.number(DATA_NORM, data_norm)
+    reach = checks.number(BOUND.renamed("radius"), radius)
     chosen = Logistic() if loss is None else loss
     d = rows.shape[1]
     require_few_columns(d, chosen)
-    axis = np.linspace(-reach, reach, int(checks.count(POINTS, points)))
+    axis = np.linspace(-reach, reach, checks.whole(POINTS, points))
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
     if not len(grid):

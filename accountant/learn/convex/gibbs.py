@@ -11,19 +11,19 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import (
-    DATA_NORM,
-    REGULARIZATION,
-    record_limit,
-    require_few,
-    silent,
-)
 from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
 from accountant.learn.convex.exponential import require_few_columns
 from accountant.learn.convex.losses import Huber, Logistic, Loss
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource
+from accountant.learn.convex.public_bounds import (
+    DATA_NORM,
+    REGULARIZATION,
+    record_limit,
+    require_few,
+)
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import least_tolerance, minimize
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import GDP
 from accountant.noise import Grid
 
@@ -64,7 +64,7 @@ def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: floa
     return slope / math.sqrt(regularization * temperature) * (1.0 + 1e-12)
 
 
-@silent
+@without_numpy_warnings
 def gibbs_posterior(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -98,8 +98,8 @@ def gibbs_posterior(
     dominates, so nothing is mixing. Public numbers bound the expected number of proposals.
     """
     rows = table(x)
-    norm = float(checks.real(DATA_NORM, data_norm))
-    lam = float(checks.real(REGULARIZATION, regularization))
+    norm = checks.number(DATA_NORM, data_norm)
+    lam = checks.number(REGULARIZATION, regularization)
     chosen = Logistic() if loss is None else loss
     d = rows.shape[1]
     require_few_columns(d, chosen)

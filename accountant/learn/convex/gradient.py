@@ -11,19 +11,19 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import (
+from accountant.learn.convex.exact_gradients import ROUNDOFF
+from accountant.learn.convex.losses import Logistic, Loss
+from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
+from accountant.learn.convex.public_bounds import (
     BOUND,
     DATA_NORM,
     MOST_RECORDS,
     STEP_SIZE,
     require_few,
-    silent,
 )
-from accountant.learn.convex.exact_gradients import ROUNDOFF
-from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
 from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
 
@@ -84,8 +84,8 @@ def last_iterate_mu(
     Theorem V13): the least, over the number τ of last steps looked at, of (c^τ D + ηs Σ_{j<τ} c^j)
     / (ησ (Σ_{j<τ} c^{2j})^{1/2}), where D counts as 0 at τ = T.
     """
-    total = int(checks.count(STEPS, steps))
-    eta = float(checks.real(STEP_SIZE, step_size))
+    total = checks.whole(STEPS, steps)
+    eta = checks.number(STEP_SIZE, step_size)
     if not (0.0 <= convexity <= smoothness and smoothness > 0.0):
         raise DomainError(
             f"smoothness must be at least convexity >= 0 and positive; got {smoothness!r} and"
@@ -111,7 +111,7 @@ def last_iterate_mu(
     return best * (1.0 + 1e-9)
 
 
-@silent
+@without_numpy_warnings
 def noisy_gradient_descent(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -163,9 +163,9 @@ def noisy_gradient_descent(
     and projections is part of the noise's calibration.
     """
     rows = table(x)
-    norm = float(checks.real(DATA_NORM, data_norm))
-    count = int(checks.count(STEPS, steps))
-    eta = float(checks.real(STEP_SIZE, step_size))
+    norm = checks.number(DATA_NORM, data_norm)
+    count = checks.whole(STEPS, steps)
+    eta = checks.number(STEP_SIZE, step_size)
     checks.choice("account", account, ("all", "last"))
     if not (0.0 <= momentum < 1.0) or (momentum and account == "last"):
         raise DomainError(
@@ -175,7 +175,7 @@ def noisy_gradient_descent(
     if not (0.0 <= regularization < math.inf):
         raise DomainError(f"regularization must be a finite number >= 0; got {regularization!r}")
     if radius is not None:
-        checks.real(BOUND._replace(name="radius"), radius)
+        checks.real(BOUND.renamed("radius"), radius)
     chosen = Logistic() if loss is None else loss
     if account == "all":
         require_few(rows, MOST_RECORDS)

@@ -12,9 +12,9 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant
 from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
+from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.ledger import register
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
@@ -187,10 +187,10 @@ def calibrate_objective(
 
     *Algorithm.* Interpolation on the bit patterns of doubles; each evaluation is a closed form.
     """
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    target = float(checks.real(checks.TARGET_DELTA, delta))
-    norm = float(checks.real(DATA_NORM, data_norm))
-    lam = float(checks.real(REGULARIZATION, regularization))
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    target = checks.number(checks.TARGET_DELTA, delta)
+    norm = checks.number(DATA_NORM, data_norm)
+    lam = checks.number(REGULARIZATION, regularization)
 
     def cost(noise: float) -> float:
         pair = dominating_pair(loss, norm / noise * (1 + 1e-15), norm**2 / lam * (1 + 1e-15))

@@ -11,10 +11,11 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, MOST_COUNTED, MOST_RECORDS, require_few, silent
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
+from accountant.learn.convex.public_bounds import BOUND, MOST_COUNTED, MOST_RECORDS, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.sums import sum_by_blocks
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 
@@ -30,7 +31,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 GRID_BITS = 30
 
 
-@silent
+@without_numpy_warnings
 def private_mean(
     x: NDArray[Any],
     *,
@@ -77,7 +78,7 @@ def private_mean(
     return PrivateResult(mean + middle, (mechanism,), float(epsilon), float(delta), source.private)
 
 
-@silent
+@without_numpy_warnings
 def private_covariance(
     x: NDArray[Any],
     *,
@@ -123,7 +124,7 @@ def private_covariance(
     return PrivateResult(value, (mechanism,), float(epsilon), float(delta), source.private)
 
 
-@silent
+@without_numpy_warnings
 def private_quantile(
     x: NDArray[Any],
     quantile: float,
@@ -162,8 +163,8 @@ def private_quantile(
     draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records fit;
     more are refused.
     """
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    level = float(checks.real(_LEVEL, quantile))
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    level = checks.number(_LEVEL, quantile)
     if not (-math.inf < lower < upper < math.inf and lower / 2.0 < upper / 2.0):
         raise DomainError(f"lower must be below upper, both finite; got {lower!r} and {upper!r}")
     array = np.asarray(x)
@@ -225,8 +226,8 @@ def _release(
     rng: int | None,
 ) -> tuple[FloatArray, Mechanism, NoiseSource]:
     """Add noise for the given sensitivities; sums in floating point are inside the last factor."""
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    target = float(checks.real(checks.DELTA, delta))
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    target = checks.number(checks.DELTA, delta)
     source = NoiseSource(rng)
     if target == 0.0:
         return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), PureDP(eps), source

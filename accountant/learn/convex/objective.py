@@ -13,8 +13,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
-from accountant.learn.convex import arguments
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, silent
+from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
@@ -29,8 +28,10 @@ from accountant.learn.convex.noise import (
     pure_bits,
     rounded_shift,
 )
+from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ TOLERANCE = 2e-7
 BEYOND = 65.0  # deviations past the typical length of a normal vector that none exceeds
 
 
-@silent
+@without_numpy_warnings
 def perturb_objective(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -61,7 +62,7 @@ def perturb_objective(
     loss: Loss | None = None,
     regularization: float | None = None,
     tolerance: float | None = None,
-    max_records: int = arguments.MOST_RECORDS,
+    max_records: int = public_bounds.MOST_RECORDS,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model by objective perturbation.
@@ -107,10 +108,10 @@ def perturb_objective(
     *Algorithm.* Preconditioned L-BFGS; some tens of passes over ``x``.
     """
     rows = table(x)
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    target = float(checks.real(checks.DELTA, delta))
-    norm = float(checks.real(DATA_NORM, data_norm))
-    limit = arguments.record_limit(max_records, arguments.MOST_EXACT)
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    target = checks.number(checks.DELTA, delta)
+    norm = checks.number(DATA_NORM, data_norm)
+    limit = public_bounds.record_limit(max_records, public_bounds.MOST_EXACT)
     chosen = Logistic() if loss is None else loss
     lam = _regularization(regularization, chosen, eps * (1.0 - RELEASE_SHARE), norm)
     source = NoiseSource(rng)
@@ -125,7 +126,7 @@ def perturb_objective(
         regularization=lam,
         linear=drawn.longest,
     )
-    tau = arguments.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
+    tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
     share = eps * RELEASE_SHARE
     mu = 0.0
     if target == 0.0:
@@ -134,7 +135,7 @@ def perturb_objective(
         mu = 1.0 / calibrate_sigma(share, target * RELEASE_SHARE)
         gaussian_bits(drawn.b.size, mu)
     # Whatever these public numbers are refused for has been asked: the data come now.
-    arguments.require_few(rows, limit)
+    public_bounds.require_few(rows, limit)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, drawn.b, norm)
@@ -229,7 +230,7 @@ def release_minimum(
 
 def _regularization(value: float | None, loss: Loss, epsilon: float, norm: float) -> float:
     if value is not None:
-        return float(checks.real(REGULARIZATION, value))
+        return checks.number(REGULARIZATION, value)
     if isinstance(loss, Logistic):
         return norm**2 / epsilon
     factor = 8.0 if isinstance(loss, Softmax) else 8.0 * loss.curvature_bound

@@ -10,13 +10,14 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex import arguments
-from accountant.learn.convex.arguments import DATA_NORM, REGULARIZATION, relation_factor, silent
+from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, pure_bits, rounded_shift
+from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION, relation_factor
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.relations import NeighbouringRelation
@@ -65,7 +66,7 @@ def minimum_sensitivity(
     return gradient / regularization * (1.0 + 1e-12)
 
 
-@silent
+@without_numpy_warnings
 def perturb_output(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -77,7 +78,7 @@ def perturb_output(
     loss: Loss | None = None,
     tolerance: float | None = None,
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
-    max_records: int = arguments.MOST_RECORDS,
+    max_records: int = public_bounds.MOST_RECORDS,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model and perturb its parameter.
@@ -110,20 +111,20 @@ def perturb_output(
     *Guarantee.* (epsilon, delta)-differential privacy under ``relation``
     (docs/theorems_convex.md, Theorem V8; V10 for all records that public numbers admit).
     """
-    norm = float(checks.real(DATA_NORM, data_norm))
-    lam = float(checks.real(REGULARIZATION, regularization))
-    limit = arguments.record_limit(max_records, arguments.MOST_EXACT)
+    norm = checks.number(DATA_NORM, data_norm)
+    lam = checks.number(REGULARIZATION, regularization)
+    limit = public_bounds.record_limit(max_records, public_bounds.MOST_EXACT)
     rows = table(x)
     chosen = Logistic() if loss is None else loss
     slope = norm * chosen.slope_bound
     shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
     least = least_tolerance(chosen, max_records=limit, shape=shape, norm=norm, regularization=lam)
-    tau = arguments.certified_tolerance(tolerance, TOLERANCE * slope, least)
+    tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * slope, least)
     distance = minimum_sensitivity(
         slope=slope, regularization=lam, tolerance=tau, relation=relation
     )
     require_noise(math.prod(shape), epsilon, delta)
-    arguments.require_few(rows, limit)
+    public_bounds.require_few(rows, limit)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
@@ -161,8 +162,8 @@ def add_noise(
 
 def require_noise(size: int, epsilon: float, delta: float) -> tuple[float, float, float]:
     """Return ε, δ and the noise multiplier (0 for δ = 0), or refuse them: no data are asked."""
-    eps = float(checks.real(checks.TARGET_EPS, epsilon))
-    target = float(checks.real(checks.DELTA, delta))
+    eps = checks.number(checks.TARGET_EPS, epsilon)
+    target = checks.number(checks.DELTA, delta)
     if target == 0.0:
         pure_bits(size, eps * RELEASE_SHARE, COARSE)
         return eps, target, 0.0

@@ -10,12 +10,13 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.arguments import BOUND, DATA_NORM, MOST_RECORDS, require_few, silent
 from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
+from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.sums import BLOCK, sum_by_blocks
+from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class _Statistics(NamedTuple):
     mechanism: Gaussian
 
 
-@silent
+@without_numpy_warnings
 def private_ridge(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -91,7 +92,7 @@ def private_ridge(
     return PrivateResult(value, (statistics.mechanism,), epsilon, delta, source.private, details)
 
 
-@silent
+@without_numpy_warnings
 def ada_ssp(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -147,8 +148,8 @@ def _regression_data(
 ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     rows = table(x)
     require_few(rows, MOST_RECORDS)
-    norm = float(checks.real(DATA_NORM, data_norm))
-    bound = float(checks.real(BOUND._replace(name="target_bound"), target_bound))
+    norm = checks.number(DATA_NORM, data_norm)
+    bound = checks.number(BOUND.renamed("target_bound"), target_bound)
     labels = real_labels(np.asarray(y))
     rows = clip_rows(rows, norm)
     return rows, paired(np.clip(labels, -bound, bound), rows), (norm, bound)

@@ -19,8 +19,6 @@ from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
-from accountant.ledger.closed import HoldsLedger
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise import SecureGenerator
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 
     from accountant.learn.generation.domain import Domain
     from accountant.learn.optimizers import Optimizer
+    from accountant.learn.record import TrainingRecord
     from accountant.learn.result import Progress, TrainingResult
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
@@ -41,7 +40,7 @@ RATE = checks.Argument(
 
 
 @dataclass(frozen=True, eq=False)
-class GanSynthesis(HoldsLedger, GeneratorSynthesis):
+class GanSynthesis(GeneratorSynthesis):
     """A trained generator, and what training it cost.
 
     Attributes
@@ -51,23 +50,17 @@ class GanSynthesis(HoldsLedger, GeneratorSynthesis):
     training : TrainingResult
         Of the discriminator, with its ledger and statement.
     mechanism : Mechanism
-        The discriminator's steps.
-    ledger : Accountant
-        The ledger given, or the run's own, with these steps charged.
+        The entry for a ledger: the discriminator's steps.
     epsilon, delta : float
-        The guarantee of everything in the ledger when the run ended, under add-or-remove.
-    run_epsilon : float
-        The ε of this run alone, at ``delta``.
+        The same as numbers, under add-or-remove.
     private : bool
         False for a seeded run.
     """
 
     training: TrainingResult
     mechanism: Mechanism
-    ledger: Accountant
     epsilon: float
     delta: float
-    run_epsilon: float
     private: bool
 
 
@@ -125,7 +118,7 @@ def train_dp_gan(
     noise_size: int = 32,
     hidden: Sequence[int] = (64,),
     generator_hidden: Sequence[int] = (64, 64),
-    ledger: Accountant | None = None,
+    ledger: Accountant | TrainingRecord | None = None,
     rng: SecureGenerator | int | None = None,
 ) -> GanSynthesis:
     """Train a generator against a discriminator that learns by DP-SGD.
@@ -154,7 +147,7 @@ def train_dp_gan(
         Discriminator steps for one of the generator.
     noise_size, hidden, generator_hidden
         Sizes of the networks.
-    ledger : Accountant, optional
+    ledger : Accountant or TrainingRecord, optional
         Charged step by step.
     rng : SecureGenerator, int or None
         A seed is for tests only.
@@ -170,18 +163,18 @@ def train_dp_gan(
     """
     domain = as_domain(domain)
     if noise_multiplier is not None:
-        arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
-    every = arguments.integer("generator_every", generator_every, 1)
-    batch = arguments.integer("generator_batch", generator_batch, 1)
-    if arguments.integer("steps", steps, 1) < every:
+        checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    every = checks.integer("generator_every", generator_every, 1)
+    batch = checks.integer("generator_batch", generator_batch, 1)
+    if checks.integer("steps", steps, 1) < every:
         raise DomainError(f"steps must be at least generator_every; got {steps} and {every}")
-    rate = Adam(arguments.scalar(RATE, generator_rate), 0.5)
+    rate = Adam(checks.number(RATE, generator_rate), 0.5)
     secure = rng if isinstance(rng, SecureGenerator) else SecureGenerator(rng)
     random = np.random.default_rng(int(secure.words(1)[0]))
     features = domain.features(table)
-    sizes = [arguments.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
+    sizes = [checks.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
     inner, outer = sizes[: len(hidden)], sizes[len(hidden) :]
-    generator = Generator(domain, arguments.integer("noise_size", noise_size, 1), outer, random)
+    generator = Generator(domain, checks.integer("noise_size", noise_size, 1), outer, random)
     seed = int(secure.words(1)[0] >> np.uint64(33))
     judge = _Discriminator(
         features.shape[1], inner, partial(generator.draw, batch), clipping_norm, seed
@@ -193,7 +186,7 @@ def train_dp_gan(
         optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer, ledger=ledger, rng=secure,
         callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
     )  # fmt: skip
+    mechanism = training.steps * training.plan.release.mechanism()
     return GanSynthesis(
-        generator, training, training.steps * training.plan.mechanism, training.ledger,
-        training.epsilon, delta, training.run_epsilon, training.private,
-    )  # fmt: skip
+        generator, training, mechanism, mechanism.epsilon(delta), delta, training.private
+    )

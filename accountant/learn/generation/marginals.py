@@ -18,7 +18,6 @@ from accountant.learn.generation.result import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
 from accountant.learn.selection.noisy_max import generator_of, select_exponential
 from accountant.mechanisms import ExponentialMechanism, Gaussian
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise import Grid
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def synthesize_marginals(
     (('smokes', 'coughs'),)
     """
     domain = as_domain(domain)
-    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    target = checks.number(checks.TARGET_DELTA, delta)
     fixed = _edges(domain, pairs)
     plan = _plan(domain, fixed, target_epsilon, noise_multiplier, target, choice_share)
     mechanism = plan.mechanism()
@@ -211,7 +210,7 @@ def _plan(
 ) -> _Plan:
     if (target_epsilon is None) == (noise_multiplier is None):
         raise DomainError("give exactly one of target_epsilon and noise_multiplier")
-    share = arguments.scalar(
+    share = checks.number(
         checks.Argument(
             "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
         ),
@@ -227,8 +226,8 @@ def _plan(
         return _Plan(singles, pairs, noise, choice)
 
     if noise_multiplier is not None:
-        return plan(arguments.scalar(NOISE, noise_multiplier))
-    goal = arguments.scalar(checks.TARGET_EPS, target_epsilon)
+        return plan(checks.number(NOISE, noise_multiplier))
+    goal = checks.number(checks.TARGET_EPS, target_epsilon)
     return plan(
         float(
             calibrate(

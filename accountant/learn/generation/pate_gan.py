@@ -21,7 +21,6 @@ from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
 from accountant.learn.pate.aggregation import GNMax, VoteStream
 from accountant.learn.selection.noisy_max import generator_of
-from accountant.mechanisms import _arguments as arguments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,12 +112,12 @@ class PateGanSettings:
         for part in fields(self):
             value = getattr(self, part.name)
             if part.name.endswith("_rate"):
-                arguments.scalar(RATE._replace(name=part.name), value)
+                checks.number(RATE.renamed(part.name), value)
             elif isinstance(part.default, tuple):
                 for width in value:
-                    arguments.integer(part.name, width, 1)
+                    checks.integer(part.name, width, 1)
             else:
-                arguments.integer(part.name, value, 1, 10**6)
+                checks.integer(part.name, value, 1, 10**6)
 
     @property
     def answers(self) -> int:
@@ -174,7 +173,7 @@ def train_pate_gan(
     The lower, data-dependent account is not used: it is private itself.
     """
     public = as_domain(domain)
-    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    target = checks.number(checks.TARGET_DELTA, delta)
     fixed = PateGanSettings() if settings is None else settings
     if not isinstance(fixed, PateGanSettings):
         raise ArgumentTypeError(f"settings must be PateGanSettings; got {settings!r:.60}")
@@ -260,7 +259,7 @@ def _sigma(target_epsilon: float | None, sigma: float | None, delta: float, answ
         raise DomainError("give exactly one of target_epsilon and sigma")
     if sigma is not None:
         return GNMax(sigma).sigma
-    goal = arguments.scalar(checks.TARGET_EPS, target_epsilon)
+    goal = checks.number(checks.TARGET_EPS, target_epsilon)
     return float(
         calibrate(
             lambda s: answers * GNMax(s).answer_mechanism,

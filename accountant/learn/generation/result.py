@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accountant.mechanisms import _arguments as arguments
+from accountant import checks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ class GeneratorSynthesis(Synthesis):
 
 def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
     """Check a number of records, and return it with a generator for post-processing."""
-    count = arguments.integer("n", n, 0, 10**8)
+    count = checks.integer("n", n, 0, 10**8)
     if seed is not None:
-        arguments.integer("seed", seed, 0)
+        checks.integer("seed", seed, 0)
     return count, np.random.default_rng(seed)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_real
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
 from accountant.mechanisms import Gaussian, Laplace
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
@@ -72,7 +72,7 @@ def randomize_laplace(
     docs/theorems_selection.md).
     """
     low, high = _ends(bounds)
-    loss = arguments.scalar(EPSILON, epsilon)
+    loss = checks.number(EPSILON, epsilon)
     generator = generator_of(rng)
     on_grid = _on_grid(values, low, high)
     # Rounded up, so that the loss is not above ε.
@@ -95,7 +95,7 @@ def randomize_gaussian(
     *Guarantee.* The Gaussian mechanism, of each report, under replacing its value.
     """
     low, high = _ends(bounds)
-    sigma = arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
+    sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     generator = generator_of(rng)
     on_grid = _on_grid(values, low, high)
     noisy = on_grid + generator.rounded_normal(on_grid.size, sigma * STEPS)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
-from accountant.learn.selection.noisy_max import EPSILON, generator_of
+from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import PureDP, RandomizedResponse
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Described
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
@@ -34,10 +34,9 @@ FLIP = Argument(
     "f", "a probability in [1e-15, 1)", lambda x: (x >= 1e-15) & (x < 1.0), "More is more noise"
 )
 ADVICE = "Below it the digits of a coin are coarser than the guarantee"
-RESPONSE = EPSILON._replace(
-    requirement="a finite number >= 1e-9", holds=lambda x: (x >= 1e-9) & (x < math.inf),
-    advice=ADVICE,
-)  # fmt: skip
+RESPONSE = Argument(
+    "epsilon", "a finite number >= 1e-9", lambda x: (x >= 1e-9) & (x < math.inf), ADVICE
+)
 CHANCE = Argument("p", "a probability in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "Of a one")
 
 
@@ -78,8 +77,8 @@ class KaryResponse(Described):
     k: int
 
     def __post_init__(self) -> None:
-        arguments.scalar(RESPONSE, self.epsilon)
-        arguments.integer("k", self.k, 2, 10**6)
+        checks.number(RESPONSE, self.epsilon)
+        checks.integer("k", self.k, 2, 10**6)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -144,10 +143,10 @@ class Rappor(Described):
     q: float = 1.0
 
     def __post_init__(self) -> None:
-        arguments.integer("k", self.k, 2, 10**6)
-        arguments.scalar(FLIP, self.f)
-        low = arguments.scalar(CHANCE, self.p)
-        high = arguments.scalar(arguments.named(CHANCE, "q"), self.q)
+        checks.integer("k", self.k, 2, 10**6)
+        checks.number(FLIP, self.f)
+        low = checks.number(CHANCE, self.p)
+        high = checks.number(CHANCE.renamed("q"), self.q)
         if not (low < high):
             raise DomainError(f"p must be below q; got p={low!r}, q={high!r}")
 

@@ -57,7 +57,7 @@ class _Linear(Network):
         self, features: int, loss: Loss, bias: bool, penalty: float, dtype: DTypeLike
     ) -> None:
         columns = _positive("features", features)
-        self.penalty = float(checks.real(PENALTY, penalty))
+        self.penalty = checks.number(PENALTY, penalty)
         self._layer = Dense(columns, loss.outputs, bias)
         super().__init__([self._layer], loss, (columns,), dtype=dtype)
         self.parameters[:] = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.learn.pate.bounds import (
     LAPLACE_STEP,
@@ -22,8 +23,8 @@ from accountant.learn.pate.bounds import (
 )
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import Gaussian, ReportNoisyMax
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.base import Described
+from accountant.mechanisms.fields import set_fields
 from accountant.noise import Grid
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
@@ -78,13 +79,13 @@ class GNMax(Described):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        arguments.settle(self, sigma=arguments.scalar(SIGMA, self.sigma))
+        set_fields(self, sigma=checks.number(SIGMA, self.sigma))
         if (self.threshold is None) != (self.threshold_sigma is None):
             raise DomainError("threshold and threshold_sigma must be given together")
         if self.threshold is not None:
-            arguments.integer("threshold", self.threshold, 0)
-            name = arguments.named(SIGMA, "threshold_sigma")
-            arguments.settle(self, threshold_sigma=arguments.scalar(name, self.threshold_sigma))
+            checks.integer("threshold", self.threshold, 0)
+            name = SIGMA.renamed("threshold_sigma")
+            set_fields(self, threshold_sigma=checks.number(name, self.threshold_sigma))
 
     @property
     def answer_mechanism(self) -> Mechanism:
@@ -144,7 +145,7 @@ class LNMax(Described):
     threshold: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        arguments.settle(self, scale=arguments.scalar(arguments.SCALE, self.scale))
+        set_fields(self, scale=checks.number(checks.SCALE, self.scale))
 
     @property
     def answer_mechanism(self) -> Mechanism:
@@ -219,11 +220,11 @@ class VoteStream:
         if not isinstance(aggregator, (GNMax, LNMax)):
             raise ArgumentTypeError(f"aggregator must be a GNMax or an LNMax; got {aggregator!r}")
         self.aggregator = aggregator
-        self.max_answers = arguments.integer("max_answers", max_answers, 1)
+        self.max_answers = checks.integer("max_answers", max_answers, 1)
         if max_queries is None and aggregator.test_mechanism is not None:
             raise DomainError("max_queries must be given: every threshold test costs")
         most = max_answers if max_queries is None else max_queries
-        self.max_queries = arguments.integer("max_queries", most, 1)
+        self.max_queries = checks.integer("max_queries", most, 1)
         test = aggregator.test_mechanism
         self.mechanism = min(self.max_answers, self.max_queries) * aggregator.answer_mechanism
         if test is not None:

@@ -16,7 +16,6 @@ from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
-from accountant.mechanisms import _arguments as arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +38,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 VOTES = Argument("votes", "integers >= 0", lambda x: x >= 0, "They count teachers, by class")
 LOG_Q = Argument("log_q", "a number <= 0", lambda x: x <= 0.0, "It is the logarithm of q")
-SIGMA = arguments.named(arguments.SCALE, "sigma")
+SIGMA = checks.SCALE.renamed("sigma")
 # A log q below this one is replaced by it, which is on the safe side.
 LEAST_LOG = -700.0
 SLACK = 1e-12  # relative, for the library functions and the few dozen operations below
@@ -84,7 +83,7 @@ def log_probability_of_another(
     *Guarantee.* The union bound over the other classes (docs/theorems_selection.md, Theorem P10).
     """
     counts = vote_table(votes)
-    b = arguments.scalar(arguments.SCALE, scale)
+    b = checks.number(checks.SCALE, scale)
     checks.choice("noise", noise, ("gaussian", "laplace"))
     ordered = np.sort(counts, axis=1)
     # Noise is rounded to a grid, ties go to the first class: the gap may shrink by a step.
@@ -132,9 +131,9 @@ def data_dependent_rdp(
     *Guarantee.* Papernot et al. 2018, Theorem 6 (docs/theorems_selection.md, Theorem P10), for D_α
     of the data set with this q against every neighbour.
     """
-    alpha = arguments.order(order)
+    alpha = checks.number(checks.ORDER, order)
     plain = curve(alpha)
-    logq = max(arguments.scalar(LOG_Q, log_q), LEAST_LOG)
+    logq = max(checks.number(LOG_Q, log_q), LEAST_LOG)
     if not (upper >= alpha and lower > 1.0):
         return plain
     e1, e2 = curve(upper), curve(lower)
@@ -177,8 +176,8 @@ def gaussian_data_dependent_rdp(log_q: float, sigma: float, order: float) -> flo
     >>> [float(f"{gaussian_data_dependent_rdp(log_q, 40.0, a):.4e}") for a in (2, 10)]
     [0.00054506, 0.00074463]
     """
-    s = arguments.scalar(SIGMA, sigma)
-    logq = max(arguments.scalar(LOG_Q, log_q), LEAST_LOG)
+    s = checks.number(SIGMA, sigma)
+    logq = max(checks.number(LOG_Q, log_q), LEAST_LOG)
 
     def curve(alpha: float) -> float:
         return alpha / s / s * (1.0 + 8.0 * U)
@@ -197,9 +196,9 @@ def laplace_data_dependent_rdp(log_q: float, scale: float, order: float) -> floa
     log((1-q)((1-q)/(1-e^ε q))^{α-1} + q e^{ε(α-1)})/(α-1), valid for q < (e^ε - 1)/(e^{2ε} - 1)
     (Papernot et al. 2017, Theorem 3; docs/theorems_selection.md, Theorem P10).
     """
-    b = arguments.scalar(arguments.SCALE, scale)
-    alpha = arguments.order(order)
-    logq = max(arguments.scalar(LOG_Q, log_q), LEAST_LOG)
+    b = checks.number(checks.SCALE, scale)
+    alpha = checks.number(checks.ORDER, order)
+    logq = max(checks.number(LOG_Q, log_q), LEAST_LOG)
     epsilon = 2.0 / b * (1.0 + 8.0 * U)
     from accountant.mechanisms import PureDP
 

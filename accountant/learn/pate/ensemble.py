@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
@@ -39,8 +39,8 @@ def assign_shards(
     rng : SecureGenerator, int or None
         A seed is for tests only.
     """
-    count = arguments.integer("n", n, 0)
-    ways = arguments.integer("shards", shards, 1)
+    count = checks.integer("n", n, 0)
+    ways = checks.integer("shards", shards, 1)
     drawn = uniform_index(generator_of(rng), 2**62 if balanced else ways, count)
     if not balanced:
         return drawn
@@ -91,8 +91,8 @@ class TeacherEnsemble:
     ) -> None:
         if not callable(make_model):
             raise ArgumentTypeError(f"make_model must be a function; got {make_model!r:.60}")
-        self.teachers = arguments.integer("teachers", teachers, 1)
-        self.classes = arguments.integer("classes", classes, 2)
+        self.teachers = checks.integer("teachers", teachers, 1)
+        self.classes = checks.integer("classes", classes, 2)
         self._make, self._balanced, self._rng = make_model, balanced, rng
         self._jobs = n_jobs
         self._models: list[tuple[Any, int]] = []

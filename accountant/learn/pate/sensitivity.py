@@ -21,7 +21,6 @@ from accountant.learn.pate.bounds import (
 )
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.mechanisms import Gaussian, SmoothSensitivityGaussian
-from accountant.mechanisms import _arguments as arguments
 from accountant.mechanisms.smooth import SMOOTHNESS
 from accountant.noise import Grid
 from accountant.relations import NeighbouringRelation
@@ -160,11 +159,11 @@ def release_data_dependent_epsilon(
     teachers = int(counts[0].sum())
     if not (counts.sum(axis=1) == teachers).all():
         raise DomainError("every row of votes must sum to the number of teachers")
-    alpha = arguments.order(order)
-    target = arguments.scalar(checks.TARGET_DELTA, delta)
-    sigma = arguments.scalar(arguments.MULTIPLIER, noise_multiplier)
-    beta = arguments.scalar(SMOOTHNESS, smoothness)
-    chance = arguments.scalar(arguments.named(checks.TARGET_DELTA, "failure"), failure)
+    alpha = checks.number(checks.ORDER, order)
+    target = checks.number(checks.TARGET_DELTA, delta)
+    sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    beta = checks.number(SMOOTHNESS, smoothness)
+    chance = checks.number(checks.TARGET_DELTA.renamed("failure"), failure)
     generator = generator_of(rng)
     ordered = np.sort(counts, axis=1)
     gaps = (ordered[:, -1] - ordered[:, -2]).astype(np.intp)

@@ -11,7 +11,6 @@ import numpy as np
 from accountant import checks
 from accountant.errors import DomainError
 from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream
-from accountant.mechanisms import _arguments as arguments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +107,7 @@ def train_student(
         The ensemble's shards are balanced and the aggregator's relation is add-or-remove.
     """
     inputs = np.asarray(public)
-    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    target = checks.number(checks.TARGET_DELTA, delta)
     asked = np.arange(len(inputs)) if queries is None else np.asarray(queries)
     if asked.ndim != 1 or asked.size == 0 or asked.dtype.kind not in "iu":
         raise DomainError("queries must be positions in the public data, at least one")

@@ -15,7 +15,6 @@ from accountant.checks import Argument
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.secrecy import private_real
 from accountant.mechanisms import ExponentialMechanism, Gaussian, PureDP, ReportNoisyMax
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import (
     bernoulli_exp,
@@ -54,9 +53,7 @@ UNIT = Argument(
     lambda x: (x > 0.0) & (x < math.inf),
     "It is how far one record moves a score",
 )
-FINITE_SCALE = arguments.SCALE._replace(
-    requirement="a finite number > 0", holds=lambda x: (x > 0.0) & (x < math.inf)
-)
+FINITE_SCALE = checks.positive("scale", checks.SCALE.advice)
 EPSILON = Argument(
     "epsilon", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is in nats"
 )
@@ -126,8 +123,8 @@ def report_noisy_max(
     noise is outside it.
     """
     values = _scores(scores)
-    b = arguments.scalar(FINITE_SCALE, scale)
-    unit = arguments.scalar(UNIT, sensitivity)
+    b = checks.number(FINITE_SCALE, scale)
+    unit = checks.number(UNIT, sensitivity)
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
     if noise == "gaussian":
@@ -179,7 +176,7 @@ def select_exponential(
     M8), by a sampler exact in law (docs/theorems_selection.md, Theorem P2): candidates drawn
     uniformly are accepted with probability exp(-ε·(best - score)/2Δ).
     """
-    mechanism = ExponentialMechanism(arguments.scalar(EPSILON, epsilon), relation=relation)
+    mechanism = ExponentialMechanism(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
     generator = generator_of(rng)
     return _chosen(
@@ -208,7 +205,7 @@ def permute_and_flip(
     *Guarantee.* ε-differential privacy (McKenna, Sheldon 2020), exact in law
     (docs/theorems_selection.md, Theorem P2).
     """
-    mechanism = PureDP(arguments.scalar(EPSILON, epsilon), relation=relation)
+    mechanism = PureDP(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
     generator = generator_of(rng)
     return _chosen(_flip_draw(generator, _exponents(_scores(scores), rate)), mechanism, generator)
@@ -243,7 +240,7 @@ def _rate(
             "replacing a record moves scores in both directions; use monotonic=False, with the"
             " sensitivity under replace-one"
         )
-    unit = arguments.scalar(UNIT, sensitivity)
+    unit = checks.number(UNIT, sensitivity)
     return Fraction(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
 
 
@@ -256,7 +253,7 @@ def _gaussian_max(
     generator: SecureGenerator,
 ) -> Selection:
     norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
-    norm = arguments.scalar(arguments.named(UNIT, "l2_sensitivity"), norm)
+    norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
     grid = Grid.at_most(sigma * 2.0**-30)
     # Rounding either data set's scores moves the vector by at most half a step a coordinate.
     factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import BudgetExceeded
 from accountant.learn.secrecy import private_scalar
 from accountant.learn.selection.noisy_max import (
@@ -15,7 +16,6 @@ from accountant.learn.selection.noisy_max import (
     in_steps,
 )
 from accountant.mechanisms import AboveThreshold
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
@@ -78,7 +78,7 @@ class AboveThresholdStream:
         relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
         rng: Generator = None,
     ) -> None:
-        unit = arguments.scalar(UNIT, sensitivity)
+        unit = checks.number(UNIT, sensitivity)
         self.mechanism = AboveThreshold(
             threshold_scale,
             query_scale,
@@ -91,7 +91,7 @@ class AboveThresholdStream:
         self.private = not self._generator.seeded
         self.remaining = self.mechanism.positives
         self._unit = unit
-        level = self._on_grid(arguments.scalar(arguments.named(SCORES, "threshold"), threshold))
+        level = self._on_grid(checks.number(SCORES.renamed("threshold"), threshold))
         self._threshold = level + self._noise(self.mechanism.threshold_scale)
 
     def is_above(self, answer: float) -> bool:
@@ -107,7 +107,7 @@ class AboveThresholdStream:
                 f"this stream has answered 'above' {self.mechanism.positives} times, all it may;"
                 " open another one"
             )
-        value = self._on_grid(private_scalar(arguments.named(SCORES, "answer"), answer))
+        value = self._on_grid(private_scalar(SCORES.renamed("answer"), answer))
         above = value + self._noise(self.mechanism.query_scale) >= self._threshold
         self.remaining -= int(above)
         return bool(above)

@@ -13,7 +13,6 @@ from accountant import intervals as iv
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
-from accountant.mechanisms import _arguments as arguments
 from accountant.noise.exact_samplers import uniform_below
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def select_best(
     settings = list(space)
     if not settings:
         raise DomainError("space must have at least one setting; got none")
-    target = arguments.scalar(checks.TARGET_DELTA, delta)
+    target = checks.number(checks.TARGET_DELTA, delta)
     cost = search_cost(mechanism, mean_runs, distribution)
     epsilon, single = cost.epsilon(target), mechanism.epsilon(target)
     generator = generator_of(rng)

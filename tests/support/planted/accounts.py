@@ -6,9 +6,9 @@ import mpmath
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.pld import composed_law
-from accountant.learn import account
+from accountant.learn import record
 from accountant.ledger import Accountant
-from accountant.mechanisms import _arguments
+from accountant.mechanisms import stated_guarantees
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 from accountant.pairs.response import ResponsePair
@@ -196,7 +196,7 @@ BUGS = (
     Bug(
         "replaced-once",
         "replacing a record is one step, not two",
-        wrap(_arguments, "carry", lambda original: lambda mechanism, relation: 1),
+        wrap(stated_guarantees, "group_factor", lambda original: lambda mechanism, relation: 1),
         relations_double,
     ),
     Bug(
@@ -214,7 +214,7 @@ BUGS = (
     Bug(
         "calibrated-below",
         "calibration returns a noise a millionth too small",
-        wrap(account, "calibrate_sigma", a_little_less),
+        wrap(record, "calibrate_sigma", a_little_less),
         targets_are_met,
     ),
     Bug(

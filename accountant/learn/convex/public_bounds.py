@@ -1,20 +1,16 @@
-"""Arguments that the functions of this package share."""
+"""Public numbers that bound what the convex mechanisms accept, before data are looked at."""
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias
 
 from accountant import checks
 from accountant.checks import Argument, positive
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -30,12 +26,9 @@ __all__ = [
     "record_limit",
     "relation_factor",
     "require_few",
-    "silent",
 ]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def _length(name: str, advice: str) -> Argument:
@@ -71,7 +64,7 @@ def certified_tolerance(value: object, default: float, least: float) -> float:
     """
     if value is None:
         return max(default, least)
-    found = float(checks.real(TOLERANCE, value))
+    found = checks.number(TOLERANCE, value)
     if not (found >= least):
         raise DomainError(
             f"tolerance must be at least {least:.6g}, which double precision certifies for any data"
@@ -82,7 +75,7 @@ def certified_tolerance(value: object, default: float, least: float) -> float:
 
 def record_limit(value: object, most: int = MOST_RECORDS) -> int:
     """Return the public bound on the number of records."""
-    found = int(checks.count(MAX_RECORDS, value))
+    found = checks.whole(MAX_RECORDS, value)
     if not (found <= most):
         raise DomainError(f"max_records must be at most {most}; got {found}")
     return found
@@ -97,22 +90,6 @@ def require_few(rows: FloatArray, limit: int) -> None:
         )
 
 
-def silent(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function without NumPy's warnings, which would say something about a record."""
-
-    @functools.wraps(function)
-    def quiet(*args: P.args, **options: P.kwargs) -> T:
-        with np.errstate(all="ignore"):
-            return function(*args, **options)
-
-    return quiet
-
-
 def relation_factor(relation: NeighbouringRelation) -> float:
     """Return how many records' contributions one step of the relation moves a sum by."""
-    if not isinstance(relation, NeighbouringRelation):
-        raise ArgumentTypeError(
-            f"relation must be a NeighbouringRelation, as in NeighbouringRelation.ADD_OR_REMOVE;"
-            f" got {relation!r}"
-        )
-    return 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
+    return 2.0 if checks.relation(relation) is NeighbouringRelation.REPLACE_ONE else 1.0

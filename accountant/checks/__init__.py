@@ -1,0 +1,111 @@
+"""The only argument coercion and domain checks.
+
+``argument`` holds :class:`Argument` (a name, a domain, advice) and the messages, ``domains`` the
+arguments that several packages share, ``arrays`` the checks of numbers and arrays of numbers, and
+``scalars`` those of single values. A domain that one family alone needs stands beside its use.
+
+A check returns the checked value, or raises :class:`~accountant.errors.ArgumentTypeError` or
+:class:`~accountant.errors.DomainError` with the argument's name, what it must be, the value
+received and what to do.
+"""
+
+from accountant.checks.argument import MAX_COUNT, Argument, integers, positive
+from accountant.checks.arrays import (
+    ArrayLike,
+    Checked,
+    Integer,
+    Scalar,
+    common_shape,
+    count,
+    real,
+)
+from accountant.checks.domains import (
+    BATCH_SIZE,
+    COUNT,
+    DATASET_SIZE,
+    DELTA,
+    EPSILON,
+    FINITE_EPSILON,
+    FPR,
+    MU,
+    NOISE_MULTIPLIER,
+    OMEGA,
+    ORDER,
+    ORDERS,
+    PRIOR,
+    RHO,
+    SAMPLING_PROBABILITY,
+    SCALE,
+    SENSITIVITY,
+    SIGMA,
+    STATED_DELTA,
+    STEPS,
+    TARGET_DELTA,
+    TARGET_EPS,
+    Q,
+)
+from accountant.checks.scalars import (
+    batch_size,
+    choice,
+    flag,
+    function,
+    in_fast_lane,
+    instance,
+    integer,
+    number,
+    relation,
+    sequence,
+    supported_relation,
+    whole,
+    workers,
+)
+
+__all__ = [
+    "BATCH_SIZE",
+    "COUNT",
+    "DATASET_SIZE",
+    "DELTA",
+    "EPSILON",
+    "FINITE_EPSILON",
+    "FPR",
+    "MAX_COUNT",
+    "MU",
+    "NOISE_MULTIPLIER",
+    "OMEGA",
+    "ORDER",
+    "ORDERS",
+    "PRIOR",
+    "RHO",
+    "SAMPLING_PROBABILITY",
+    "SCALE",
+    "SENSITIVITY",
+    "SIGMA",
+    "STATED_DELTA",
+    "STEPS",
+    "TARGET_DELTA",
+    "TARGET_EPS",
+    "Argument",
+    "ArrayLike",
+    "Checked",
+    "Integer",
+    "Q",
+    "Scalar",
+    "batch_size",
+    "choice",
+    "common_shape",
+    "count",
+    "flag",
+    "function",
+    "in_fast_lane",
+    "instance",
+    "integer",
+    "integers",
+    "number",
+    "positive",
+    "real",
+    "relation",
+    "sequence",
+    "supported_relation",
+    "whole",
+    "workers",
+]

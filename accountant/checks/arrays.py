@@ -1,0 +1,134 @@
+"""Numbers and arrays of numbers: reals, counts, and the shape to which they broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from accountant.checks.argument import MAX_COUNT, Argument, describe, shown, wrong_type
+from accountant.errors import DomainError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ArrayLike", "Checked", "Integer", "Scalar", "common_shape", "count", "real"]
+
+# What users may write, and what a check makes of it.
+ArrayLike: TypeAlias = "NDArray[Any] | Sequence[Any]"
+Scalar: TypeAlias = "float | np.floating[Any] | np.integer[Any]"
+Integer: TypeAlias = "int | np.integer[Any]"
+Checked: TypeAlias = "float | NDArray[np.float64]"
+
+PASS_AN_INT = "Pass an int; for a count of releases, rounding up is the safe direction"
+
+
+def real(argument: Argument, value: object) -> Checked:
+    """Check a real argument: ints and floats, Python's or NumPy's, scalar or array."""
+    if isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool):
+        return _scalar(argument, value, _exact_float(argument, value))
+    array = _as_array(argument, value)
+    if array.dtype.kind not in "fiu" or not np.can_cast(array.dtype, np.float64):
+        raise wrong_type(argument, _received(value, array))
+    if array.dtype.kind in "iu" and array.size and not _counts_are_exact(array):
+        raise DomainError(f"{argument.must}; got integers that are no float64")
+    return _array(argument, array.astype(np.float64, order="C", copy=False), array)
+
+
+def count(argument: Argument, value: object) -> Checked:
+    """Check a count: true integers, Python's or NumPy's, scalar or array.
+
+    ``10.0`` and ``True`` are refused: a float count is a sign that a division was not rounded,
+    and the caller decides which way to round it.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        # Compared as an integer: 2**53 + 1 would round into the domain.
+        return _scalar(argument, value, int(value))
+    if isinstance(value, (float, np.floating)):
+        hint = argument.hint(value) if argument.hint else ""
+        raise wrong_type(argument, describe(value), hint or PASS_AN_INT)
+    array = _as_array(argument, value)
+    # An empty array has no elements whose type could be wrong (np.array([]) is float64).
+    if array.dtype.kind not in ("iu" if array.size else "fiu"):
+        advice = PASS_AN_INT if array.dtype.kind == "f" else None
+        raise wrong_type(argument, _received(value, array), advice)
+    checked = _array(argument, array, array)
+    return checked if isinstance(checked, float) else checked.astype(np.float64, copy=False)
+
+
+def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, ...]:
+    """Return the shape to which the values broadcast; ``()`` when all are scalars."""
+    shapes = [np.shape(value) for value in values]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listing = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
+        raise DomainError(
+            f"array arguments must broadcast to one shape; got shapes {listing}."
+            " Insert axes of length 1, as in x[:, None]"
+        ) from None
+
+
+def _scalar(argument: Argument, value: object, number: float) -> float:
+    if argument.holds(number):
+        return float(number)
+    raise DomainError(f"{argument.must}; got {shown(value)}{argument.advise(number)}")
+
+
+def _array(argument: Argument, array: NDArray[Any], original: NDArray[Any]) -> Checked:
+    good = np.asarray(argument.holds(array))
+    if not good.all():
+        bad = np.argwhere(~good)
+        where = tuple(map(int, bad[0]))
+        place = f" at index {where} ({len(bad)} of {array.size} elements)" if array.ndim else ""
+        value = original[where].item()
+        raise DomainError(f"{argument.must}; got {value!r}{place}{argument.advise(value)}")
+    return float(array) if array.ndim == 0 else array
+
+
+def _as_array(argument: Argument, value: object) -> NDArray[Any]:
+    if isinstance(value, (str, bytes, complex)) or value is None:
+        raise wrong_type(argument, describe(value))
+    if isinstance(value, np.ndarray):
+        return cast("NDArray[Any]", value)
+    # NumPy would turn [10, True] into integers, so look at the elements of a list first.
+    if isinstance(value, (list, tuple)):
+        _refuse_bools(argument, value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        raise wrong_type(argument, f"a {type(value).__name__} that is no array") from None
+    if array.dtype.kind == "O" and array.ndim == 0:
+        raise wrong_type(argument, describe(value))
+    return array
+
+
+def _received(value: object, array: NDArray[Any]) -> str:
+    """Return what a value of the wrong type is, which became ``array`` only here."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {array.dtype}"
+    return f"a {type(value).__name__} of {array.dtype} values" if array.ndim else describe(value)
+
+
+def _refuse_bools(argument: Argument, value: Sequence[Any]) -> None:
+    for item in value:
+        if isinstance(item, (bool, np.bool_)):
+            raise wrong_type(argument, f"a sequence containing {describe(item)}")
+        if isinstance(item, (list, tuple)):
+            _refuse_bools(argument, item)
+
+
+def _exact_float(argument: Argument, value: Any) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = np.nan
+    # Rounding could move the argument to the unsafe side; NaN goes on to its domain's message.
+    if number != value and value == value:
+        raise DomainError(f"{argument.must}, representable as a float64; got {shown(value)}")
+    return number
+
+
+def _counts_are_exact(array: NDArray[Any]) -> bool:
+    return bool(array.max() <= MAX_COUNT and array.min() >= -MAX_COUNT)
