@@ -36,3 +36,24 @@ def test_up_is_never_below_and_down_never_above(value, digits):
 )
 def test_examples(value, up, down):
     assert (text_up(value, 5), text_down(value, 5)) == (up, down)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1e-5, 6, "0.0000100001"),  # the double lies above 1e-5
+        (2.0**-17, 3, "7.63e-06"),
+        (2.0**-16, 6, "0.0000152588"),
+        (999999.0, 3, "1e+06"),
+        (999999.0, 6, "999999"),
+        (1e6, 6, "1e+06"),
+        (99999.0, 2, "100000"),
+        (12345678.0, 8, "12345678"),
+        (123456789.0, 8, "1.2345679e+08"),
+        (5e-324, 3, "4.95e-324"),
+        (1.7976931348623157e308, 3, "1.8e+308"),
+    ],
+)
+def test_numbers_are_written_plainly_where_they_are_short(value, digits, text):
+    assert text_up(value, digits) == text
+    assert float(text_down(value, digits)) <= value

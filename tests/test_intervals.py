@@ -2,6 +2,7 @@
 
 import math
 import random
+from decimal import Decimal
 
 import mpmath
 import numpy as np
@@ -122,3 +123,11 @@ def test_infinite_over_infinite_is_anything():
     some = iv.Interval(iv.of(2.0).lower, infinite.upper)
     assert (some / some).lower <= 0
     assert (some / some).up() == math.inf
+
+
+@pytest.mark.parametrize("ends", [(-1, 2), (-1, 0), (0, 2), (0, 0), ("-0.5", "0.5")])
+def test_nothing_is_divided_by_what_may_be_zero(ends):
+    lower, upper = map(Decimal, ends)
+    for call in (lambda y: iv.of(1.0) / y, lambda y: 1.0 / y):
+        with pytest.raises(ZeroDivisionError):
+            call(iv.Interval(lower, upper))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import accountant as ac
 from accountant.search import COUNTS, DOUBLES, boundary
 from support.strategies import log_uniform
 
@@ -96,3 +97,43 @@ def test_counts(answer, guess):
     )
     assert math.sqrt(rank) <= math.sqrt(answer) < math.sqrt(rank + 1)
     assert evaluations <= 60
+
+
+@pytest.mark.parametrize("guess", [5e-324, 1e-3, 2.0, 2.5, 1e300])
+@pytest.mark.parametrize("answer", [1e-300, 0.3, 2.0, 1e200])
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_step_is_found_from_both_sides(guess, answer, grows):
+    def cost(x):
+        return 1.0 if (x <= answer) == grows else math.nextafter(1.0, 2.0)
+
+    cheap, dear = (1, LARGEST) if grows else (LARGEST, 1)
+    rank = boundary(cost, 1.0, DOUBLES, guess, cheap, dear)
+    best = answer if grows else math.nextafter(answer, math.inf)
+    assert DOUBLES.value(rank) == best
+
+
+@pytest.mark.parametrize("target", [5e-324, 1e-300, 1.0, 1.7e308])
+def test_a_target_is_met_exactly_or_not_at_all(target):
+    dearer = math.nextafter(target, math.inf)
+    for wrong in (dearer, math.nan, math.inf):
+        rank = boundary(lambda n: target if n <= 5 else wrong, target, COUNTS, 3.0, 1, 2**53)  # noqa: B023
+        assert rank == 5
+        assert boundary(lambda _: wrong, target, COUNTS, 3.0, 1, 2**53) is None  # noqa: B023
+    assert boundary(lambda _: target, target, COUNTS, 3.0, 1, 2**53) == 2**53
+
+
+def test_neighbours_and_ends():
+    for most in (1, 2, 3, 2**53 - 1):
+        for guess in (1.0, 2.0, 3.0, 9e15):
+            found = boundary(lambda n: n, float(most), COUNTS, guess, 1, 2**53)
+            assert found == most
+    for end in (1, 2):
+        assert boundary(lambda _: 0.0, 1.0, COUNTS, 1.0, 1, end) == end
+        assert boundary(lambda _: 2.0, 1.0, COUNTS, 1.0, 1, end) is None
+
+
+def cost(q, sigma, steps, delta):
+    try:
+        return ac.get_epsilon(q, sigma, steps, delta)
+    except ac.PrecisionError:
+        return math.inf

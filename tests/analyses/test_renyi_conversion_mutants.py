@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from accountant import conversions as co
+from accountant.analyses import renyi_conversion
 from accountant.analyses import renyi_conversion as rc
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
 
@@ -209,3 +210,10 @@ def test_sums_of_curves_are_rounded_up():
         )
         found = Fraction(rc.curve_of(parts)(order))
         assert truth <= found <= truth * (1 + Fraction(1, 2**48))
+
+
+def test_mass_at_infinity_is_taken_from_delta_before_a_renyi_conversion():
+    (pair, *_) = ApproximateDP(0.5, 1e-6).pairs()
+    assert renyi_conversion.epsilon_upper([(pair, 1)], 9e-7) == math.inf
+    assert renyi_conversion.epsilon_upper([(pair, 3)], 2.9e-6) == math.inf
+    assert renyi_conversion.epsilon_upper([(pair, 3)], 1e-5) < math.inf

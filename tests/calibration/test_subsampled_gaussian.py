@@ -7,6 +7,8 @@ import pytest
 from hypothesis import assume, given
 
 import accountant as ac
+from accountant.calibration import subsampled_gaussian as calibration
+from accountant.search import DOUBLES
 from support.strategies import (
     counts,
     deltas,
@@ -14,6 +16,8 @@ from support.strategies import (
     sampling_probabilities,
     target_epsilons,
 )
+
+LARGEST = DOUBLES.rank(1.7976931348623157e308)
 
 
 def cost(q, sigma, steps, delta):
@@ -139,3 +143,64 @@ def test_more_steps_than_can_be_counted():
 def test_no_target_is_reached_at_delta_zero(calibrate):
     with pytest.raises(ac.DomainError, match=r"delta must be a probability in \(0, 1\).*infinite"):
         calibrate()
+
+
+@pytest.mark.parametrize("other", [0.5, 1.0, 1.5, 3.0])
+def test_both_directions_are_within_the_target(other):
+    # The other direction costs a factor of the first; the dearer one decides.
+    def cost(x, direction):
+        return x if direction == calibration.REMOVE else x * max(other, 1.0)
+
+    rank = calibration._boundary(cost, 3.0, DOUBLES, 1.0, 1, LARGEST)
+    found = DOUBLES.value(rank)
+    after = DOUBLES.value(rank + 1)
+    assert cost(found, calibration.EITHER) <= 3.0 < cost(after, calibration.EITHER)
+    assert calibration._boundary(lambda x, _: 4.0, 3.0, DOUBLES, 1.0, 1, LARGEST) is None
+    # What is certified in one direction only is not certified.
+    rank = calibration._boundary(
+        lambda x, d: x if d == calibration.REMOVE or x < 2.0 else math.inf,
+        3.0, DOUBLES, 1.0, 1, LARGEST,
+    )  # fmt: skip
+    assert DOUBLES.value(rank) == math.nextafter(2.0, 0.0)
+
+
+def test_what_cannot_be_certified_costs_infinitely_much(monkeypatch):
+    def refuses(*given):
+        raise ac.PrecisionError("no")
+
+    monkeypatch.setattr(calibration.core, "epsilon_bounds", refuses)
+    assert calibration._cost(0.1, 1.0, 1.0, 1e-5, calibration.EITHER) == math.inf
+    monkeypatch.setattr(calibration.core, "epsilon_bounds", lambda *given: (1.0, 2.0))
+    assert calibration._cost(0.1, 1.0, 1.0, 1e-5, calibration.EITHER) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("target", "delta"), [(0.1, 1e-5), (1.0, 1e-9), (8.0, 1e-5), (0.5, 0.2), (300.0, 1e-5)]
+)
+@pytest.mark.parametrize("steps", [1, 7, 10**6])
+def test_calibrated_gaussians_beside_their_neighbours(target, delta, steps):
+    sigma = ac.calibrate_sigma(target, delta, 1.0, steps)
+    assert cost(1.0, sigma, steps, delta) <= target
+    assert cost(1.0, math.nextafter(sigma, 0.0), steps, delta) > target
+    found = ac.calibrate_steps(target, delta, q=1.0, sigma=sigma)
+    assert cost(1.0, sigma, found, delta) <= target < cost(1.0, sigma, found + 1, delta)
+    assert found >= steps
+    assert ac.calibrate_q(target, delta, sigma=sigma, steps=steps) == 1.0
+
+
+@pytest.mark.parametrize(("target", "delta", "sigma"), [(1.0, 1e-5, 1.0), (4.0, 1e-6, 0.7)])
+def test_calibrated_sampling_beside_its_neighbours(target, delta, sigma):
+    q = ac.calibrate_q(target, delta, sigma=sigma, steps=20)
+    assert 0.0 < q < 1.0
+    assert cost(q, sigma, 20, delta) <= target < cost(math.nextafter(q, 1.0), sigma, 20, delta)
+    steps = ac.calibrate_steps(target, delta, q=0.05, sigma=sigma)
+    assert cost(0.05, sigma, steps, delta) <= target < cost(0.05, sigma, steps + 1, delta)
+    found = ac.calibrate_sigma(target, delta, 0.05, 20)
+    assert cost(0.05, found, 20, delta) <= target < cost(0.05, math.nextafter(found, 0), 20, delta)
+
+
+def test_calibrations_at_the_ends():
+    assert ac.calibrate_q(1.0, 1e-5, sigma=1e-3, steps=1) < 2e-5
+    assert ac.calibrate_steps(1e-3, 1e-5, q=1.0, sigma=1.0) == 0
+    grid = ac.calibrate_sigma(np.array([0.5, 2.0]), 1e-5)
+    assert grid.tolist() == [ac.calibrate_sigma(0.5), ac.calibrate_sigma(2.0)]

@@ -30,3 +30,9 @@ def test_charges_are_rounded_up_and_capacities_down():
         assert Fraction(math.nextafter(share, 0.0)) < value
     assert exact_sums.ceiling(math.inf) == exact_sums.INFINITE > exact_sums.units(1.7e308) << 53
     assert exact_sums.to_float_up(exact_sums.INFINITE) == math.inf
+
+
+def test_doubles_are_whole_units():
+    for value in (0.0, 5e-324, 1e-300, 0.1, 1.0, 1.7976931348623157e308):
+        assert Fraction(exact_sums.units(value), 2**1074) == Fraction(value)
+        assert exact_sums.floor(value) == exact_sums.ceiling(value) == exact_sums.units(value)

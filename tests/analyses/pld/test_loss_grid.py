@@ -1,11 +1,14 @@
 """One part on a grid, law by law: nothing is lost, and stated errors are covered."""
 
+import math
+
 import numpy as np
 import pytest
 
 from accountant.analyses.pld.loss_grid import LossGrid, discretise
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.pairs.base import DominatingPair, Masses
+from support import grid_pairs
 
 ERROR = 1e-3
 
@@ -61,3 +64,42 @@ def test_masses_off_by_their_stated_error_are_covered(spacing):
         assert profile(law, law.upper, law.infinite_upper, epsilon - law.loss_error) >= exact
         law = discretise(Blurred(mechanism.pairs()[0], -1.0), knots, False)
         assert profile(law, law.lower, law.infinite_lower, epsilon + law.loss_error) <= exact
+
+
+class TestGridLaws:
+    @pytest.mark.parametrize("spacing", [0.3, 0.05, 0.004])
+    @pytest.mark.parametrize(
+        "pair",
+        [
+            grid_pairs.Gaussian(0.7),
+            grid_pairs.Laplace(1.3),
+            grid_pairs.SubsampledGaussian(0.2, 0.9, True),
+        ],
+        ids=lambda pair: type(pair).__name__,
+    )
+    def test_profiles_enclose_the_true_one_everywhere(self, pair, spacing):
+        """At knots and between them, in plain arithmetic with a margin far below the gap."""
+        knots = LossGrid(0.0, spacing, -math.ceil(4 / spacing), math.ceil(4 / spacing))
+        law = discretise(pair, knots, False)
+        t = knots.losses()
+        for epsilon in np.linspace(-3.9, 3.9, 301):
+            p, q, _ = pair.masses(np.array([epsilon]))
+            true = p[1] - math.exp(epsilon) * q[1]
+            stick = np.maximum(-np.expm1(epsilon - t), 0.0)
+            assert law.lower @ stick + law.infinite_lower <= true + 1e-14
+            assert law.upper @ stick + law.infinite_upper >= true - 1e-14
+
+    def test_laws_differ_in_second_order(self):
+        pair, widths = grid_pairs.Gaussian(1.0), []
+        for n in (100, 200, 400):
+            law = discretise(pair, LossGrid(0.0, 6.0 / n, -n, n + n // 4), False)
+            t = law.knots.losses()
+            stick = np.maximum(-np.expm1(0.5 - t), 0.0)
+            widths.append((law.upper - law.lower) @ stick)
+        assert widths[1] < 0.3 * widths[0]
+        assert widths[2] < 0.3 * widths[1]
+
+    def test_atoms_on_knots_cost_nothing(self):
+        pair = grid_pairs.randomized_response(1.0)
+        law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
+        assert law.upper == pytest.approx(law.lower, rel=1e-13)

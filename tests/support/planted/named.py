@@ -326,13 +326,13 @@ BUGS = (
         "canaries-not-guessed",
         "canaries that are not guessed are left out of the addition for δ",
         wrap(one_run, "one_run_p_value", only_guessed_canaries),
-        "audit/test_bounds_mutants.py::test_p_values_are_the_theorems",
+        "audit/test_one_run_mutants.py::test_p_values_are_the_theorems",
     ),
     Named(
         "one-success-less",
         "a confidence bound counts one success less",
         wrap(confidence, "clopper_pearson_upper", one_success_less),
-        "audit/test_bounds.py::test_a_bound_on_a_proportion_covers_it",
+        "audit/test_confidence.py::test_a_bound_on_a_proportion_covers_it",
     ),
     Named(
         "same-coins-for-every-chunk",

@@ -1,4 +1,4 @@
-"""What the grid is made of: laws that enclose the true one, transforms, spacings."""
+"""Transforms of laws: their round-off is within the stated bound."""
 
 import math
 from fractions import Fraction
@@ -10,44 +10,6 @@ from flint import acb
 
 from accountant._core import discretise as core
 from accountant.analyses.pld import fft
-from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
-from accountant.analyses.pld.loss_grid import LossGrid, discretise
-from support.grid_pairs import Gaussian, Laplace, SubsampledGaussian, randomized_response
-
-
-class TestGridLaws:
-    @pytest.mark.parametrize("spacing", [0.3, 0.05, 0.004])
-    @pytest.mark.parametrize(
-        "pair",
-        [Gaussian(0.7), Laplace(1.3), SubsampledGaussian(0.2, 0.9, True)],
-        ids=lambda pair: type(pair).__name__,
-    )
-    def test_profiles_enclose_the_true_one_everywhere(self, pair, spacing):
-        """At knots and between them, in plain arithmetic with a margin far below the gap."""
-        knots = LossGrid(0.0, spacing, -math.ceil(4 / spacing), math.ceil(4 / spacing))
-        law = discretise(pair, knots, False)
-        t = knots.losses()
-        for epsilon in np.linspace(-3.9, 3.9, 301):
-            p, q, _ = pair.masses(np.array([epsilon]))
-            true = p[1] - math.exp(epsilon) * q[1]
-            stick = np.maximum(-np.expm1(epsilon - t), 0.0)
-            assert law.lower @ stick + law.infinite_lower <= true + 1e-14
-            assert law.upper @ stick + law.infinite_upper >= true - 1e-14
-
-    def test_laws_differ_in_second_order(self):
-        pair, widths = Gaussian(1.0), []
-        for n in (100, 200, 400):
-            law = discretise(pair, LossGrid(0.0, 6.0 / n, -n, n + n // 4), False)
-            t = law.knots.losses()
-            stick = np.maximum(-np.expm1(0.5 - t), 0.0)
-            widths.append((law.upper - law.lower) @ stick)
-        assert widths[1] < 0.3 * widths[0]
-        assert widths[2] < 0.3 * widths[1]
-
-    def test_atoms_on_knots_cost_nothing(self):
-        pair = randomized_response(1.0)
-        law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
-        assert law.upper == pytest.approx(law.lower, rel=1e-13)
 
 
 class TestTransforms:
@@ -107,15 +69,3 @@ class TestTransforms:
             size = fft.fft_size(least)
             assert least <= size < 2 * least + 1
             assert size & (size - 1) == 0 or (size % 3 == 0 and size // 3 & (size // 3 - 1) == 0)
-
-
-class TestSpacings:
-    def test_common(self):
-        assert common_spacing([2.0, 3.0]) == pytest.approx(1.0)
-        assert common_spacing([1.0, math.sqrt(2.0)]) is None
-
-    def test_fitting(self):
-        spacing = fitting_spacing([1.0, math.sqrt(2.0)], 0.01, 1e-5, 1e-8)
-        for s in (1.0, math.sqrt(2.0)):
-            ratio = s / spacing
-            assert ratio - math.floor(ratio * (1 + 1e-15)) <= 1e-8 * ratio

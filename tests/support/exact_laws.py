@@ -1,0 +1,29 @@
+"""Laws and roundings in as many digits as the caller has set (mpmath) or exactly (fractions)."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+
+
+def pmf(n, p, j):
+    """P{Bin(n, p) = j}."""
+    p = mpmath.mpf(p)
+    return mpmath.binomial(n, j) * p**j * (1 - p) ** (n - j)
+
+
+def tail(n, p, v):
+    """P{Bin(n, p) >= v}."""
+    return sum(pmf(n, p, j) for j in range(v, n + 1))
+
+
+def quantile(p):
+    """The standard normal quantile."""
+    return mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1)
+
+
+def exactly_up(found, truth):
+    """Assert that ``found`` is the least double that is not below a fraction."""
+    nearest = float(truth)
+    up = nearest if Fraction(nearest) >= truth else math.nextafter(nearest, math.inf)
+    assert found == up
