@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ReportNoisyMax,
         TruncatedCDP,
     )
+    from accountant.pairs.base import DominatingPair
     from accountant.sampling.poisson import PoissonSampled
 
 __version__ = "0.1.0"
@@ -186,5 +187,11 @@ def _compose(parts: tuple[tuple[Mechanism, int], ...]) -> Composition:
     return Composition(parts)
 
 
+def _sampled_replacement(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:
+    from accountant.derived.sampled_replacement import sampled_pairs
+
+    return sampled_pairs(mechanism, q)
+
+
 # What the methods of mechanisms call; loaded when first called.
-bind(Bound(_solve, _explain, _compose))
+bind(Bound(_solve, _explain, _compose, _sampled_replacement))

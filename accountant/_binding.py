@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accountant.analyses.profile import Profile
     from accountant.composition import Composition
     from accountant.mechanisms.base import Mechanism
+    from accountant.pairs.base import DominatingPair
 
 __all__ = ["Bound", "bind", "bound"]
 
@@ -25,17 +26,19 @@ Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 class Bound:
     """What the methods of a mechanism call."""
 
-    __slots__ = ("compose", "explain", "solve")
+    __slots__ = ("compose", "explain", "sampled_replacement", "solve")
 
     def __init__(
         self,
         solve: Callable[[Mechanism], Profile],
         explain: Callable[[Mechanism, object], Explanation],
         compose: Callable[[Counted], Composition],
+        sampled_replacement: Callable[[Mechanism, float], tuple[DominatingPair, ...]],
     ) -> None:
         self.solve = solve
         self.explain = explain
         self.compose = compose
+        self.sampled_replacement = sampled_replacement
 
 
 _bound: list[Bound] = []

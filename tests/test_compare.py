@@ -28,8 +28,9 @@ def test_every_row_is_a_bracket_with_a_theorem(table):
 def test_theorems_exist(table):
     from pathlib import Path
 
-    page = Path(__file__).parents[1] / "docs" / "theorems_sampling.md"
-    text = page.read_text(encoding="utf-8")
+    docs = Path(__file__).parents[1] / "docs"
+    pages = [docs / f"theorems_{name}.md" for name in ("sampling", "adapters")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     for row in table.rows:
         for name in row.theorem.split(", "):
             assert f"\n## {name}. " in text

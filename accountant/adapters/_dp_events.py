@@ -30,7 +30,6 @@ from accountant.sampling import (
     TruncatedPoissonSampled,
     WithReplacementSampled,
 )
-from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 
 __all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
 
@@ -123,11 +122,7 @@ def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Parts:
         return ()
     if q == 1.0:
         return convert(event.event, relation)
-    if relation is not REPLACE_ONE:
-        return ((PoissonSampled(release, q), 1),)
-    if isinstance(release, Gaussian) and release.sensitivity == 1.0:
-        return ((PoissonReplacement(release.noise_multiplier, q), 1),)
-    return ((SampledReplacement(release, q), 1),)
+    return ((PoissonSampled(release, q), 1),)
 
 
 def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -178,8 +173,8 @@ def _truncated(event: Any, relation: NeighbouringRelation) -> Parts:
         return releases.no_noise(relation)
     if relation is ADD_OR_REMOVE:
         # The neighbour may be the larger of the two.
-        return ((TruncatedPoissonSampled(noise, q, cap, size + 1), 1),)
-    return ((TruncatedReplacement(noise, q, cap, max(size, 1), relation=relation), 1),)
+        size += 1
+    return ((TruncatedPoissonSampled(noise, q, cap, max(size, 1), relation=relation), 1),)
 
 
 def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Parts:

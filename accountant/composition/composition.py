@@ -86,6 +86,11 @@ class Composition(Mechanism):
         add = ProductPair(tuple((pairs[-1], n) for pairs, n in found), problems)
         return (remove,) if remove == add else (remove, add)
 
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bounds of all parts do."""
+        return all(mechanism.covers_removal for mechanism, _ in self.parts)
+
     def from_below(self) -> Composition | None:
         """Return the composition of what bounds the parts from below, where any is bounded so."""
         found = [(part.from_below(), part, n) for part, n in self.parts]

@@ -57,6 +57,11 @@ class JointRelease(Mechanism):
         """Return one pair, made of the worst of both directions."""
         return (joint_pair(problems_of(self.base)),)
 
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bound of the base does."""
+        return self.base.covers_removal
+
     def group(self, size: int) -> JointRelease:
         """Return the releases as seen by a group."""
         return JointRelease(self.base.group(size))

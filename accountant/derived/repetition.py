@@ -118,6 +118,11 @@ class BestOfRuns(Mechanism):
         bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
         return (_pair(bounds),)
 
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bound of the base does."""
+        return self.base.covers_removal
+
     def group(self, size: int) -> BestOfRuns:
         """Return the search as seen by a group."""
         return BestOfRuns(self.base.group(size), self.stopping_probability, self.eta)
@@ -164,6 +169,11 @@ class BestOfPoissonRuns(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair, made of the worst of both directions."""
         return (_pair(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
+
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bound of the base does."""
+        return self.base.covers_removal
 
     def group(self, size: int) -> BestOfPoissonRuns:
         """Return the search as seen by a group."""

@@ -19,7 +19,7 @@ from accountant.pairs.two_sided import two_sided
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 
-__all__ = ["SampledReplacement"]
+__all__ = ["SampledReplacement", "sampled_pairs"]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
@@ -29,13 +29,15 @@ _RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
 class SampledReplacement(Mechanism):
     """A release on a sample that holds the record with probability q, under replace-one.
 
+    For batches of fixed size, of which the record is one; of a Poisson sample
+    :class:`~accountant.sampling.PoissonSampled` knows more, and what has a theorem.
+
     Parameters
     ----------
     mechanism : Mechanism
         What is run on the sample, under replace-one. Its bound must cover every way in which a
         sample that holds the record may differ from one that holds the other record, and from one
-        that holds neither: under Poisson sampling, replacing *and* leaving out a record, as noise
-        on a sum of contributions does; for batches of fixed size, replacing it.
+        that holds neither: for batches of fixed size, replacing a record.
     sampling_probability : float
         An upper bound q in [0, 1] on the probability of being in the sample.
     relation : NeighbouringRelation, keyword only
@@ -67,7 +69,8 @@ class SampledReplacement(Mechanism):
         if self.mechanism.relation is not _REPLACE_ONE:
             raise UnsupportedError(
                 f"mechanism must be bounded under {_REPLACE_ONE!r}; got one under"
-                f" {self.mechanism.relation!r}. Poisson sampling of that is PoissonSampled"
+                f" {self.mechanism.relation!r}. Poisson sampling under any relation is"
+                " PoissonSampled"
             )
         set_fields(
             self,
@@ -85,13 +88,18 @@ class SampledReplacement(Mechanism):
         if q == 1.0 and len(found := release.pairs()) == 1:
             return found
         if not isinstance(release, Gaussian):
-            return (two_sided(SampledBounds(release.profile(), q)),)
+            return sampled_pairs(release, q)
         noise = ratio_down(release.noise_multiplier, release.sensitivity or 1.0)
         distance = ratio_up(2, noise) if noise < np.inf else 0.0
         if distance < LEAST_DISTANCE or release.sensitivity == 0.0:
             # Sampling only hides, and there is next to nothing to hide.
             return release.pairs()
         return (ReplacementPair(q, (1.0,), (distance,)),)
+
+
+def sampled_pairs(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:
+    """Return the symmetric pair of Theorem E2, made of the mechanism's profile; q in (0, 1)."""
+    return (two_sided(SampledBounds(mechanism.profile(), q)),)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from accountant.bounds import Bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.composition import Composition
     from accountant.mechanisms.base import Mechanism
 
 __all__ = [
+    "FORMER_NAMES",
     "WRAPPERS",
     "composed",
     "delta_bounds",
@@ -72,6 +75,13 @@ def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
     return PoissonSampled(mechanism, sampling_probability)
 
 
+def FORMER_NAMES() -> dict[str, Callable[..., Mechanism]]:  # noqa: N802 (a table, made late)
+    """Return what builds the mechanisms of files that were written under another name."""
+    from accountant.sampling import poisson_replacement as former
+
+    return {name: getattr(former, name) for name in former.__all__}
+
+
 def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
     """Return the mechanisms made of mechanisms, and those of samplers, by name."""
     from accountant import sampling
@@ -82,7 +92,6 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         JointRelease,
         SampledReplacement,
     )
-    from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 
     kinds = (
         AdaptiveParallel,
@@ -91,9 +100,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         Composition,
         JointRelease,
         Parallel,
-        PoissonReplacement,
         SampledReplacement,
-        TruncatedReplacement,
         sampling.Allocated,
         sampling.FixedSizeSampled,
         sampling.PoissonSampled,

@@ -11,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,7 +106,7 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
     keys(value, {"mechanism", "parameters"}, "a mechanism")
     assert isinstance(value, dict)
     name, parameters = value["mechanism"], value["parameters"]
-    kind = _find(name) if isinstance(name, str) else None
+    kind = (_find(name) or _former().get(name)) if isinstance(name, str) else None
     if kind is None:
         known = ", ".join(names())
         raise LedgerError(f"unknown mechanism {name!r:.80}; known are {known}")
@@ -120,9 +122,13 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
 
 
 @functools.lru_cache(maxsize=256)
-def _arguments(kind: type[Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
+def _arguments(kind: Callable[..., Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of all arguments of a mechanism, and of those that have a default."""
-    fields = [f for f in dataclasses.fields(kind) if f.init]  # type: ignore[arg-type]
+    if not isinstance(kind, type):
+        known = inspect.signature(kind).parameters.values()
+        given = frozenset(part.name for part in known if part.default is not part.empty)
+        return frozenset(part.name for part in known), given
+    fields = [f for f in dataclasses.fields(kind) if f.init]
     optional = (
         f
         for f in fields
@@ -141,6 +147,14 @@ def _find(name: str) -> type[Mechanism] | None:
 def _registry() -> dict[str, type[Mechanism]]:
     """Return name -> class: what the package exports by name, and what was registered."""
     return _built_in() | _registered if _registered else _built_in()
+
+
+@functools.lru_cache(maxsize=1)
+def _former() -> dict[str, Callable[..., Mechanism]]:
+    """Return what builds the mechanisms that older files name otherwise."""
+    from accountant.ledger import evaluation
+
+    return evaluation.FORMER_NAMES()
 
 
 @functools.lru_cache(maxsize=1)

@@ -18,6 +18,7 @@ from accountant._binding import bound
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, FloatArray, GaussianPart, Masses
+from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from accountant.analyses.explanation import Explanation
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from accountant.bounds import Bounds
     from accountant.checks import ArrayLike, Checked, Scalar
     from accountant.composition import Composition
-    from accountant.relations import NeighbouringRelation
 
 __all__ = [
     "Described",
@@ -85,6 +85,16 @@ class Mechanism(Described, ABC):
     @abstractmethod
     def relation(self) -> NeighbouringRelation:
         """The neighbouring relation of the guarantee."""
+
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bound holds, too, between data with the record and data without it.
+
+        A Poisson sample holds the record or not, so it needs more than a bound on replacing it.
+        Noise on contributions that are bounded one by one has it under every relation; a guarantee
+        that is only stated has it unless it is stated under replace-one.
+        """
+        return self.relation is not NeighbouringRelation.REPLACE_ONE
 
     @abstractmethod
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -38,6 +38,11 @@ class IntegerNoise(Mechanism):
         """How far one record moves the integer, by the relation."""
         return self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
 
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out moves the sum less than one that is replaced."""
+        return True
+
     def group(self, size: int) -> Self:
         """Return the mechanism for a group: its contributions add up."""
         moved = self.sensitivity * checks.integer("size", size, 1)

@@ -57,6 +57,11 @@ class SumNoise(Mechanism):
         """How far one record moves the sum, by the relation."""
         return self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
 
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out moves the sum less than one that is replaced."""
+        return True
+
     def group(self, size: int) -> Self:
         """Return the mechanism for a group: the contributions of its records add up."""
         factor = checks.integer("size", size, 1)

@@ -69,6 +69,11 @@ class Laplace(Mechanism):
         reach = 0.0 if distance == 0.0 else ratio_up(distance, self.scale)
         return (LaplacePair(reach),)
 
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out moves the sum less than one that is replaced."""
+        return True
+
     def group(self, size: int) -> Laplace:
         """Return the mechanism for a group: the contributions of its records add up."""
         factor = checks.integer("size", size, 1)

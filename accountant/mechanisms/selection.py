@@ -112,6 +112,11 @@ class ReportNoisyMax(Mechanism):
         reach = _quotient(moved * (1.0 if self.monotonic else 2.0), self.scale)
         return (BoundedRangePair(reach) if self.noise == "gumbel" else ResponsePair(reach),)
 
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out moves each score less than one that is replaced."""
+        return True
+
     def group(self, size: int) -> ReportNoisyMax:
         """Return the mechanism for a group; its scores may move either way."""
         factor = checks.integer("size", size, 1)
@@ -180,6 +185,11 @@ class AboveThreshold(Mechanism):
         each = moved * (1.0 if self.monotonic else 2.0)
         answers = times_up(_quotient(each, self.query_scale), self.positives)
         return (ResponsePair(sum_up([_quotient(moved, self.threshold_scale), answers])),)
+
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out moves each answer less than one that is replaced."""
+        return True
 
     def group(self, size: int) -> AboveThreshold:
         """Return the mechanism for a group: its contributions add up."""

@@ -76,8 +76,6 @@ SAMPLERS = {
         " vary.",
     ),
 }
-SAMPLERS["PoissonReplacement"] = SAMPLERS["PoissonSampled"]
-SAMPLERS["TruncatedReplacement"] = SAMPLERS["TruncatedPoissonSampled"]
 SAMPLERS["SampledReplacement"] = SamplerFacts(
     "a random sample: each record is in it with probability at most q",
     "Every step draws a fresh sample, by independent coins or as a uniform subset of fixed size;"

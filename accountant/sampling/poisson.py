@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import islice
 
 from accountant import checks
-from accountant._rounding import LEAST, times_up
+from accountant._binding import bound
+from accountant._rounding import LEAST, times_up, up
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import raise_unsupported
-from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
+from accountant.sampling.exchange_pair import exchange_pair
 from accountant.sampling.sampled_pairs import sampled
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["PoissonSampled"]
+
+_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -31,16 +32,16 @@ class PoissonSampled(Mechanism):
     Parameters
     ----------
     mechanism : Mechanism
-        What is run on the sample. Its relation is add-or-remove or zero-out. The parts of a
-        composition share the sample; with a sample of its own, each is sampled by itself.
+        What is run on the sample, under any relation. The parts of a composition share the sample;
+        with a sample of its own, each is sampled by itself.
     sampling_probability : float
         q in [0, 1].
 
     Raises
     ------
     UnsupportedError
-        Under replace-one, which has pairs of its own: for Gaussian noise
-        :class:`~accountant.sampling.poisson_replacement.PoissonReplacement`.
+        The mechanism's bound is one on replacing a record alone, and says nothing of a sample that
+        lacks the record: :attr:`~accountant.Mechanism.covers_removal` is False.
 
     Notes
     -----
@@ -50,10 +51,17 @@ class PoissonSampled(Mechanism):
     its Rényi curve alone the curve at integer orders is amplified (Zhu, Wang 2019; M16); of a
     composition that, and a pair made of its joint profile (docs/theorems_adapters.md, Theorem E1).
 
+    Under replace-one, Gaussian noise, composed or not, has the pair (1-q)·N(0, σ²) + q·N(1, σ²)
+    against (1-q)·N(0, σ²) + q·N(-1, σ²), attained (Theorem E7); every other mechanism the symmetric
+    pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the mechanism (Theorem E2).
+
     Examples
     --------
     >>> import accountant as ac
     >>> ac.PoissonSampled(ac.Laplace(1.0), 0.1).epsilon(0.0) < 0.17
+    True
+    >>> noise = ac.Gaussian(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    >>> 2.843 < (1000 * ac.PoissonSampled(noise, 0.01)).epsilon(1e-5) < 2.844
     True
     """
 
@@ -65,11 +73,13 @@ class PoissonSampled(Mechanism):
             raise ArgumentTypeError(
                 f"mechanism must be a Mechanism, such as Gaussian(1.1); got {mechanism!r}"
             )
-        if mechanism.relation is NeighbouringRelation.REPLACE_ONE:
-            raise_unsupported(
-                "Poisson sampling",
-                mechanism.relation,
-                "state the mechanism under add-or-remove or zero-out",
+        if not mechanism.covers_removal:
+            raise UnsupportedError(
+                f"no theorem covers Poisson sampling of {mechanism!r:.80}: it is bounded under"
+                f" {mechanism.relation!r}, and a bound on replacing a record says nothing of a"
+                " sample without that record. State it under add-or-remove or zero-out, or as noise"
+                " on bounded contributions (Gaussian, Laplace, …); or draw batches of a fixed size,"
+                " which SampledReplacement accounts for"
             )
         object.__setattr__(self, "mechanism", mechanism)
         q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
@@ -80,15 +90,36 @@ class PoissonSampled(Mechanism):
         """That of the mechanism."""
         return self.mechanism.relation
 
+    @property
+    def covers_removal(self) -> bool:
+        """True: a record that is left out is one that was not drawn."""
+        return True
+
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the sampled pairs (remove, add)."""
-        q, found = self.sampling_probability, self.mechanism.pairs()
-        if q == 1.0:
-            return found
+        """Return the sampled pairs (remove, add); one pair under replace-one."""
+        q = self.sampling_probability
         if q == 0.0:
             return (GaussianPair(math.inf),)
+        if q < 1.0 and self.relation is _REPLACE_ONE:
+            return self._exchanged()
+        found = self.mechanism.pairs()
+        if q == 1.0:
+            return found
         remove, add = found[0], found[-1]
         return sampled(remove, q), sampled(add, q, remove)
+
+    def _exchanged(self) -> tuple[DominatingPair, ...]:
+        """Return the pair of a sample of which a record is replaced (Theorems E7 and E2)."""
+        q, inner = self.sampling_probability, self.mechanism
+        if isinstance(inner, PoissonSampled):
+            # A sample of a sample is one at the product of the rates; a larger rate dominates.
+            both = Fraction(q) * Fraction(inner.sampling_probability)
+            rate = min(max(up(float(both)), LEAST), 1.0) if both else 0.0
+            return PoissonSampled(inner.mechanism, rate).pairs()
+        noise = _gaussian_noise(inner)
+        if noise is not None:
+            return (exchange_pair(noise, q),)
+        return bound().sampled_replacement(inner, q)
 
     def from_below(self) -> PoissonSampled | None:
         """Return the sample of what bounds the inner mechanism from below."""
@@ -106,10 +137,10 @@ class PoissonSampled(Mechanism):
         if records == 1:
             return self
         inner = self.mechanism
-        if not isinstance(inner, Gaussian):
+        if not isinstance(inner, Gaussian) or self.relation is _REPLACE_ONE:
             raise UnsupportedError(
-                f"no theorem gives {type(self).__name__} of {type(inner).__name__} a group"
-                " guarantee; sample a Gaussian, or take the group of the mechanism unsampled"
+                f"no theorem gives {self!r:.80} a group guarantee; sample a Gaussian under"
+                " add-or-remove or zero-out, or take the group of the mechanism unsampled"
             )
         q = self.sampling_probability
         if q in (0.0, 1.0):
@@ -133,3 +164,20 @@ class PoissonSampled(Mechanism):
         return PoissonSampled(
             self.mechanism.under(checks.relation(relation)), self.sampling_probability
         )
+
+
+def _gaussian_noise(mechanism: Mechanism) -> float | None:
+    """Return the noise of Gaussian releases, composed to one, over the bound on a contribution.
+
+    None where anything else is released. Rounded down. The mechanism is under replace-one.
+    """
+    ways = tuple(islice(mechanism.alternatives(), 2))
+    if len(ways) != 1 or not all(type(part) is Gaussian for part, _ in ways[0]):
+        return None
+    pairs = [(pair, n) for part, n in ways[0] for pair in part.pairs()]
+    parts = [(pair, n) for pair, n in pairs if isinstance(pair, GaussianPair)]
+    whole = parts[0][0] if len(parts) == parts[0][1] == 1 else merged(parts)
+    if whole.noise_multiplier == math.inf:
+        return math.inf
+    # Replacing a record moves the sum by two contributions, which is the unit of the pair.
+    return min(2.0 * whole.noise_multiplier, sys.float_info.max)

@@ -44,20 +44,17 @@ class PoissonSampler(Sampler):
     steps : int
         Number of steps.
     relation : NeighbouringRelation, keyword only
-        Add-or-remove or zero-out; the pair is the same.
+        Any; add-or-remove and zero-out have the same pair.
 
     Notes
     -----
     *Guarantee.* Theorem S1 with independent participations: the pair of docs/theorems.md in every
-    step, attained.
+    step, attained; under replace-one that of Theorem E7 (docs/theorems_adapters.md), attained.
     """
 
     name: ClassVar[str] = "Poisson"
-    theorem: ClassVar[str] = "S1"
-    relations: ClassVar[tuple[NeighbouringRelation, ...]] = (
-        NeighbouringRelation.ADD_OR_REMOVE,
-        NeighbouringRelation.ZERO_OUT,
-    )
+    theorem: ClassVar[str] = "S1, E7"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = tuple(NeighbouringRelation)
 
     dataset_size: int
     sampling_probability: float

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant import checks
+from accountant._rounding import ratio_up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
 from accountant.sampling.poisson_batches import poisson_gaussian
+from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -24,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TruncatedPoissonSampled", "TruncatedPoissonSampler", "overflow_probability"]
 
-_ADD_OR_REMOVE = (NeighbouringRelation.ADD_OR_REMOVE,)
+_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+_RELATIONS = tuple(NeighbouringRelation)
 
 
 @to_nearest
@@ -78,12 +83,14 @@ class TruncatedPoissonSampled(Mechanism):
     dataset_size : int
         Records of the larger data set, or a public upper bound on it.
     relation : NeighbouringRelation, keyword only
-        Add-or-remove.
+        Any; under zero-out a blank is drawn like a record and contributes nothing.
 
     Notes
     -----
     *Guarantee.* Theorem S13: with the probability that the others alone fill the batch, the record
     displaces another and moves the sum by 2, else by 1; a mixture of the two pairs dominates.
+    Under the other relations the pair of Theorem E2 for a distance of two contributions, else that
+    of :class:`~accountant.sampling.PoissonSampled` (docs/theorems_adapters.md, Theorem E8).
     """
 
     noise_multiplier: float
@@ -101,7 +108,7 @@ class TruncatedPoissonSampled(Mechanism):
             ),
             cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
             dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            relation=checks.supported_relation("truncated Poisson", self.relation, _ADD_OR_REMOVE),
+            relation=checks.supported_relation("truncated Poisson", self.relation, _RELATIONS),
         )
 
     @property
@@ -110,16 +117,32 @@ class TruncatedPoissonSampled(Mechanism):
         return overflow_probability(self.dataset_size - 1, self.sampling_probability, self.cap)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return (remove, add)."""
+        """Return (remove, add); one pair under replace-one."""
         noise, q, overflow = self.noise_multiplier, self.sampling_probability, self.overflow
-        usual = poisson_gaussian(noise, q).pairs()
+        usual = poisson_gaussian(noise, q, self.relation).pairs()
         if overflow == 0.0 or q == 0.0:
             return tuple(usual)
+        if self.relation is not NeighbouringRelation.ADD_OR_REMOVE:
+            return self._among_fixed_records(usual, overflow)
         displaced = poisson_gaussian(0.5 * noise, q).pairs()
         return tuple(
             BlendPair(overflow, displaced[min(i, len(displaced) - 1)], pair)
             for i, pair in enumerate(usual)
         )
+
+    def _among_fixed_records(
+        self, usual: tuple[DominatingPair, ...], overflow: float
+    ) -> tuple[DominatingPair, ...]:
+        """Return the blended pairs of Theorem E8: as many records on either side."""
+        noise, q = self.noise_multiplier, self.sampling_probability
+        distance = ratio_up(2.0, noise) if noise < math.inf else 0.0
+        if distance == 0.0:
+            return usual
+        squared = distance * distance
+        if not (distance >= LEAST_DISTANCE and squared <= MOST_SQUARED_DISTANCE) or q == 1.0:
+            return Gaussian(noise, relation=_REPLACE_ONE).pairs()
+        displaced = ReplacementPair(q, (1.0,), (distance,))
+        return tuple(BlendPair(overflow, displaced, pair) for pair in usual)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,16 +160,16 @@ class TruncatedPoissonSampler(Sampler):
     steps : int
         Number of steps.
     relation : NeighbouringRelation, keyword only
-        Add-or-remove.
+        Any.
 
     Notes
     -----
-    *Guarantee.* Theorem S13 in every step.
+    *Guarantee.* Theorem S13 in every step; E8 under zero-out and replace-one.
     """
 
     name: ClassVar[str] = "truncated Poisson"
-    theorem: ClassVar[str] = "S13"
-    relations: ClassVar[tuple[NeighbouringRelation, ...]] = _ADD_OR_REMOVE
+    theorem: ClassVar[str] = "S13, E8"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     dataset_size: int
     sampling_probability: float
@@ -177,7 +200,11 @@ class TruncatedPoissonSampler(Sampler):
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return ``steps`` truncated releases."""
         return self.steps * TruncatedPoissonSampled(
-            noise_multiplier, self.sampling_probability, self.cap, self.dataset_size
+            noise_multiplier,
+            self.sampling_probability,
+            self.cap,
+            self.dataset_size,
+            relation=self.relation,
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
@@ -187,4 +214,5 @@ class TruncatedPoissonSampler(Sampler):
         probability = self.sampling_probability * (1.0 - full) * (1.0 - 2.0**-50)
         if self.cap >= self.dataset_size:
             probability = self.sampling_probability
-        return (WorstCaseInstance(self.steps * poisson_gaussian(noise, max(probability, 0.0))),)
+        step = poisson_gaussian(noise, max(probability, 0.0), self.relation)
+        return (WorstCaseInstance(self.steps * step),)

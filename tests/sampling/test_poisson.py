@@ -209,10 +209,10 @@ def test_values_and_refusals():
     assert eval(repr(one), {n: getattr(ac, n) for n in ac.__all__}) == one
     assert one.relation is Relation.ADD_OR_REMOVE
     assert one.under(Relation.ZERO_OUT).pairs() == one.pairs()
+    replaced = PoissonSampled(ac.Gaussian(1.1, relation=Relation.REPLACE_ONE), 0.01)
+    assert one.under(Relation.REPLACE_ONE) == replaced
     with pytest.raises(ac.UnsupportedError, match="no theorem"):
-        PoissonSampled(ac.Gaussian(1.0, relation=Relation.REPLACE_ONE), 0.1)
-    with pytest.raises(ac.UnsupportedError, match="no theorem"):
-        one.under(Relation.REPLACE_ONE)
+        PoissonSampled(ac.PureDP(1.0), 0.1).under(Relation.REPLACE_ONE)
     for q in (-0.1, 1.1, math.nan):
         with pytest.raises(ac.DomainError, match="sampling_probability"):
             PoissonSampled(ac.Gaussian(1.0), q)

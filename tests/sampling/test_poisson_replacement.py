@@ -14,11 +14,8 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.sampling import FixedSizeSampled, TruncatedPoissonSampled
-from accountant.sampling.poisson_replacement import (
-    ExchangePair,
-    PoissonReplacement,
-    TruncatedReplacement,
-)
+from accountant.sampling.exchange_pair import ExchangePair
+from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 from support.oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE

@@ -201,10 +201,8 @@ def test_truncation_covers_enumeration():
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda r: sampling.PoissonSampler(9, 0.1, 1, relation=r), "ADD_OR_REMOVE"),
         (lambda r: sampling.RandomAllocation(9, 3, relation=r), "ADD_OR_REMOVE"),
         (lambda r: sampling.Allocated(1.0, 3, relation=r), "ADD_OR_REMOVE"),
-        (lambda r: sampling.TruncatedPoissonSampler(9, 0.1, 3, 1, relation=r), "ADD_OR_REMOVE"),
     ],
 )
 def test_no_theorem_for_replacement(make, named):

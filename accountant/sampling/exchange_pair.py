@@ -1,0 +1,155 @@
+"""The attained pair of Gaussian noise on a Poisson sample of which a record is replaced (E7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accountant._rounding import TINY, U, half_square, lift, ratio_up, up
+from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.normal_masses import REACH, cells
+from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.replacement_pair import LEAST_DISTANCE
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import FloatArray
+
+__all__ = ["MOST_SQUARED_DISTANCE", "ExchangePair", "exchange_pair"]
+
+_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+_CELLS = 4096
+# Scores beyond which a normal law has next to no mass, and beyond which its masses underflow.
+_MARGIN, _TOP = 12.0, 36.0
+_FARTHEST = 600.0
+_LEAST_RISE = 1e-30
+# A larger squared distance hides nothing.
+MOST_SQUARED_DISTANCE = 1e3
+
+
+def exchange_pair(noise: float, q: float) -> DominatingPair:
+    """Return the pair of Theorem E7, its own reverse; of the noise unsampled where q hides nothing.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise over the bound on one contribution, > 0.
+    q : float
+        The sampling probability, in [0, 1].
+    """
+    if noise == math.inf or q == 0.0:
+        return GaussianPair(math.inf)
+    distance = ratio_up(1.0, noise)
+    if q == 1.0 or not (
+        distance >= LEAST_DISTANCE and distance * distance <= MOST_SQUARED_DISTANCE
+    ):
+        # Sampling only hides.
+        return Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
+    return ExchangePair(distance, q)
+
+
+@dataclass(frozen=True)
+class ExchangePair(DominatingPair):
+    """(1-q)·N(0, 1) + q·N(μ, 1) against (1-q)·N(0, 1) + q·N(-μ, 1).
+
+    Parameters
+    ----------
+    distance : float
+        μ, in [1e-9, 32].
+    q : float
+        In (0, 1).
+    """
+
+    distance: float
+    q: float
+
+    @property
+    def _odds(self) -> float:
+        """The logarithm of (1-q)/(q·e^{-μ²/2})."""
+        return math.log1p(-self.q) - math.log(self.q) + 0.5 * self.distance**2
+
+    @property
+    def loss_error(self) -> float:
+        """The errors of the edges carried back to the noise, where the loss has slope 2μ at most.
+
+        A score times μ is off by a few units of itself, and of the logarithms it is made of.
+        """
+        mu = self.distance
+        return up(64.0 * U * (2.0 + REACH * mu + 2.0 * mu * mu + abs(self._odds)))
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was drawn is seen."""
+        return self.q
+
+    @property
+    def mu(self) -> float:
+        """2μ, as of the noise without sampling: the coin may be revealed."""
+        return 2.0 * self.distance
+
+    @property
+    def rho(self) -> float:
+        """That of the noise without sampling."""
+        return half_square(self.mu)
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """Return the loss at ``x`` standard deviations: odd and increasing."""
+        mu = self.distance
+        up_, down = mu * (x - 0.5 * mu), mu * (-x - 0.5 * mu)
+        least, q = math.log1p(-self.q), math.log(self.q)
+        return np.asarray(np.logaddexp(least, q + up_) - np.logaddexp(least, q + down))
+
+    def scores(self, loss: FloatArray) -> FloatArray:
+        """Return the inverse of :meth:`loss`: (t/2 + asinh(e^c·sinh(t/2)))/μ, c the odds."""
+        half = 0.5 * np.abs(loss)
+        with np.errstate(divide="ignore", over="ignore"):
+            log_b = self._odds + half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
+            bent = np.where(log_b > 30.0, log_b + math.log(2.0), np.arcsinh(np.exp(log_b)))
+        return np.asarray(np.copysign((half + bent) / self.distance, loss))
+
+    def masses(self, edges: FloatArray) -> Masses:
+        """Return the masses between edges, which are carried back to the noise."""
+        edges = np.asarray(edges, dtype=np.float64)
+        x = np.maximum.accumulate(self.scores(edges)) if edges.size else edges
+        still, error = cells(x, 0.0)
+        q, rest = self.q, 1.0 - self.q
+        mixed = []
+        for mean in (self.distance, -self.distance):
+            moved, moved_error = cells(x, mean)
+            mixed.append(rest * still + q * moved)
+            error = max(error, moved_error)
+        return Masses(mixed[0], mixed[1], error + 8.0 * U)
+
+    def rdp(self, order: float) -> float:
+        """Return the divergence, rounded up: by chords between the cells' ends (Theorem M17)."""
+        mu, q = self.distance, self.q
+        plain = up(2.0 * order * mu * mu, 8.0)
+        top = order * mu + _MARGIN
+        if top > _TOP:
+            return plain
+        loss = self.loss(np.linspace(-_MARGIN - mu, top, _CELLS))
+        if float(np.abs(loss).max()) > _FARTHEST:
+            return plain
+        shift = self.loss_error + 32.0 * U * float(np.abs(loss).max())
+        found = self.masses(loss)
+        values = rdp_excess_terms(order, loss + np.where(loss < 0.0, -shift, shift))
+        if not np.isfinite(values).all():
+            return plain
+        p_mass, q_mass = found.p[1:-1], found.q[1:-1]
+        # Losses next to 0 may be equal; then every weight gives the same.
+        rise = np.maximum(np.expm1(np.diff(loss)), _LEAST_RISE)
+        share = (p_mass / np.maximum(q_mass, TINY) * np.exp(-loss[:-1]) - 1.0) / rise
+        doubt = (4.0 * found.relative_error + 4.0 * shift + 64.0 * U) * (1.0 + 1.0 / rise)
+        share = np.clip(share + np.copysign(doubt, np.diff(values)), 0.0, 1.0)
+        excess = float((q_mass * (values[:-1] * (1.0 - share) + values[1:] * share)).sum())
+        # Below, the function is at most α - 1. Above, the first law is at most e^{μx - μ²/2} times
+        # the noise's, the second at least 1 - q times.
+        excess += float(found.q[0]) * (order - 1.0)
+        tail = 0.5 * order * (order - 1.0) * mu * mu - (order - 1.0) * math.log1p(-q)
+        excess += math.exp(min(tail - 0.5 * _MARGIN**2, 700.0))
+        slack = found.relative_error + 1e-11
+        return min(plain, divergence(lift(excess) * (1.0 + slack), order))

@@ -1,0 +1,259 @@
+"""``PoissonSampled`` of mechanisms under replace-one, against laws in balls and in fractions."""
+
+import dataclasses
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import pytest
+
+import accountant as ac
+from accountant import PoissonSampled, sampling
+from accountant.derived import SampledReplacement
+from accountant.ledger import Accountant
+from accountant.ledger import document as files
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
+
+flint = pytest.importorskip("flint")
+arb = flint.arb
+
+REPLACE = NeighbouringRelation.REPLACE_ONE
+ADD = NeighbouringRelation.ADD_OR_REMOVE
+ZERO_OUT = NeighbouringRelation.ZERO_OUT
+NAMES = {name: getattr(ac, name) for name in ac.__all__}
+
+
+@pytest.fixture(autouse=True)
+def three_hundred_bits():
+    before = flint.ctx.prec
+    flint.ctx.prec = 300
+    yield
+    flint.ctx.prec = before
+
+
+def tail(x):
+    return (arb(x) / arb(2).sqrt()).erfc() / 2
+
+
+def reached(event, contributions, q, epsilon):
+    """Return P(event) - e^ε Q(event) as a ball: every event is a lower bound on the profile.
+
+    ``event`` is a half-line (start, sign) in standard deviations of the noise.
+    """
+    start, sign = event
+    q, away = arb(q), []
+    for moved in contributions:
+        away.append((1 - q) * tail(start) + q * tail(arb(start) - sign * moved))
+    return away[0] - arb(epsilon).exp() * away[1]
+
+
+def events(mu):
+    for x in (-2.0, -0.5, 0.0, 0.3, 1.0, 2.5, 4.0, 7.0):
+        yield from ((x + shift * mu, sign) for shift in (0.0, 0.5, 1.0) for sign in (1, -1))
+
+
+@pytest.mark.parametrize("q", [5e-324, 1e-200, 1e-12, 1e-4, 0.1, 0.5, 0.9, 1.0 - 2.0**-53, 1.0])
+@pytest.mark.parametrize("noise", [1e-200, 0.05, 0.3, 1.0, 20.0, 1e6, 1e12])
+def test_gaussian_noise_is_never_told_apart_better(noise, q):
+    bound = PoissonSampled(ac.Gaussian(noise, relation=REPLACE), q)
+    mu = 1 / arb(noise)
+    unit = 1.0 / noise if noise > 0.01 else 1.0
+    pairs = [(1, -1), (-1, 1), (1, 0), (0, 1), (0.3, -1)]
+    for epsilon in (0.0, 1e-9, 0.01, 0.3, 2.0, 30.0):
+        found = arb(bound.delta(epsilon))
+        for pair, event in itertools.product(pairs, events(unit)):
+            moved = [mu * one for one in pair]
+            assert not reached(event, moved, q, epsilon) > found
+
+
+@pytest.mark.parametrize(("noise", "q"), [(1.0, 0.01), (0.5, 0.3), (4.0, 0.9), (0.2, 1e-3)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
+def test_its_bracket_is_tight_where_contributions_are_opposite(noise, q, epsilon):
+    bounds = PoissonSampled(ac.Gaussian(noise, relation=REPLACE), q).delta_bounds(epsilon)
+    mu, low, high = 1 / arb(noise), -50.0, 50.0
+    for _ in range(200):  # the loss increases with the score
+        middle = 0.5 * (low + high)
+        ratio = [1 - arb(q) + q * (sign * mu * middle - mu**2 / 2).exp() for sign in (1, -1)]
+        low, high = (low, middle) if ratio[0] > ratio[1] * arb(epsilon).exp() else (middle, high)
+    truth = reached((low, 1), [mu, -mu], q, epsilon)
+    assert truth <= bounds.upper
+    assert bounds.lower <= truth + 1e-15
+    assert bounds.upper <= float(truth.mid()) * 1.001 + 1e-9
+
+
+def test_composed_gaussians_on_one_sample_are_one_gaussian():
+    parts = 3 * ac.Gaussian(6.0, relation=REPLACE) + ac.Gaussian(
+        4.0, sensitivity=0.5, relation=REPLACE
+    )
+    noise = 1.0 / math.sqrt(3 / 36 + 0.25 / 16)
+    for whole in (parts, 1 * ac.Gaussian(noise, relation=REPLACE)):
+        bounds = PoissonSampled(whole, 0.1).delta_bounds(0.2)
+        assert bounds.upper == pytest.approx(PoissonReplacement(noise, 0.1).delta(0.2), rel=1e-9)
+    assert PoissonSampled(parts, 0.1).pairs()[0].distance >= 1.0 / noise * (1.0 - 1e-15)
+    assert PoissonSampled(0 * ac.Gaussian(1.0, relation=REPLACE), 0.1).epsilon(0.0) == 0.0
+    wide = PoissonSampled(ac.Gaussian(3.0, sensitivity=3.0, relation=REPLACE), 0.2)
+    assert wide.pairs() == PoissonReplacement(1.0, 0.2).pairs()
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TwoAnswers(ac.Mechanism):
+    """An answer of two, with the probabilities of the first for two values and for none."""
+
+    values: tuple[float, float, float]
+
+    @property
+    def relation(self):
+        return REPLACE
+
+    @property
+    def covers_removal(self):
+        return True
+
+    def pairs(self):
+        first, second, _ = self.values
+        return ac.DominatingPMFs(
+            (first, 1 - first), (second, 1 - second), infinite_loss=True
+        ).pairs()
+
+
+@pytest.mark.parametrize("values", [(0.75, 0.25, 0.5), (0.5, 0.125, 0.25), (1.0, 0.5, 0.75)])
+@pytest.mark.parametrize("q", [2.0**-30, 0.125, 0.5, 1.0 - 2.0**-53])
+def test_any_mechanism_is_bounded_in_exact_fractions(values, q):
+    bound = PoissonSampled(TwoAnswers(values), q)
+    a, b, r = map(Fraction, values)
+    share = Fraction(q)
+    laws = [(1 - share) * r + share * one for one in (a, b, r)]
+    for p, other in itertools.permutations(laws, 2):
+        for ratio in (Fraction(1), Fraction(9, 8), Fraction(3, 2), 1 + Fraction(1, 2**20)):
+            truth = max(p - ratio * other, 1 - p - ratio * (1 - other), Fraction(0))
+            # The profile falls: a little below log(ratio) it is at least the truth there.
+            below = math.log(ratio) * (1.0 - 1e-15)
+            assert Fraction(bound.delta(below)) >= truth
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ac.Laplace(2.0, relation=REPLACE),
+        ac.DiscreteGaussian(2.0, relation=REPLACE),
+        ac.DiscreteGaussianVector(3.0, relation=REPLACE),
+        ac.DiscreteLaplace(2.0, relation=REPLACE),
+        ac.ReportNoisyMax(4.0, relation=REPLACE),
+        ac.AboveThreshold(4.0, 8.0, relation=REPLACE),
+        ac.Gaussian(4.0, relation=REPLACE) + ac.Laplace(4.0, relation=REPLACE),
+        ac.BestOfRuns(ac.Gaussian(6.0, relation=REPLACE), 0.5),
+    ],
+    ids=repr,
+)
+def test_every_noise_on_contributions_is_amplified(mechanism):
+    for q in (1e-12, 0.01, 0.5):
+        one = PoissonSampled(mechanism, q)
+        assert one.relation is REPLACE
+        assert one.delta(0.1) <= min(q, mechanism.delta(0.1)) * (1.0 + 1e-9)
+        assert one.delta(0.1) >= PoissonSampled(mechanism.under(ADD), q).delta_bounds(0.1).lower
+    assert PoissonSampled(mechanism, 0.01).epsilon(1e-5) < 0.5 * mechanism.epsilon(1e-5)
+    assert PoissonSampled(mechanism, 0.0).epsilon(0.0) == 0.0
+    whole = PoissonSampled(mechanism, 1.0).delta(0.3)
+    assert mechanism.delta_bounds(0.3).lower <= whole <= mechanism.delta(0.3) * 1.0001
+    composed = 2 * PoissonSampled(mechanism, 0.1)
+    assert 0.0 < composed.epsilon(1e-4) <= (2 * mechanism).epsilon(1e-4)
+    assert PoissonSampled(mechanism.under(ADD), 0.1).under(REPLACE) == PoissonSampled(
+        mechanism, 0.1
+    )
+
+
+def test_a_sample_of_a_sample_is_one_at_the_product_of_the_rates():
+    noise = ac.Gaussian(1.0, relation=REPLACE)
+    nested = PoissonSampled(PoissonSampled(noise, 0.25), 0.5)
+    assert nested.delta(0.1) == pytest.approx(PoissonSampled(noise, 0.125).delta(0.1), rel=1e-9)
+    assert nested.delta(0.1) >= PoissonSampled(noise, 0.125).delta_bounds(0.1).lower
+    tiny = PoissonSampled(PoissonSampled(noise, 1e-200), 1e-200)
+    assert 0.0 < tiny.delta(0.0) < 1e-300
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ac.PureDP(1.0, relation=REPLACE),
+        ac.GDP(1.0, relation=REPLACE),
+        ac.ZCDP(0.1, relation=REPLACE),
+        ac.RandomizedResponse(1.0, relation=REPLACE),
+        ac.ExponentialMechanism(1.0, relation=REPLACE),
+        ac.Gaussian(1.0, relation=REPLACE) + ac.PureDP(1.0, relation=REPLACE),
+        sampling.FixedSizeSampled(1.0, 5, 100),
+        SampledReplacement(ac.Gaussian(1.0, relation=REPLACE), 0.1),
+    ],
+    ids=repr,
+)
+def test_a_bound_on_replacing_alone_is_refused_with_the_reason(mechanism):
+    assert not mechanism.covers_removal
+    with pytest.raises(ac.UnsupportedError, match="says nothing of a sample without") as refusal:
+        PoissonSampled(mechanism, 0.1)
+    assert "SampledReplacement" in str(refusal.value)
+    assert "add-or-remove" in str(refusal.value)
+
+
+def test_groups_under_replace_one_are_refused():
+    one = PoissonSampled(ac.Gaussian(1.0, relation=REPLACE), 0.1)
+    assert one.group(1) == one
+    with pytest.raises(ac.UnsupportedError, match="group"):
+        one.group(2)
+
+
+def test_the_former_names_are_the_same_thing():
+    assert PoissonReplacement(2.0, 0.1) == PoissonSampled(ac.Gaussian(2.0, relation=REPLACE), 0.1)
+    for relation in (REPLACE, ZERO_OUT):
+        now = sampling.TruncatedPoissonSampled(2.0, 0.1, 5, 100, relation=relation)
+        assert TruncatedReplacement(2.0, 0.1, 5, 100, relation=relation) == now
+    one = PoissonReplacement(2.0, 0.1)
+    assert eval(repr(one), NAMES) == one
+
+
+FORMER = [
+    (
+        {"noise_multiplier": 2.0, "sampling_probability": 0.1},
+        PoissonReplacement,
+    ),
+    (
+        {
+            "noise_multiplier": 2.0,
+            "sampling_probability": 0.1,
+            "cap": 12,
+            "dataset_size": 100,
+            "relation": {"relation": "ZERO_OUT"},
+        },
+        TruncatedReplacement,
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "former"), FORMER, ids=["poisson", "truncated"])
+def test_ledger_files_with_the_former_names_are_read_and_written_anew(written, former):
+    given = {**written, **({"relation": ZERO_OUT} if "relation" in written else {})}
+    meant = former(**given)
+    ledger = Accountant()
+    ledger.compose(meant, 3)
+    text = ledger.to_json()
+    document = json.loads(text)
+    assert "Replacement" not in text
+    mechanisms = document["ledger"]["mechanisms"]
+    assert mechanisms[0]["mechanism"] == type(meant).__name__
+    mechanisms[0] = {"mechanism": former.__name__, "parameters": written}
+    document["checksum"] = files.checksum(document["revision"], document["ledger"])
+    again = Accountant.from_json(json.dumps(document))
+    assert again.counts == ledger.counts
+    assert again.to_json() == text
+
+
+@pytest.mark.parametrize("relation", list(NeighbouringRelation))
+def test_the_samplers_account_for_every_relation(relation):
+    plain = sampling.PoissonSampler(100, 0.1, 20, relation=relation)
+    assert plain.mechanism(2.0) == 20 * PoissonSampled(ac.Gaussian(2.0, relation=relation), 0.1)
+    cut = sampling.TruncatedPoissonSampler(100, 0.1, 20, 20, relation=relation)
+    step = sampling.TruncatedPoissonSampled(2.0, 0.1, 20, 100, relation=relation)
+    assert cut.mechanism(2.0) == 20 * step
+    for sampler in (plain, cut):
+        lower, upper = sampler.epsilon_bounds(2.0, 1e-5)
+        assert 0.5 * upper < lower <= upper
