@@ -4,6 +4,9 @@ The grid is the counts themselves, or the bit patterns of positive doubles, whos
 the doubles. Interpolation only chooses *where* to evaluate. The answer is a point that was
 evaluated and met the target, beside a point that was evaluated and did not; so a cost that
 wiggles in its last digits can cost a few evaluations, never the guarantee.
+
+For conditions that are no comparison of a cost, :func:`bisect` ends on neighbours of a grid too;
+:func:`narrow` halves an interval of numbers, for a guess or where a near miss is good enough.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["COUNTS", "DOUBLES", "Grid", "boundary", "crossing"]
+__all__ = ["COUNTS", "DOUBLES", "Grid", "bisect", "boundary", "crossing", "narrow"]
 
 
 class Grid(NamedTuple):
@@ -88,6 +91,39 @@ def crossing(
     start = at(min(max(grid.rank(guess), low), high))
     points = _outwards(at, grid, start, ends, 1 if falls == (start.y > 0.0) else -1)
     return None if points is None else _close(at, grid, points, precision)
+
+
+def bisect(holds: Callable[[int], bool], good: int, bad: int) -> int:
+    """Return an integer where a condition holds, next to one where it does not.
+
+    ``good`` and ``bad`` are taken to be such integers, in either order; neither is evaluated.
+    """
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def narrow(
+    holds: Callable[[float], bool],
+    good: float,
+    bad: float,
+    halvings: int,
+    *,
+    width: float = 0.0,
+    geometric: bool = False,
+) -> tuple[float, float]:
+    """Halve the interval between a number where a condition holds and one where it does not.
+
+    Returns both ends, in this order, after so many ``halvings`` or when they are at most ``width``
+    apart. With ``geometric`` the logarithms are halved.
+    """
+    for _ in range(halvings):
+        if not abs(good - bad) > width:
+            break
+        middle: float = (good * bad) ** 0.5 if geometric else 0.5 * (good + bad)
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good, bad
 
 
 def _evaluator(

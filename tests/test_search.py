@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant.search import COUNTS, DOUBLES, boundary
+from accountant.search import COUNTS, DOUBLES, bisect, boundary, crossing, narrow
 from support.strategies import log_uniform
 
 LARGEST = DOUBLES.rank(1.7976931348623157e308)
@@ -137,3 +137,57 @@ def cost(q, sigma, steps, delta):
         return ac.get_epsilon(q, sigma, steps, delta)
     except ac.PrecisionError:
         return math.inf
+
+
+@given(good=st.integers(-(2**60), 2**60), bad=st.integers(-(2**60), 2**60), share=st.floats(0, 1))
+def test_bisection_ends_beside_an_integer_that_does_not_hold(good, bad, share):
+    edge = good + round(share * (bad - good))
+    calls = []
+
+    def holds(n):
+        calls.append(n)
+        return abs(n - good) <= abs(edge - good)
+
+    found = bisect(holds, good, bad)
+    assert len(calls) <= 62
+    if good != bad:
+        last = edge if edge != bad else bad + (1 if good > bad else -1)
+        assert found == last
+        beside = found + (1 if bad > good else -1)
+        assert beside == bad or beside in calls
+    assert good not in calls
+    assert bad not in calls
+
+
+def test_an_interval_is_halved():
+    assert narrow(lambda x: x <= 1.0, 0.0, 8.0, 3) == (1.0, 2.0)
+    assert narrow(lambda x: x >= 1.5, 8.0, 0.0, 50, width=0.5) == (1.5, 1.0)
+    assert narrow(lambda x: x <= 2.0, 1.0, 16.0, 2, geometric=True) == (2.0, 4.0)
+    assert narrow(lambda x: x < 0.7, 0.7, 0.7, 5) == (0.7, 0.7)
+
+
+@given(
+    answer=log_uniform(1e-100, 1e100),
+    guess=log_uniform(1e-100, 1e100),
+    power=st.floats(0.3, 3.0),
+    falls=st.booleans(),
+    expected=st.booleans(),
+)
+def test_the_crossing_is_found_whether_the_cost_rises_or_falls(
+    answer, guess, power, falls, expected
+):
+    def cost(x):
+        ratio = (math.log(answer) - math.log(x)) * (power if falls else -power)
+        return math.exp(max(min(ratio, 700.0), -700.0))
+
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return cost(x)
+
+    rank = crossing(counted, 1.0, DOUBLES, guess, (1, LARGEST), expected)
+    cheap, dear = DOUBLES.value(rank), DOUBLES.value(rank - 1 if falls else rank + 1)
+    assert cost(cheap) <= 1.0 < cost(dear)
+    assert {cheap, dear} <= set(calls)
+    assert len(calls) <= 60

@@ -16,6 +16,7 @@ from accountant import checks
 from accountant.audit.report import AuditReport
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,10 +80,7 @@ def epsilon_of_masses(p: FloatArray, q: FloatArray, delta: float, error: float =
         low, high = high, 2.0 * high
         if high > 600.0:
             return low
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if above(middle) else (low, middle)
-    return low
+    return narrow(above, low, high, 60)[0]
 
 
 def audit_masses(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accountant.audit.curve import TradeoffCurve
 from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
 from accountant.quick import epsilon_bounds, get_delta
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from accountant.audit.one_run import Curve
@@ -82,9 +83,7 @@ class NoiseFamily:
                 low, high = high, 2.0 * high
                 if high > 1e4 * self.noise_multiplier:
                     return 0.0
-        for _ in range(searches):
-            middle = (low * high) ** 0.5
-            low, high = (low, middle) if refuted(middle) else (middle, high)
+        high, _ = narrow(refuted, high, low, searches, geometric=True)
         return float(epsilon_bounds(self.sampling_probability, high, self.steps, delta).lower)
 
     def _refuted(self, rate: ErrorRates, noise_multiplier: float) -> bool:

@@ -18,6 +18,7 @@ from accountant.audit.confidence import (
     whole,
 )
 from accountant.errors import DomainError
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -234,11 +235,7 @@ def _largest(refuted: Callable[[float], bool], top: float) -> float:
     """Return a number that is refuted, or 0: everything below it is refuted as well."""
     if not refuted(0.0):
         return 0.0
-    low, high = 0.0, top
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return narrow(refuted, 0.0, top, BISECTIONS)[0]
 
 
 def _require(guesses: Guesses) -> None:

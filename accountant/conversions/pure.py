@@ -13,7 +13,7 @@ from collections.abc import Callable
 from accountant import checks
 from accountant import intervals as iv
 from accountant.environment import to_nearest
-from accountant.search import DOUBLES
+from accountant.search import DOUBLES, bisect
 
 __all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
 
@@ -93,11 +93,8 @@ def pure_to_gdp(epsilon: object) -> float:
         return math.nextafter(1.26 * e, math.inf)
     # Between neighbouring doubles, the larger of which is certain.
     certain = _certainty(e)
-    low, high = 0, DOUBLES.rank(sys.float_info.max)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if certain(DOUBLES.value(middle)) else (middle, high)
-    return DOUBLES.value(high)
+    largest = DOUBLES.rank(sys.float_info.max)
+    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
 
 
 def _certainty(epsilon: float) -> Callable[[float], bool]:

@@ -19,6 +19,7 @@ from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.constant_profile import constant_profile_pair
 from accountant.pairs.profile_pair import ProfilePair
+from accountant.search import DOUBLES, bisect
 
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
@@ -95,11 +96,12 @@ class BestOfRuns(Mechanism):
     def with_mean(cls, base: Mechanism, mean: float, *, eta: float = 1.0) -> BestOfRuns:
         """Return the search of ``mean`` runs in expectation, rounded down."""
         target, shape = checks.number(MEAN, mean), checks.number(ETA, eta)
-        low, high = 1e-300, 1.0
+
+        def few(rank: int) -> bool:
+            return mean_runs(DOUBLES.value(rank), shape) <= target
+
         # E[K] decreases with γ.
-        while low < (middle := math.sqrt(low * high)) < high:
-            low, high = (middle, high) if mean_runs(middle, shape) > target else (low, middle)
-        return cls(base, high, shape)
+        return cls(base, DOUBLES.value(bisect(few, DOUBLES.rank(1.0), DOUBLES.rank(1e-300))), shape)
 
     @property
     def mean(self) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from accountant.errors import DomainError
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.noise.grid import Grid
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from accountant.learn.clipping import Rule
@@ -37,14 +38,15 @@ def batch_cap(expected_batch_size: float) -> int:
     μ = 1.01 B + 2; Chernoff: P{m >= (1 + x) μ} <= exp(-μ ((1 + x) log(1 + x) - x)).
     """
     mean = 1.01 * expected_batch_size + 2.0
-    low, high = 0.0, 2.0
-    while mean * ((1.0 + high) * math.log1p(high) - high) < RARE:
+
+    def rare(x: float) -> bool:
+        return mean * ((1.0 + x) * math.log1p(x) - x) >= RARE
+
+    high = 2.0
+    while not rare(high):
         high *= 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        enough = mean * ((1.0 + middle) * math.log1p(middle) - middle) >= RARE
-        low, high = (low, middle) if enough else (middle, high)
-    return math.ceil(mean * (1.0 + high)) + 1
+    excess, _ = narrow(rare, high, 0.0, 60)
+    return math.ceil(mean * (1.0 + excess)) + 1
 
 
 def relative_excess(model: Model, cap: int) -> float:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
+from accountant.search import bisect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,8 +91,4 @@ def largest(admits: Any) -> int:
     low, high = 0, 1
     while high <= checks.MAX_COUNT and admits(high):
         low, high = high, 2 * high
-    high = min(high, checks.MAX_COUNT + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if admits(middle) else (low, middle)
-    return low
+    return bisect(admits, low, min(high, checks.MAX_COUNT + 1))

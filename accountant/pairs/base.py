@@ -25,6 +25,7 @@ import numpy as np
 
 from accountant._rounding import half_square, lift, up
 from accountant.errors import UnsupportedError
+from accountant.search import DOUBLES, bisect
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -262,9 +263,11 @@ def mu_of_pure(epsilon: float) -> float:
     half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
     target = 1.0 / (1.0 + math.exp(epsilon))
     low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (low, middle) if _reaches(middle, target, half) else (middle, high)
-    return high
+
+    def enough(rank: int) -> bool:
+        return _reaches(DOUBLES.value(rank), target, half)
+
+    return DOUBLES.value(bisect(enough, DOUBLES.rank(high), DOUBLES.rank(low)))
 
 
 def _reaches(mu: float, target: float, half: float) -> bool:

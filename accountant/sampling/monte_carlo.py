@@ -13,6 +13,7 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.sampling.drawing import generator
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,12 +108,11 @@ def monte_carlo_epsilon(
     score = _score(confidence)
 
     def crossing(sign: float) -> float:
-        low, high = 0.0, 4.0 * near + 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            centre, half = _interval(sample, middle, score)
-            low, high = (middle, high) if centre + sign * half > delta else (low, middle)
-        return 0.5 * (low + high)
+        def above(epsilon: float) -> bool:
+            centre, half = _interval(sample, epsilon, score)
+            return centre + sign * half > delta
+
+        return 0.5 * sum(narrow(above, 0.0, 4.0 * near + 1.0, 60))
 
     return Bounds(crossing(-1.0), crossing(1.0))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from accountant.search import narrow
+
 __all__ = ["certified_epsilon"]
 
 ProfileBounds = Callable[[float], tuple[float, float]]
@@ -55,10 +57,5 @@ def _nearest(
         near, distance = distance, 8.0 * distance
         if not sign * (guess + sign * distance) < sign * end:
             return beyond
-    for _ in range(REFINEMENTS):
-        middle = 0.5 * (near + distance)
-        if holds(guess + sign * middle):
-            distance = middle
-        else:
-            near = middle
+    distance, _ = narrow(lambda x: holds(guess + sign * x), distance, near, REFINEMENTS)
     return guess + sign * distance

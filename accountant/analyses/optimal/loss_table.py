@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant import intervals as iv
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
+from accountant.search import bisect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,16 +114,12 @@ class LossTable:
         """Return roughly ε(delta): find the two atoms around it, then interpolate in e^ε."""
         infinite = float(self.infinite.upper)
         target = max(delta - infinite, 0.0) / max(1.0 - infinite, 1e-300)
-        low, high = 0, self.losses.size - 1
-        if high < 0 or self._sum(0.0) <= target:
+        last = self.losses.size - 1
+        if last < 0 or self._sum(0.0) <= target:
             return 0.0
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (
-                (middle, high) if self._sum(float(self.losses[middle])) > target else (low, middle)
-            )
-        start = max(float(self.losses[low]), 0.0)
-        end = float(self.losses[high])
+        below = bisect(lambda k: self._sum(float(self.losses[k])) > target, 0, last)
+        start = max(float(self.losses[below]), 0.0)
+        end = float(self.losses[min(below + 1, last)])
         return interpolate(self._sum, start, end, target)
 
 

@@ -6,10 +6,12 @@ Nothing here is certified, and nothing here touches validity: a bad plan only ma
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,18 +111,17 @@ def saddle_at_delta(laws: Sequence[CoarseLaw], delta: float) -> Saddle:
     return _search(laws, lambda s: s.log_delta > target)
 
 
-def _search(laws: Sequence[CoarseLaw], too_small: object) -> Saddle:
+def _search(laws: Sequence[CoarseLaw], too_small: Callable[[Saddle], bool]) -> Saddle:
     deviations = [math.sqrt(law.cumulants(0.0)[2]) for law in laws]
     spread = math.sqrt(sum(law.times * d * d for law, d in zip(laws, deviations, strict=True)))
     narrowest = min((d for d in deviations if d > 1e-14), default=1.0)
     low, high = math.log(1e-3 / max(spread, 1e-3)), math.log(300.0 / narrowest)
-    while high - low > 1e-6:
-        middle = 0.5 * (low + high)
-        if too_small(_saddle(laws, math.exp(middle), spread)):  # type: ignore[operator]
-            low = middle
-        else:
-            high = middle
-    return _saddle(laws, math.exp(low), spread)
+
+    def before(log_tilt: float) -> bool:
+        return too_small(_saddle(laws, math.exp(log_tilt), spread))
+
+    tilt, _ = narrow(before, low, high, 64, width=1e-6)
+    return _saddle(laws, math.exp(tilt), spread)
 
 
 def _saddle(laws: Sequence[CoarseLaw], tilt: float, spread: float) -> Saddle:

@@ -18,6 +18,7 @@ from accountant.learn.convex.result import PrivateResult, clip_rows, paired, tab
 from accountant.learn.convex.sums import BLOCK, sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,15 +200,15 @@ def _least_eigenvalue(gram: FloatArray) -> float:
         return float(np.linalg.eigvalsh(gram)[0])
     except np.linalg.LinAlgError:
         pass  # what fails for one neighbour must not be seen: bisect what a factorisation tells
-    low, high = 0.0, float(np.trace(gram))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
+
+    def below(value: float) -> bool:
         try:
-            np.linalg.cholesky(gram - middle * np.eye(len(gram)))
-            low = middle
+            np.linalg.cholesky(gram - value * np.eye(len(gram)))
         except np.linalg.LinAlgError:
-            high = middle
-    return low
+            return False
+        return True
+
+    return narrow(below, 0.0, float(np.trace(gram)), BISECTIONS)[0]
 
 
 def _spectral_bound(d: int, noise: float) -> float:
