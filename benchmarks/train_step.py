@@ -68,22 +68,23 @@ def ours(dtype: Any) -> dict[str, Callable[[], None]]:
     from accountant.learn.averaging import LastIterate
     from accountant.learn.clipping import Flat
     from accountant.learn.plan import make_plan
-    from accountant.learn.record import TrainingRecord
     from accountant.learn.run import Run
+    from accountant.ledger import Accountant
     from accountant.noise import SecureGenerator
 
     generator = np.random.default_rng(0)
     X = generator.random((RECORDS, SIZES[0])).astype(dtype)
     y = generator.integers(SIZES[-1], size=RECORDS)
     model = MultilayerPerceptron(SIZES, dtype=dtype)
-    record = TrainingRecord()
+    ledger = Accountant()
     plan = make_plan(
         records=RECORDS, clipping=Flat(1.0), groups=2, sampler="poisson", noise="gaussian",
         noise_multiplier=1.0, target_epsilon=None, delta=1e-5, expected_batch_size=BATCH,
-        sampling_probability=None, steps=10**6, epochs=None, ledger=record,
+        sampling_probability=None, steps=10**6, epochs=None, ledger=ledger,
+        run="DP-SGD",
     )  # fmt: skip
     run = Run(
-        model, X, y, plan, Flat(1.0), SGD(0.1), LastIterate(), None, record, SecureGenerator(),
+        model, X, y, plan, Flat(1.0), SGD(0.1), LastIterate(), None, ledger, SecureGenerator(),
         False,
     )  # fmt: skip
     twin = MultilayerPerceptron(SIZES, dtype=dtype)

@@ -21,6 +21,8 @@ from accountant.learn.convex.result import PrivateResult, clip_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.mechanisms.base import Mechanism
+
 __all__ = ["Classifier", "Privacy", "PrivateEstimator", "Probabilities", "with_intercept"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
@@ -43,15 +45,15 @@ class Privacy:
     ----------
     epsilon, delta : float
         The guarantee, under add-or-remove.
-    entry : object
-        What a ledger records: a tuple of mechanisms, or the ledger of the training run.
+    entry : tuple of Mechanism
+        What a ledger records.
     private : bool
         False when ``random_state`` was given: whoever knows the seed can subtract the noise.
     """
 
     epsilon: float
     delta: float
-    entry: object
+    entry: tuple[Mechanism, ...]
     private: bool
 
     @classmethod

@@ -63,9 +63,8 @@ class _Trained(Probabilities, Classifier, ABC):
             averaging="mean",
             rng=self.random_state,
         )
-        self.privacy_ = Privacy(
-            self.result_.epsilon, self.delta, self.result_.ledger, self.result_.private
-        )
+        steps = (self.result_.steps * self.result_.plan.mechanism,)
+        self.privacy_ = Privacy(self.result_.epsilon, self.delta, steps, self.result_.private)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803

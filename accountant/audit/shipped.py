@@ -22,9 +22,9 @@ from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax
-from accountant.learn.record import Release
 from accountant.learn.release import Privatiser
 from accountant.learn.selection import report_noisy_max
+from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
@@ -46,7 +46,7 @@ def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: flo
     return audit_mechanism(
         lambda values: privatiser.release(values, Rule((norm,)), generator)[0],
         norm,
-        claimed=Gaussian(sigma) if exact else Release(noise, 1.0, sigma).epsilon(1, delta),
+        claimed=Gaussian(sigma) if exact else DiscreteGaussianVector(sigma).epsilon(delta),
         delta=delta,
         observations=n,
         confidence=sure,

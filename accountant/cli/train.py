@@ -14,7 +14,7 @@ from accountant.cli.group import Command
 from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.display import text_up
-from accountant.errors import AccountantError, DomainError
+from accountant.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +113,7 @@ def _run(
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
     from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
+    from accountant.learn.account import count_charged, epsilon_held
     from accountant.ledger import Accountant
 
     if given["unit_rows"]:
@@ -129,12 +130,12 @@ def _run(
         if not plan.steps or given["seed"] is not None:
             return
         charged.append(record)
-        step, label = plan.release.mechanism(), f"accountant train: {plan.run}"
+        step, label = plan.mechanism, f"accountant train: {plan.run}"
         with Accountant.transaction(record) as book:
             if plan.delta > 0.0:
                 book.note_delta(plan.delta)
             # A resumed run is in the ledger already, unless this is another one.
-            known = sum(e.count for e in book.history if (e.mechanism, e.label) == (step, label))
+            known = count_charged(book, step, label)
             if known < plan.steps:
                 book.compose(step, plan.steps - known, label)
 
@@ -159,17 +160,8 @@ def _run(
     if not charged:
         return result, None
     # The file may hold earlier runs, and what others charged meanwhile.
-    return replace(result, epsilon=_spent(record, result.delta)), record
-
-
-def _spent(record: Path, delta: float) -> float:
-    """Return the ε of the ledger; infinite where none is certified, for the model was trained."""
-    from accountant.ledger import Accountant
-
-    try:
-        return Accountant.load(record).epsilon(delta)
-    except AccountantError:
-        return math.inf
+    book = Accountant.load(record)
+    return replace(result, ledger=book, epsilon=epsilon_held(book, result.delta)), record
 
 
 def build(kind: str, columns: int, given: dict[str, Any]) -> Any:

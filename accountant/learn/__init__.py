@@ -1,9 +1,9 @@
 """Trainers that consume the accountant: numpy and scipy only.
 
 DP-SGD is at this level: ``dp_sgd`` is the call, ``plan`` its public settings, ``run`` the state
-between two steps, ``release`` the one place where a sum gets its noise, ``record`` what was spent.
-The other learners are packages: ``convex``, ``pate``, ``selection``, ``blocks``, ``local`` and
-``generation``; ``models`` holds what DP-SGD trains.
+between two steps, ``release`` the one place where a sum gets its noise, ``account`` the cost of
+steps and the ledger they are charged to. The other learners are packages: ``convex``, ``pate``,
+``selection``, ``blocks``, ``local`` and ``generation``; ``models`` holds what DP-SGD trains.
 """
 
 from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage
@@ -30,7 +30,6 @@ from accountant.learn.models import (
     SoftmaxRegression,
 )
 from accountant.learn.optimizers import SGD, AdaGrad, Adam, AdamW, DPAdam, RMSProp
-from accountant.learn.record import TrainingRecord
 from accountant.learn.result import TrainingResult
 from accountant.learn.schedules import (
     Constant,
@@ -75,7 +74,6 @@ __all__ = [
     "RidgeRegression",
     "SoftmaxRegression",
     "StepDecay",
-    "TrainingRecord",
     "TrainingResult",
     "UnitNorm",
     "Warmup",

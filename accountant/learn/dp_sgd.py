@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -10,12 +11,13 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.learn import resumption
+from accountant.learn.account import as_ledger
 from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import as_checkpoint
 from accountant.learn.clipping import as_clipping
 from accountant.learn.optimizers import SGD, Optimizer
 from accountant.learn.plan import Plan, is_secret, make_plan, require_size
-from accountant.learn.record import as_record
 from accountant.learn.run import Run
 from accountant.noise import SecureGenerator
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from accountant.learn.checkpoint import Checkpoint
     from accountant.learn.clipping import ClippingLike
     from accountant.learn.models.base import Model
-    from accountant.learn.record import TrainingRecord
     from accountant.learn.result import Progress, TrainingResult
     from accountant.ledger import Accountant
 
@@ -57,7 +58,7 @@ def train_dp_sgd(
     noise: str = "gaussian",
     averaging: str | Averaging = "last",
     projection_radius: float | None = None,
-    ledger: Accountant | TrainingRecord | None = None,
+    ledger: Accountant | None = None,
     rng: SecureGenerator | int | None = None,
     progress: bool = True,
     callbacks: Iterable[Callable[[Progress], object]] = (),
@@ -105,8 +106,8 @@ def train_dp_sgd(
         Which function of the iterates to keep.
     projection_radius : float, optional
         Project the parameters onto a ball after every step.
-    ledger : Accountant or TrainingRecord, optional
-        Charged step by step, before the step; a new record when left out.
+    ledger : Accountant, optional
+        Charged step by step, before the step; a new one when left out.
     rng : SecureGenerator or int, optional
         None draws from the operating system's entropy. An integer is for tests: the result is
         marked as not private.
@@ -141,7 +142,9 @@ def train_dp_sgd(
     -----
     *Guarantee.* All iterates together are (``run_epsilon``, ``delta``)-differentially private under
     add-or-remove, for ``get_epsilon(q, noise_multiplier, steps, delta)``, with the rounding of
-    norms, sums and noise inside the guarantee (docs/theorems_training.md, Theorems T1 to T8).
+    norms, sums and noise inside the guarantee (docs/theorems_training.md, Theorems T1 to T8). Where
+    a callback stops the run because of released values, the steps are those planned: see
+    ``plan.epsilon`` in the result.
 
     *Algorithm.* Blocks of 128 records, one forward and one backward pass, ghost norms.
 
@@ -163,24 +166,27 @@ def train_dp_sgd(
         require_size(X)
     data, targets = model.check(X, y)
     clipping = as_clipping(clipping_norm)
-    record = as_record(ledger)
+    book = as_ledger(ledger)
+    place = as_checkpoint(checkpoint)
+    saved = None if place is None else place.load()
     plan = make_plan(
         records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
         noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
         expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
-        steps=steps, epochs=epochs, ledger=record,
+        steps=steps, epochs=epochs, ledger=book,
+        # The label tells this run's charges from another's.
+        run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}",
     )  # fmt: skip
     chosen = SGD(0.1) if optimizer is None else _optimizer(optimizer)
     kept = as_averaging(averaging)
     radius = None if projection_radius is None else checks.number(RADIUS, projection_radius)
     generator = _generator(rng)
     run = Run(
-        model, data, targets, plan, clipping, chosen, kept, radius, record, generator,
+        model, data, targets, plan, clipping, chosen, kept, radius, book, generator,
         nonprivate_diagnostics,
     )  # fmt: skip
-    place = as_checkpoint(checkpoint)
     if place is not None:
-        run.resume(place)
+        run.resume(saved, place.path)
     if on_plan is not None:
         on_plan(run.plan)
     _take_steps(run, place, list(callbacks), progress)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from accountant import checks
 from accountant.checks import Argument
-from accountant.errors import DomainError
-from accountant.learn.record import Release
+from accountant.errors import AccountantError, DomainError
+from accountant.learn.account import calibrated_noise, count_charged, step_mechanism
 from accountant.learn.sampler import require_sampler
 from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
+from accountant.quick import get_epsilon
 
 if TYPE_CHECKING:
     from accountant.learn.clipping import Clipping
-    from accountant.learn.record import TrainingRecord
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
 
 __all__ = ["Plan", "is_secret", "make_plan", "require_size"]
 
@@ -37,6 +40,7 @@ EPOCHS = Argument(
     lambda x: (x >= 0.0) & (x < math.inf),
     "One epoch is 1 / q steps",
 )
+NO_STEPS = "give steps or epochs, or a noise_multiplier and a ledger with a budget"
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,12 @@ class Plan:
     noise_multiplier : float
         Of the whole step, as the ledger records it.
     delta, epsilon : float
-        The guarantee after the last step, of a training record whole; what an accountant holds
-        besides is in the result.
+        The guarantee of all these steps, alone: what a ledger holds besides is in the result.
     records : int or None
         The number of records where it was declared public, by giving no sampling probability;
         None where it is a secret, and nothing here depends on it.
     run : str
-        A label for charges, which a resumed run keeps: no setting.
+        The label of the run's charges, which a resumed run keeps: no setting.
     """
 
     sampler: str
@@ -76,10 +79,20 @@ class Plan:
     records: int | None = None
     run: str = ""
 
-    @property
-    def release(self) -> Release:
-        """What one step releases, for the ledger."""
-        return Release(self.noise, self.sampling_probability, self.noise_multiplier)
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """What one step releases, for a ledger."""
+        return step_mechanism(self.noise, self.noise_multiplier, self.sampling_probability)
+
+    def epsilon_after(self, steps: int) -> float:
+        """Return the certified ε of so many of these steps, alone."""
+        q, sigma = self.sampling_probability, self.noise_multiplier
+        try:
+            if self.noise == "gaussian" and sigma > 0.0:
+                return get_epsilon(q, sigma, steps, self.delta)  # the fastest way to this bound
+            return (steps * self.mechanism).epsilon(self.delta) if steps else 0.0
+        except AccountantError:
+            return math.inf
 
     @property
     def batch_cap(self) -> int:
@@ -107,9 +120,13 @@ def make_plan(
     sampling_probability: object,
     steps: object,
     epochs: object,
-    ledger: TrainingRecord,
+    ledger: Accountant,
+    run: str,
 ) -> Plan:
-    """Check the settings together and fill in what follows from them."""
+    """Check the settings together and fill in what follows from them.
+
+    What the ledger holds under the label ``run`` already is this run's own: it was resumed.
+    """
     kind = checks.choice("noise", noise, ("gaussian", "discrete_gaussian"))
     name = require_sampler(sampler)
     batch, q = _sampling(name, records, expected_batch_size, sampling_probability)
@@ -119,30 +136,37 @@ def make_plan(
             "give exactly one of noise_multiplier and target_epsilon; got"
             f" {'neither' if noise_multiplier is None else 'both'}"
         )
+    count = _steps(steps, epochs, q)
     if target_epsilon is not None:
         goal = checks.number(TARGET_EPSILON, target_epsilon)
-        count = _steps_to_calibrate(steps, epochs, q, ledger)
-        release = Release.calibrated(kind, goal, privacy_delta, q, count)
+        if count is None:
+            raise DomainError(NO_STEPS)
+        if count == 0:
+            raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
+        sigma = calibrated_noise(kind, goal, privacy_delta, q, count)
     else:
         sigma = checks.number(NOISE_MULTIPLIER, noise_multiplier)
-        release = Release(kind, q, sigma)
-        count = _steps(steps, epochs, q, release, ledger)
     rule = clipping.rule(groups)
-    if release.noise_multiplier > 0.0:
+    if sigma > 0.0:
         if not math.isfinite(rule.sensitivity):
             raise DomainError(
                 "clipping_norm must be finite when there is noise; got inf. Nothing would bound"
                 " one record's influence"
             )
-        clipping.gradient_noise(release.noise_multiplier)
-    ledger.require(release, count)
-    spent = dict(ledger.counts)
-    spent[release] = spent.get(release, 0) + count
-    epsilon = type(ledger)(counts=spent).epsilon(privacy_delta)
-    return Plan(
-        name, q, batch, count, kind, release.noise_multiplier, privacy_delta, epsilon,
-        None if is_secret(name, sampling_probability) else records,
+        clipping.gradient_noise(sigma)
+    step = step_mechanism(kind, sigma, q)
+    charged = count_charged(ledger, step, run)
+    if count is None:
+        if ledger.budget is None:
+            raise DomainError(NO_STEPS)
+        count = charged + ledger.affordable(step)
+    elif count > charged:
+        ledger.require(step, count - charged)
+    plan = Plan(
+        name, q, batch, count, kind, sigma, privacy_delta, math.inf,
+        None if is_secret(name, sampling_probability) else records, run,
     )  # fmt: skip
+    return replace(plan, epsilon=plan.epsilon_after(count))
 
 
 def is_secret(sampler: object, sampling_probability: object) -> bool:
@@ -157,19 +181,6 @@ def require_size(X: object) -> None:
             f"X must hold at most {MOST_RECORDS} records where their number is a secret. Leave out"
             " sampling_probability to declare it public"
         )
-
-
-def _steps_to_calibrate(steps: object, epochs: object, q: float, ledger: TrainingRecord) -> int:
-    """Return how many steps the noise is calibrated for."""
-    count = _steps(steps, epochs, q, None, ledger)
-    if count == 0:
-        raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
-    if ledger.counts:
-        raise DomainError(
-            "target_epsilon calibrates a run of its own; with a ledger that has spent already,"
-            " give noise_multiplier"
-        )
-    return count
 
 
 def _sampling(
@@ -202,18 +213,15 @@ def _sampling(
     return batch, q
 
 
-def _steps(
-    steps: object, epochs: object, q: float, release: Release | None, ledger: TrainingRecord
-) -> int:
+def _steps(steps: object, epochs: object, q: float) -> int | None:
+    """Return the number of steps; None where the ledger's budget is to say it."""
     if steps is not None and epochs is not None:
         raise DomainError("give at most one of steps and epochs; got both")
     if steps is not None:
         return checks.whole(checks.STEPS, steps)
-    if epochs is not None:
-        passes = checks.number(EPOCHS, epochs)
-        if q == 0.0:
-            raise DomainError("epochs need sampling_probability > 0; got 0")
-        return math.ceil(Fraction(passes) / Fraction(q))
-    if release is not None and ledger.has_budget:
-        return ledger.affordable(release)
-    raise DomainError("give steps or epochs, or a noise_multiplier and a ledger with a budget")
+    if epochs is None:
+        return None
+    passes = checks.number(EPOCHS, epochs)
+    if q == 0.0:
+        raise DomainError("epochs need sampling_probability > 0; got 0")
+    return math.ceil(Fraction(passes) / Fraction(q))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant.display import text_up
+from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from accountant.learn.models.base import Model
     from accountant.learn.plan import Plan
-    from accountant.learn.record import TrainingRecord
+    from accountant.ledger import Accountant
 
 __all__ = ["History", "Progress", "TrainingResult"]
 
@@ -60,7 +61,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(HoldsLedger):
     """A trained model and what it cost.
 
     Attributes
@@ -69,8 +70,8 @@ class TrainingResult:
         The parameters kept: the last iterate, or an average.
     model : Model
         The model, with those parameters.
-    ledger : TrainingRecord
-        What has been spent.
+    ledger : Accountant
+        The ledger given, or the run's own, with the run's steps charged.
     history : History
         Of the run.
     epsilon, delta : float
@@ -89,7 +90,7 @@ class TrainingResult:
 
     parameters: Array
     model: Model
-    ledger: TrainingRecord
+    ledger: Accountant
     history: History
     epsilon: float
     delta: float

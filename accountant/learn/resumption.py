@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from accountant.learn.clipping import Clipping
     from accountant.learn.plan import Plan
 
-__all__ = ["Claim", "read", "require_same"]
+__all__ = ["Claim", "label", "own_entry", "read", "require_same"]
 
 _FIELDS = {
     "identity": dict,
@@ -49,9 +49,7 @@ class Claim(NamedTuple):
     step : int
         Steps made.
     charged : int
-        Steps in the record when it was saved, >= ``step``.
-    label : str
-        Of the run's charges.
+        Steps charged when it was saved, >= ``step``.
     clipping : Clipping
         The rule with its present norm.
     key : bytes
@@ -66,12 +64,23 @@ class Claim(NamedTuple):
 
     step: int
     charged: int
-    label: str
     clipping: Clipping
     key: bytes
     parameters: NDArray[Any]
     states: dict[str, dict[str, NDArray[Any]]]
     history: list[list[dict[str, Any]]]
+
+
+def own_entry(plan: Plan) -> dict[str, Any]:
+    """Return one step of the run as a checkpoint describes it."""
+    return {name: getattr(plan, name) for name in _RELEASE}
+
+
+def label(saved: Saved | None) -> str | None:
+    """Return the label of a saved run's charges, as far as one can be read."""
+    header = None if saved is None else saved.header
+    found = header.get("label") if isinstance(header, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def require_same(
@@ -84,6 +93,7 @@ def require_same(
         if type(saved.header.get(name)) is not kind:
             raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
     found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
+    found.pop("plan.epsilon", None)  # version 1.0 wrote it
     others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
     if saved.header["data"] != fingerprint:
         others.append("data")
@@ -108,7 +118,6 @@ def read(
         return Claim(
             step,
             _charged(header["ledger"], plan, step),
-            header["label"],
             _clipping(header["clipping"], clipping),
             _key(header["generator"]),
             _parameters(saved.arrays.get("parameters"), parameters),
@@ -137,8 +146,8 @@ def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
 
 
 def _charged(entries: list[Any], plan: Plan, step: int) -> int:
-    """Return the steps that were in the record: at least those made, and of this kind alone."""
-    own = {key: value for key, value in plan.describe().items() if key in _RELEASE}
+    """Return the steps that were charged: at least those made, and of this kind alone."""
+    own = own_entry(plan)
     charged = 0
     for entry in entries:
         count = entry.get("steps") if isinstance(entry, dict) else None

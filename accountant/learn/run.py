@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from accountant.errors import BudgetExceeded
 from accountant.learn import resumption
+from accountant.learn.account import count_charged, epsilon_held
 from accountant.learn.checkpoint import Saved, fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.models.base import Totals
@@ -23,14 +22,15 @@ from accountant.learn.result import History, Progress, TrainingResult
 from accountant.learn.sampler import draw_batch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from accountant.learn.averaging import Averaging
-    from accountant.learn.checkpoint import Checkpoint
     from accountant.learn.models.base import Model
     from accountant.learn.optimizers import Optimizer
     from accountant.learn.plan import Plan
-    from accountant.learn.record import TrainingRecord
+    from accountant.ledger import Accountant
     from accountant.noise import SecureGenerator
 
 __all__ = ["Run"]
@@ -52,17 +52,16 @@ class Run:
         optimizer: Optimizer,
         averaging: Averaging,
         radius: float | None,
-        ledger: TrainingRecord,
+        ledger: Accountant,
         generator: SecureGenerator,
         diagnostics: bool,
     ) -> None:
-        self.label = f"DP-SGD {secrets.token_hex(8)}"  # tells this run's charges from another's
-        self.model, self.X, self.y, self.plan = model, X, y, replace(plan, run=self.label)
+        self.model, self.X, self.y, self.plan = model, X, y, plan
         self.clipping, self.optimizer, self.averaging = clipping, optimizer, averaging
         self.radius, self.ledger, self.generator = radius, ledger, generator
         self.diagnostics = diagnostics
         self.history = History()
-        self.step = 0
+        self.step = self.charged = 0
         self.start: dict[str, Any] = {}
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
@@ -80,7 +79,7 @@ class Run:
         """Make one step; False when the ledger's budget does not allow it."""
         plan = self.plan
         try:
-            self.ledger.charge(plan.release, label=self.label, delta=plan.delta)
+            self._charge(1)
         except BudgetExceeded:
             return False
         batch = draw_batch(plan.sampler, len(self.X), plan.sampling_probability, self.generator)
@@ -111,6 +110,13 @@ class Run:
             self._note_public(noisy, rule.sensitivity)
         return True
 
+    def _charge(self, steps: int) -> None:
+        """Charge the ledger for steps of this run."""
+        self.ledger.compose(self.plan.mechanism, steps, self.plan.run)
+        if self.plan.delta > 0.0:
+            self.ledger.note_delta(self.plan.delta)
+        self.charged += steps
+
     def _descend(self, noisy: NDArray[np.float64], deviation: float) -> None:
         """Everything here is post-processing."""
         parameters = self.model.parameters
@@ -133,7 +139,7 @@ class Run:
         self.history.public.append(
             {
                 "step": self.step,
-                "run_epsilon": self.plan.release.epsilon(self.step, self.plan.delta),
+                "run_epsilon": self.plan.epsilon_after(self.step),
                 "learning_rate": self.optimizer.schedule(self.optimizer.count - 1),
                 "clipping_norm": sensitivity,
                 "noisy_gradient_norm": norm,
@@ -164,7 +170,8 @@ class Run:
     def _identity(self) -> dict[str, Any]:
         """Return what must agree for a checkpoint to belong to this run."""
         return {
-            "plan": self.plan.describe(),
+            # ε follows from the rest, and another version may bound it more narrowly.
+            "plan": {k: v for k, v in self.plan.describe().items() if k != "epsilon"},
             "clipping": [type(self.clipping).__name__, repr(self.clipping)],
             "optimizer": self.optimizer.describe(),
             "averaging": self.averaging.describe(),
@@ -183,35 +190,31 @@ class Run:
             "identity": self.start,
             "data": fingerprint(self.X, self.y),
             "step": self.step,
-            "label": self.label,
+            "label": self.plan.run,
             "optimizer_count": self.optimizer.count,
             "clipping": self.clipping.describe(),
             "generator": self.generator.state().hex(),
-            "ledger": self.ledger.describe(),
+            "ledger": [resumption.own_entry(self.plan) | {"steps": self.charged}],
             "history": [self.history.public, self.history.private],
         }
         return Saved(header, arrays)
 
-    def resume(self, place: Checkpoint) -> None:
-        """Continue from a checkpoint, if there is one."""
+    def resume(self, saved: Saved | None, path: str | Path) -> None:
+        """Continue from what a checkpoint held, if there was one."""
         self.start = self._identity()
-        saved = place.load()
         if saved is None:
             return
-        resumption.require_same(saved, place.path, self.start, fingerprint(self.X, self.y))
-        claim = resumption.read(saved, place.path, self.plan, self.clipping, self.model.parameters)
-        self.step, self.label, self.clipping = claim.step, claim.label, claim.clipping
-        self.plan = replace(self.plan, run=self.label)
+        resumption.require_same(saved, path, self.start, fingerprint(self.X, self.y))
+        claim = resumption.read(saved, path, self.plan, self.clipping, self.model.parameters)
+        # These steps have been made, on this ledger or on another.
+        self.charged = count_charged(self.ledger, self.plan.mechanism, self.plan.run)
+        if claim.charged > self.charged:
+            self._charge(claim.charged - self.charged)
+        self.step, self.clipping = claim.step, claim.clipping
         self.model.parameters[:] = claim.parameters
         self.optimizer.restore(claim.step, claim.states["optimizer"])
         self.averaging.state = claim.states["averaging"]
         self.generator = self.generator._continued(claim.key)
-        release = self.plan.release
-        if claim.charged:
-            # What was spent before the run is in the record at hand, or in the one saved.
-            before = self.ledger.counts.get(release, 0)
-            self.ledger.catch_up(release, max(claim.charged, before + claim.step))
-        self.ledger.catch_up_accountant(release, claim.step, claim.label)
         self.history.public, self.history.private = claim.history
 
     def result(self) -> TrainingResult:
@@ -223,14 +226,16 @@ class Run:
             reasons.append(self.generator.why_not_private)
         if self.plan.noise_multiplier == 0.0 and self.step:
             reasons.append("no noise was added")
+        epsilon = epsilon_held(self.ledger, self.plan.delta)
         return TrainingResult(
             parameters=kept,
             model=self.model,
             ledger=self.ledger,
             history=self.history,
-            epsilon=self.ledger.epsilon(self.plan.delta),
+            epsilon=epsilon,
             delta=self.plan.delta,
-            run_epsilon=self.plan.release.epsilon(self.step, self.plan.delta),
+            # The run is a part of all that the ledger holds.
+            run_epsilon=min(self.plan.epsilon_after(self.step), epsilon),
             steps=self.step,
             private=not reasons,
             plan=self.plan,

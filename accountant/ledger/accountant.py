@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.environment import to_nearest
@@ -23,6 +23,7 @@ from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History, entry
 from accountant.ledger.meters import Meter, Remaining
 from accountant.ledger.queries import Questions
+from accountant.ledger.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Accountant"]
 
+_ENDED = "this ledger records no more: its transaction has ended, or it is that of a copied result"
+_BUSY = "this ledger is recording: a record within a record is refused"
 
-class Accountant(Questions):
+
+class Accountant(Uncopied, Questions):
     """A ledger of releases: it only grows, refuses what its budget forbids, and can be saved.
 
     Parameters
@@ -55,6 +59,9 @@ class Accountant(Questions):
     >>> len(ledger), ledger.epsilon(1e-5)
     (0, 0.0)
     """
+
+    _COPIED = "an Accountant has no copies; merge it into another, or save it"
+    _PICKLED = "an Accountant is not pickled; use to_json or save"
 
     @to_nearest
     def __init__(self, budget: Budget | None = None) -> None:
@@ -107,10 +114,11 @@ class Accountant(Questions):
         -----
         Whatever is raised, nothing was recorded.
         """
-        new = entry(mechanism, count, label, time)
-        self._refuse_forks()
-        with self._lock:
-            self._append((new,))
+        self._append((entry(mechanism, count, label, time),))
+
+    def require(self, mechanism: Mechanism, count: int = 1) -> None:
+        """Raise what :meth:`compose` would raise now, and record nothing."""
+        self._append((entry(mechanism, count),), record=False)
 
     def step(
         self,
@@ -215,10 +223,7 @@ class Accountant(Questions):
             The budget's filter cannot charge a record.
         """
         with self._lock:
-            watch = self._meter if budget is None else self._metered(budget)
-            if watch is None:
-                raise DomainError("remaining needs a budget; this ledger has none of its own")
-            return watch.remaining()
+            return self._metered(budget, "remaining").remaining()
 
     @to_nearest
     def affordable(self, mechanism: Mechanism, budget: Budget | None = None) -> int:
@@ -227,13 +232,10 @@ class Accountant(Questions):
         So many are admitted now, at once or one by one, and one more is not; but for
         ``filter="non-adaptive"`` it is a lower bound, as brackets of a composition have a width.
         """
-        new = entry(mechanism, 1)
         with self._lock:
-            self._history.check_relation((new,))
-            watch = self._meter if budget is None else self._metered(budget)
-            if watch is None:
-                raise DomainError("affordable needs a budget; this ledger has none of its own")
-            return min(watch.affordable(mechanism), self._history.room(mechanism))
+            self._history.check_relation((entry(mechanism, 1),))
+            allowed = self._metered(budget, "affordable").affordable(mechanism)
+            return min(allowed, self._history.room(mechanism))
 
     # Keeping
 
@@ -337,15 +339,6 @@ class Accountant(Questions):
                     if changed and ledger._process == os.getpid():  # a fork leaves the block, too
                         ledger._write(where)
 
-    def __copy__(self) -> Accountant:
-        raise UnsupportedError("an Accountant has no copies; merge it into another, or save it")
-
-    def __deepcopy__(self, memo: object) -> Accountant:
-        return self.__copy__()
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("an Accountant is not pickled; use to_json or save")
-
     def _refuse_forks(self) -> None:
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
         if self._budget is not None and os.getpid() != self._process:
@@ -355,26 +348,28 @@ class Accountant(Questions):
             )
 
     @to_nearest
-    def _append(self, new: Sequence[Entry]) -> None:
-        """Record all or nothing; the lock is held."""
-        if self._ended:
-            raise UnsupportedError("this ledger's transaction has ended; its file is others' now")
-        if self._busy:
-            raise UnsupportedError("this ledger is recording: a record within a record is refused")
-        self._busy = True
-        try:
-            self._history.check_relation(new)
-            tally = self._history.tally(new)
-            charges = [(item.mechanism, item.count) for item in new]
-            watch = self._meter
-            if watch is not None and self._budget is not None and not watch.admits(charges):
-                raise BudgetExceeded(filters.refusal(charges, watch, self._budget))
-            # Nothing below can fail for a reason of the caller's.
-            if watch is not None:
-                watch.add(charges)
-            self._history.extend(new, tally)
-        finally:
-            self._busy = False
+    def _append(self, new: Sequence[Entry], *, record: bool = True) -> None:
+        """Record all or nothing, or only ask whether all would be."""
+        self._refuse_forks()  # before the lock, which a fork may have copied while it was held
+        with self._lock:
+            if self._ended or self._busy:
+                raise UnsupportedError(_ENDED if self._ended else _BUSY)
+            self._busy = True
+            try:
+                self._history.check_relation(new)
+                tally = self._history.tally(new)
+                charges = [(item.mechanism, item.count) for item in new]
+                watch = self._meter
+                if watch is not None and self._budget is not None and not watch.admits(charges):
+                    raise BudgetExceeded(filters.refusal(charges, watch, self._budget))
+                if not record:
+                    return
+                # Nothing below can fail for a reason of the caller's.
+                if watch is not None:
+                    watch.add(charges)
+                self._history.extend(new, tally)
+            finally:
+                self._busy = False
 
     def _restore(self, entries: Sequence[Entry]) -> None:
         """Take up records that happened, within the budget or not."""
@@ -384,7 +379,12 @@ class Accountant(Questions):
             self._meter.add(list(tally.items()))
         self._history.extend(entries, tally)
 
-    def _metered(self, budget: Budget) -> Meter:
+    def _metered(self, budget: Budget | None, question: str) -> Meter:
+        """Return this ledger's meter, or that of another budget with all records added."""
+        if budget is None:
+            if self._meter is None:
+                raise DomainError(f"{question} needs a budget; this ledger has none of its own")
+            return self._meter
         if not isinstance(budget, Budget):
             raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
         fresh = filters.meter(budget)

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from accountant.analyses import rdp
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger.budget import Budget
+from accountant.ledger.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +44,7 @@ _NORMS = checks.Argument(
 )
 
 
-class IndividualFilter:
+class IndividualFilter(Uncopied):
     """A Rényi filter for each of ``n`` records.
 
     Parameters
@@ -72,6 +73,9 @@ class IndividualFilter:
     >>> watch.charge_gaussian([0.1, 1.0, 1.0], noise_multiplier=5.0).tolist()
     [True, True, True]
     """
+
+    _COPIED = "an IndividualFilter has no copies: each would spend the budgets"
+    _PICKLED = "an IndividualFilter is not pickled; keep spent, and restore it"
 
     @to_nearest
     def __init__(self, budget: Budget, records: int) -> None:
@@ -192,15 +196,6 @@ class IndividualFilter:
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
-
-    def __copy__(self) -> IndividualFilter:
-        raise UnsupportedError("an IndividualFilter has no copies: each would spend the budgets")
-
-    def __deepcopy__(self, memo: object) -> IndividualFilter:
-        return self.__copy__()
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("an IndividualFilter is not pickled; keep spent, and restore it")
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))

@@ -127,7 +127,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been(tmp_path, trials):
         resumed = train(path, lambda progress, again=again: again.append(progress.step))
         assert np.array_equal(resumed.parameters, whole.parameters)
         assert resumed.epsilon == whole.epsilon
-        assert resumed.ledger.describe() == whole.ledger.describe()
+        assert resumed.ledger.counts == whole.ledger.counts
         # Every step was taken by one run or the other, but for what was in flight: saved and not
         # yet reported.
         assert len(set(range(1, 41)) - set(steps) - set(again)) <= 1

@@ -21,7 +21,6 @@ from accountant.learn import (
     PerExampleModel,
     train_dp_sgd,
 )
-from accountant.learn.record import Release, TrainingRecord
 from accountant.ledger import Accountant
 
 RNG = np.random.default_rng(0)
@@ -64,7 +63,7 @@ def test_resumed_is_the_same(tmp_path, kill, key):
         run(path, kill=kill, key=key)
     resumed = run(path, key=key)
     assert np.array_equal(resumed.parameters, whole.parameters)
-    assert resumed.ledger.describe() == whole.ledger.describe()
+    assert resumed.ledger.counts == whole.ledger.counts
     assert resumed.epsilon == whole.epsilon
     assert resumed.history.public == whole.history.public
 
@@ -157,7 +156,6 @@ def test_another_key_is_refused(tmp_path):
         ({"model": MultilayerPerceptron((4, 7, 2))}, "model"),
         ({"model": MultilayerPerceptron((4, 6, 2), activation="sigmoid")}, "function"),
         ({"rng": None}, "seeded"),
-        ({"ledger": TrainingRecord(counts={Release("gaussian", Q, 1.0): 5})}, "plan.epsilon"),
     ],
     # By name and setting alone: values may print where they are in memory.
     ids=lambda value: "-".join(value) if isinstance(value, dict) else value,
@@ -314,7 +312,7 @@ def test_a_header_may_add_steps_to_the_account_but_take_none(tmp_path):
     rewrite(path, put("ledger", [ENTRY | {"steps": 12}]))
     resumed = run(path)
     assert resumed.epsilon > honest.epsilon
-    assert sum(resumed.ledger.counts.values()) == 22
+    assert len(resumed.ledger) == 22
     # A label that no record has charges the accountant again, and not less.
     path = tmp_path / "d"
     book = Accountant()

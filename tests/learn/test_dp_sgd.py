@@ -16,7 +16,6 @@ from accountant.learn import (
     PerExampleModel,
     PerLayer,
     SoftmaxRegression,
-    TrainingRecord,
     train_projected_gradient_descent,
 )
 from accountant.learn.sensitivity import MOST_RECORDS, relative_excess
@@ -98,7 +97,11 @@ LABELS[3] = 2
         (ArgumentTypeError, {"ledger": []}, "ledger"),
         (UnsupportedError, {"rng": np.random.default_rng(0)}, "rng"),
         (UnsupportedError, {"rng": True}, "rng"),
-        (BudgetExceeded, {"ledger": TrainingRecord(1.0, 1e-5), "steps": 10_000}, "budget"),
+        (
+            BudgetExceeded,
+            {"ledger": ac.Accountant(ac.Budget(1.0, 1e-5)), "steps": 10_000},
+            "would exceed Budget",
+        ),
     ],
 )
 def test_refused_before_any_gradient(error, given, message):

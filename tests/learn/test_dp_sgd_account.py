@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import BudgetExceeded
-from accountant.learn import SGD, AdaptiveQuantile, PerExampleModel, TrainingRecord
+from accountant.learn import SGD, AdaptiveQuantile, PerExampleModel
 from accountant.learn.models.base import Model
-from accountant.learn.record import Release
+from accountant.ledger import Accountant, Budget
 from support.dp_sgd_runs import Untouchable, train
 
 
@@ -76,39 +76,37 @@ def test_the_noise_has_the_deviation_of_the_account():
 
 
 def test_empty_batches_are_released():
-    record = TrainingRecord()
-    result = train(sampling_probability=0.0, expected_batch_size=1.0, ledger=record)
+    result = train(sampling_probability=0.0, expected_batch_size=1.0)
     assert result.parameters.any()
     assert result.steps == 5
 
 
 def test_a_budget_says_how_many_steps():
-    record = TrainingRecord(2.0, 1e-5)
-    result = train(ledger=record, steps=None)
+    ledger = Accountant(Budget(2.0, 1e-5, filter="non-adaptive"))
+    result = train(ledger=ledger, steps=None)
     assert result.steps == ac.calibrate_steps(2.0, 1e-5, q=0.125, sigma=1.0)
     assert result.epsilon <= 2.0
     with pytest.raises(BudgetExceeded):
-        train(ledger=record, steps=1)
-    assert record.epsilon(1e-5) == result.epsilon
+        train(ledger=ledger, steps=1)
+    assert ledger.epsilon(1e-5) == result.epsilon
 
 
 def test_training_stops_when_somebody_else_spends_the_budget():
-    record = TrainingRecord(4.0, 1e-5)
+    ledger = Accountant(Budget(4.0, 1e-5, filter="non-adaptive"))
 
     def spend(progress):
         with contextlib.suppress(BudgetExceeded):
-            record.charge(Release("gaussian", 0.125, 1.0))
+            ledger.compose(ac.PoissonSampled(ac.Gaussian(1.0), 0.125))
 
     allowed = ac.calibrate_steps(4.0, 1e-5, q=0.125, sigma=1.0)
     assert allowed > 10
-    result = train(ledger=record, steps=allowed - allowed % 2, callbacks=[spend])
+    result = train(ledger=ledger, steps=allowed - allowed % 2, callbacks=[spend])
     assert result.steps == (allowed + 1) // 2
-    assert record.epsilon(1e-5) <= 4.0
+    assert ledger.epsilon(1e-5) <= 4.0
 
 
 def test_an_accountant_is_charged_along():
-    ledger_module = pytest.importorskip("accountant.ledger")
-    ledger = ledger_module.Accountant(ledger_module.Budget(6.0, 1e-5))
+    ledger = Accountant(Budget(6.0, 1e-5))
     result = train(ledger=ledger, steps=None)
     assert len(ledger) == result.steps > 0
     with pytest.raises(BudgetExceeded):

@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant.learn import LogisticRegression, train_dp_sgd
-from accountant.learn.record import Release, TrainingRecord
+from accountant.learn.account import step_mechanism
 from accountant.ledger import Accountant, Budget
 
 RNG = np.random.default_rng(3)
@@ -115,21 +115,15 @@ def test_the_noise_is_calibrated_to_a_target(sampler, target):
     result = train(target_epsilon=target, steps=20, sampler=sampler, **options)
     q = 1.0 if sampler == "full" else 0.1
     assert 0.9999 * target < result.epsilon <= target
-    less = Release("discrete_gaussian", q, result.plan.noise_multiplier * 0.999)
-    assert less.epsilon(20, 1e-5) > target
-    assert (20 * less.mechanism()).epsilon(1e-5) == less.epsilon(20, 1e-5)
+    less = step_mechanism("discrete_gaussian", result.plan.noise_multiplier * 0.999, q)
+    assert (20 * less).epsilon(1e-5) > target
 
 
 def test_a_budget_says_how_many_steps():
-    record = TrainingRecord(budget_epsilon=2.0, budget_delta=1e-5)
-    release = Release("discrete_gaussian", 0.1, 2.0)
-    steps = record.affordable(release)
-    assert release.epsilon(steps, 1e-5) <= 2.0 < release.epsilon(steps + 1, 1e-5)
-    record.charge(release, 3)
-    assert record.affordable(release) == steps - 3
-    assert (
-        TrainingRecord(budget_epsilon=2.0, budget_delta=1e-5).affordable(
-            Release("discrete_gaussian", 1.0, 1e-3)
-        )
-        == 0
-    )
+    step = ac.PoissonSampled(ac.DiscreteGaussianVector(2.0), 0.1)
+    ledger = Accountant(Budget(2.0, 1e-5, filter="non-adaptive"))
+    steps = train(noise_multiplier=2.0, ledger=ledger).steps
+    assert (steps * step).epsilon(1e-5) <= 2.0 < ((steps + 1) * step).epsilon(1e-5)
+    assert len(ledger) == steps
+    tiny = step_mechanism("discrete_gaussian", 1e-3, 1.0)
+    assert Accountant(Budget(2.0, 1e-5, filter="non-adaptive")).affordable(tiny) == 0

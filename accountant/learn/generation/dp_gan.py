@@ -19,6 +19,7 @@ from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
+from accountant.ledger.closed import HoldsLedger
 from accountant.noise import SecureGenerator
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from accountant.learn.generation.domain import Domain
     from accountant.learn.optimizers import Optimizer
-    from accountant.learn.record import TrainingRecord
     from accountant.learn.result import Progress, TrainingResult
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
@@ -40,7 +40,7 @@ RATE = checks.Argument(
 
 
 @dataclass(frozen=True, eq=False)
-class GanSynthesis(GeneratorSynthesis):
+class GanSynthesis(HoldsLedger, GeneratorSynthesis):
     """A trained generator, and what training it cost.
 
     Attributes
@@ -50,17 +50,23 @@ class GanSynthesis(GeneratorSynthesis):
     training : TrainingResult
         Of the discriminator, with its ledger and statement.
     mechanism : Mechanism
-        The entry for a ledger: the discriminator's steps.
+        The discriminator's steps.
+    ledger : Accountant
+        The ledger given, or the run's own, with these steps charged.
     epsilon, delta : float
-        The same as numbers, under add-or-remove.
+        The guarantee of everything in the ledger when the run ended, under add-or-remove.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     private : bool
         False for a seeded run.
     """
 
     training: TrainingResult
     mechanism: Mechanism
+    ledger: Accountant
     epsilon: float
     delta: float
+    run_epsilon: float
     private: bool
 
 
@@ -118,7 +124,7 @@ def train_dp_gan(
     noise_size: int = 32,
     hidden: Sequence[int] = (64,),
     generator_hidden: Sequence[int] = (64, 64),
-    ledger: Accountant | TrainingRecord | None = None,
+    ledger: Accountant | None = None,
     rng: SecureGenerator | int | None = None,
 ) -> GanSynthesis:
     """Train a generator against a discriminator that learns by DP-SGD.
@@ -147,7 +153,7 @@ def train_dp_gan(
         Discriminator steps for one of the generator.
     noise_size, hidden, generator_hidden
         Sizes of the networks.
-    ledger : Accountant or TrainingRecord, optional
+    ledger : Accountant, optional
         Charged step by step.
     rng : SecureGenerator, int or None
         A seed is for tests only.
@@ -186,7 +192,7 @@ def train_dp_gan(
         optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer, ledger=ledger, rng=secure,
         callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
     )  # fmt: skip
-    mechanism = training.steps * training.plan.release.mechanism()
     return GanSynthesis(
-        generator, training, mechanism, mechanism.epsilon(delta), delta, training.private
-    )
+        generator, training, training.steps * training.plan.mechanism, training.ledger,
+        training.epsilon, delta, training.run_epsilon, training.private,
+    )  # fmt: skip

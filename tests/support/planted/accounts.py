@@ -6,7 +6,7 @@ import mpmath
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.pld import composed_law
-from accountant.learn import record
+from accountant.learn import account
 from accountant.ledger import Accountant
 from accountant.mechanisms import stated_guarantees
 from accountant.mechanisms.gaussian import Gaussian
@@ -214,7 +214,7 @@ BUGS = (
     Bug(
         "calibrated-below",
         "calibration returns a noise a millionth too small",
-        wrap(record, "calibrate_sigma", a_little_less),
+        wrap(account, "calibrate_sigma", a_little_less),
         targets_are_met,
     ),
     Bug(

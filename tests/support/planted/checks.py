@@ -19,7 +19,6 @@ from accountant.learn import (
     MultilayerPerceptron,
     PerExampleModel,
     PerLayer,
-    TrainingRecord,
     train_dp_sgd,
 )
 from accountant.learn.clipping import Rule
@@ -279,15 +278,13 @@ def resumed_ledgers():
         if progress.step == 3:
             raise InterruptedError
 
-    for ledger in (TrainingRecord(), TrainingRecord(accountant=ac.Accountant())):
+    for ledger in (None, ac.Accountant()):
         with tempfile.TemporaryDirectory() as directory:
             place = Checkpoint(Path(directory) / "run", every=1)
             with contextlib.suppress(InterruptedError):
                 train(checkpoint=place, callbacks=[stop])
-            train(checkpoint=place, ledger=ledger)
-        spent = ledger.epsilon(DELTA)
-        if ledger.accountant is not None:
-            spent = min(spent, ledger.accountant.epsilon(DELTA))
+            result = train(checkpoint=place, ledger=ledger)
+        spent = min(result.epsilon, result.run_epsilon, result.ledger.epsilon(DELTA))
         if not spent >= gaussian_epsilon_below(math.sqrt(4.0), DELTA):
             return f"the ledger says {spent}"
     return None
@@ -295,12 +292,52 @@ def resumed_ledgers():
 
 def budgets_are_kept():
     """no step is made that the budget does not allow"""
-    record = TrainingRecord(3.0, DELTA)
+    ledger = ac.Accountant(ac.Budget(3.0, DELTA, filter="non-adaptive"))
     try:
-        train(ledger=record, steps=50)
+        train(ledger=ledger, steps=50)
     except ac.BudgetExceeded:
         return None
     return f"50 steps on a budget for {ac.calibrate_steps(3.0, DELTA, q=1.0, sigma=1.0)}"
+
+
+class Watched(LogisticRegression):
+    """Looks at the ledger whenever a step reads a record, or fails there."""
+
+    def __init__(self, look):
+        super().__init__(3)
+        self.look = look
+
+    def add_rows(self, *given):
+        self.look()
+        super().add_rows(*given)
+
+
+def charged_before_the_release():
+    """when a step reads the records, the ledger holds the step"""
+    ledger, held = ac.Accountant(), []
+    train(Watched(lambda: held.append(len(ledger))), ledger=ledger, steps=3)
+    return None if held == [1, 2, 3] else f"the ledger held {held} steps"
+
+
+def failures_leave_the_charge():
+    """a step that was charged and failed stays in the ledger"""
+    ledger = ac.Accountant()
+
+    def fail():
+        if len(ledger) == 2:
+            raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        train(Watched(fail), ledger=ledger)
+    return None if len(ledger) == 2 else f"the ledger holds {len(ledger)} of 2 steps"
+
+
+def a_second_run_states_both():
+    """the ε of a second run on a ledger is that of both"""
+    ledger = ac.Accountant()
+    train(ledger=ledger)
+    spent = train(ledger=ledger).epsilon
+    return None if spent >= gaussian_epsilon_below(math.sqrt(8.0), DELTA) else f"it says {spent}"
 
 
 # Oracles that share no code.

@@ -8,6 +8,7 @@ the same public numbers, and has to be the same to the last bit.
 from __future__ import annotations
 
 import contextlib
+import secrets
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -112,7 +113,7 @@ class Tape:
             (Grid, "release_gaussian", self._gaussian()),
             (Grid, "release_discrete_gaussian", self._discrete_gaussian()),
             (run_module, "release_fraction", self._fraction()),
-            (run_module.secrets, "token_hex", lambda size: "0" * 2 * size),
+            (secrets, "token_hex", lambda size: "0" * 2 * size),
             (convex_noise.NoiseSource, "release_pure", self._pure()),
             (convex_noise, "weighted_index", self._weighted()),
             (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),

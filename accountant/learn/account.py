@@ -1,0 +1,71 @@
+"""What steps of DP-SGD cost, and the ledger they are charged to."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from accountant.calibration import calibrate_sigma
+from accountant.calibration.any_mechanism import calibrate
+from accountant.errors import AccountantError, ArgumentTypeError
+from accountant.ledger import Accountant
+from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
+from accountant.sampling import PoissonSampled
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["as_ledger", "calibrated_noise", "count_charged", "epsilon_held", "step_mechanism"]
+
+
+def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:
+    """Return one step: a noisy sum over a Poisson sample, or over all records."""
+    if noise_multiplier == 0.0:
+        return ApproximateDP(0.0, 1.0)  # no guarantee at all
+    law = Gaussian if noise == "gaussian" else DiscreteGaussianVector
+    step = law(noise_multiplier)
+    return step if sampling_probability == 1.0 else PoissonSampled(step, sampling_probability)
+
+
+def calibrated_noise(noise: str, epsilon: float, delta: float, q: float, steps: int) -> float:
+    """Return the least noise multiplier with which ``steps`` steps stay within ``epsilon``."""
+    gaussian = calibrate_sigma(epsilon, delta, q, steps)
+    if noise == "gaussian":
+        return gaussian
+    # Rounded to integers, as much noise costs a little more.
+    return calibrate(
+        lambda sigma: steps * step_mechanism(noise, sigma, q),
+        epsilon=epsilon,
+        delta=delta,
+        start=gaussian,
+    )
+
+
+def as_ledger(ledger: object) -> Accountant:
+    """Return the ledger given to a trainer, or a new one."""
+    if ledger is None:
+        return Accountant()
+    if isinstance(ledger, Accountant):
+        return ledger
+    raise ArgumentTypeError(
+        f"ledger must be an Accountant or None; got a {type(ledger).__name__}. For a budget give"
+        " Accountant(Budget(epsilon, delta))"
+    )
+
+
+def count_charged(ledger: Accountant, mechanism: Mechanism, label: str) -> int:
+    """Return how many releases of ``mechanism`` the ledger holds under ``label``."""
+    return sum(
+        entry.count
+        for entry in ledger.history
+        if entry.label == label and entry.mechanism == mechanism
+    )
+
+
+def epsilon_held(ledger: Accountant, delta: float) -> float:
+    """Return the certified ε of everything in the ledger; infinite where none is certified."""
+    try:
+        return ledger.epsilon(delta)
+    except AccountantError:
+        # What was recorded has been released; its cost may be beyond proof, but it is not nothing.
+        return math.inf

@@ -1,0 +1,27 @@
+"""Ledgers in pickled results: a copy that can be asked, and that records no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accountant.ledger.accountant import Accountant
+
+__all__ = ["HoldsLedger"]
+
+
+class HoldsLedger:
+    """A value with a ``ledger``, of which copies and pickles hold a closed ledger.
+
+    A copy of a ledger that could be charged would spend one budget twice. So what a copied result
+    holds has all the records, answers every question, and refuses to record.
+    """
+
+    ledger: Accountant
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"ledger": self.ledger.to_json()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ledger = Accountant.from_json(state["ledger"])
+        ledger._ended = True
+        self.__dict__.update(state | {"ledger": ledger})
