@@ -15,7 +15,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.convex.public_bounds import DATA_NORM
 from accountant.learn.convex.result import PrivateResult, clip_rows
 
 if TYPE_CHECKING:
@@ -168,11 +170,7 @@ def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray
 
     The column is inside the norm, so the intercept is perturbed like every other coefficient.
     """
-    if not (0.0 < norm < math.inf):
-        raise DomainError(
-            f"data_norm must be a finite number > 0; got {norm!r}. It bounds the rows' norm and"
-            " must be known without looking at the data"
-        )
+    checks.number(checks.positive("data_norm", DATA_NORM.advice), norm)
     if not fit:
         return rows, norm
     # Clipped before the column is added: a long row must not shrink its intercept.

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import dp_accounting
 
+from accountant import checks
 from accountant.adapters._dp_events import NonPrivate, convert
 from accountant.adapters._dp_events_releases import Parts, Refused, no_noise
 from accountant.composition import Composition
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian
 from accountant.relations import NeighbouringRelation
@@ -130,11 +131,7 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         ArgumentTypeError, DomainError
             ``count`` is no integer >= 1.
         """
-        if isinstance(count, bool) or not hasattr(count, "__index__"):
-            raise ArgumentTypeError(f"count must be an integer >= 1; got {count!r:.40}")
-        if not (count >= 1):
-            raise DomainError(f"count must be an integer >= 1; got {count}")
-        return super().compose(event, int(count))
+        return super().compose(event, checks.integer("count", count, 1))
 
     def get_epsilon(self, target_delta: float) -> float:
         """Return ε at ``target_delta`` in [0, 1), certified never too small."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -105,8 +105,14 @@ def function(name: str, value: T, of: str, advice: str = "") -> T:
     )
 
 
-def instance(name: str, value: object, kind: type[T], wanted: str, advice: str = "") -> T:
-    """Check that ``value`` is a ``kind``, which the message calls ``wanted``."""
+@overload
+def instance(name: str, value: object, kind: type[T], wanted: str, advice: str = ...) -> T: ...
+@overload
+def instance(
+    name: str, value: object, kind: tuple[type[Any], ...], wanted: str, advice: str = ...
+) -> Any: ...
+def instance(name: str, value: object, kind: Any, wanted: str, advice: str = "") -> Any:
+    """Check that ``value`` is a ``kind``, or one of several, which the message calls ``wanted``."""
     if isinstance(value, kind):
         return value
     raise ArgumentTypeError(f"{name} must be {wanted}; got {describe(value)}{followed(advice)}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses.profile import joint_pair
 from accountant.composition.problems import problems_of
-from accountant.derived.base import check_base
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import mechanism_of
 
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
@@ -46,7 +46,7 @@ class JointRelease(Mechanism):
     base: Mechanism
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        mechanism_of(self.base, "base")
 
     @property
     def relation(self) -> NeighbouringRelation:

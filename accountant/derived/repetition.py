@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.checks import Argument
-from accountant.derived.base import check_base
 from accountant.derived.repetition_bounds import (
     BestOfPoissonRunsBounds,
     BestOfRunsBounds,
@@ -17,6 +16,7 @@ from accountant.derived.repetition_bounds import (
 )
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import mechanism_of
 from accountant.pairs.constant_profile import constant_profile_pair
 from accountant.pairs.profile_pair import ProfilePair
 from accountant.search import DOUBLES, bisect
@@ -86,7 +86,7 @@ class BestOfRuns(Mechanism):
     eta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        mechanism_of(self.base, "base")
         gamma = checks.number(STOPPING, self.stopping_probability)
         object.__setattr__(self, "stopping_probability", gamma)
         object.__setattr__(self, "eta", checks.number(ETA, self.eta))
@@ -160,7 +160,7 @@ class BestOfPoissonRuns(Mechanism):
     mean: float
 
     def __post_init__(self) -> None:
-        check_base(self.base)
+        mechanism_of(self.base, "base")
         object.__setattr__(self, "mean", checks.number(POISSON_MEAN, self.mean))
 
     @property

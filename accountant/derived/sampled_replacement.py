@@ -9,9 +9,9 @@ import numpy as np
 from accountant import checks
 from accountant._rounding import U, ratio_down, ratio_up, up
 from accountant.analyses.profile import Profile
-from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
@@ -62,10 +62,7 @@ class SampledReplacement(Mechanism):
     relation: NeighbouringRelation = field(default=_REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, Mechanism):
-            raise ArgumentTypeError(
-                f"mechanism must be a Mechanism, such as Gaussian(1.1); got {self.mechanism!r:.60}"
-            )
+        mechanism_of(self.mechanism)
         if self.mechanism.relation is not _REPLACE_ONE:
             raise UnsupportedError(
                 f"mechanism must be bounded under {_REPLACE_ONE!r}; got one under"

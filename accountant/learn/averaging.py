@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.errors import DomainError
+from accountant import checks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +41,20 @@ class Averaging(ABC):
         return {"name": type(self).__name__, **settings}
 
 
+FRACTION = checks.Argument(
+    "fraction",
+    "a number in (0, 1]",
+    lambda x: (x > 0.0) & (x <= 1.0),
+    "It is the share of the steps whose iterates are averaged",
+)
+DECAY = checks.Argument(
+    "decay",
+    "a number in [0, 1)",
+    lambda x: (x >= 0.0) & (x < 1.0),
+    "It is the weight that an average keeps in one step",
+)
+
+
 class LastIterate(Averaging):
     """Keep the last iterate."""
 
@@ -53,8 +67,7 @@ class MeanOfLast(Averaging):
 
     def __init__(self, fraction: float = 0.5) -> None:
         super().__init__()
-        if not (0.0 < fraction <= 1.0):
-            raise DomainError(f"fraction must be in (0, 1]; got {fraction!r}")
+        checks.number(FRACTION, fraction)
         self.fraction = fraction
 
     def see(self, parameters: Array, step: int, steps: int) -> None:
@@ -72,8 +85,7 @@ class MovingAverage(Averaging):
 
     def __init__(self, decay: float = 0.99) -> None:
         super().__init__()
-        if not (0.0 <= decay < 1.0):
-            raise DomainError(f"decay must be in [0, 1); got {decay!r}")
+        checks.number(DECAY, decay)
         self.decay = decay
 
     def see(self, parameters: Array, step: int, steps: int) -> None:
@@ -94,6 +106,4 @@ def as_averaging(value: str | Averaging) -> Averaging:
         "mean": MeanOfLast,
         "ema": MovingAverage,
     }
-    if value not in named:
-        raise DomainError(f"averaging must be one of {', '.join(named)}; got {value!r}")
-    return named[value]()
+    return named[checks.choice("averaging", value, tuple(named))]()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
-from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.errors import UnsupportedError
 from accountant.learn import resumption
 from accountant.learn.account import as_ledger
 from accountant.learn.averaging import Averaging, as_averaging
@@ -214,9 +214,7 @@ def _take_steps(
 
 
 def _optimizer(value: object) -> Optimizer:
-    if isinstance(value, Optimizer):
-        return value
-    raise ArgumentTypeError(f"optimizer must be an Optimizer; got {value!r}. Try SGD(0.1)")
+    return checks.instance("optimizer", value, Optimizer, "an Optimizer, such as SGD(0.1)")  # type: ignore[type-abstract]
 
 
 def _generator(rng: object) -> SecureGenerator:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant._core import rows
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.probes import public_rows, rearranged, same_bits
@@ -37,6 +38,10 @@ __all__ = [
 
 Array: TypeAlias = "NDArray[Any]"
 FLOAT64 = np.dtype(np.float64)
+BANDWIDTH = checks.Argument(
+    "bandwidth", "a number > 0", lambda x: x > 0.0, "It is the width of the Gaussian kernel"
+)
+POWER = checks.Argument("power", "a number > 0", lambda x: x > 0.0, "1 keeps the entries")
 PIECE = 1024  # rows worked on at a time
 FROZEN_ROWS = 256  # rows that a function of the user's sees at a time, always
 
@@ -104,11 +109,9 @@ class PrincipalComponents(Extractor):
 
     def __init__(self, public: object, components: int, *, whiten: bool = False) -> None:
         data = features(public, None, FLOAT64)
-        if not (1 <= components <= min(data.shape)):
-            raise DomainError(
-                f"components must be in [1, {min(data.shape)}] for data of shape {data.shape};"
-                f" got {components!r}"
-            )
+        components = checks.integer(
+            "components", components, 1, min(data.shape), advice=f"The data are {data.shape}"
+        )
         self.mean = data.mean(axis=0)
         self.columns = data.shape[1]
         _, values, axes = np.linalg.svd(data - self.mean, full_matrices=False)
@@ -127,8 +130,7 @@ class RandomFourierFeatures(Extractor):
     """
 
     def __init__(self, inputs: int, outputs: int, bandwidth: float, *, seed: int = 0) -> None:
-        if not (bandwidth > 0.0):
-            raise DomainError(f"bandwidth must be > 0; got {bandwidth!r}")
+        checks.number(BANDWIDTH, bandwidth)
         generator = np.random.default_rng(seed)
         self.frequencies = generator.standard_normal((inputs, -(-outputs // 2))) / bandwidth
         self.columns, self.outputs = inputs, outputs
@@ -205,8 +207,7 @@ class UnitNorm(Extractor):
     """
 
     def __init__(self, power: float = 1.0) -> None:
-        if not (power > 0.0):
-            raise DomainError(f"power must be > 0; got {power!r}")
+        checks.number(POWER, power)
         self.power = power
 
     def _rows(self, X: Array) -> Array:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant.checks import Argument
-from accountant.errors import DomainError
 
 __all__ = [
     "Constant",
@@ -48,8 +47,7 @@ class _Based(Schedule):
 
 
 def _steps(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
-        raise DomainError(f"{name} must be an integer >= 1; got {value!r}. It counts steps")
+    checks.integer(name, value, 1, advice="It counts steps")
 
 
 @dataclass(frozen=True)

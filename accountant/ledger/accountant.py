@@ -12,7 +12,6 @@ from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import (
     AccountantError,
-    ArgumentTypeError,
     BudgetExceeded,
     DomainError,
     LedgerError,
@@ -65,8 +64,7 @@ class Accountant(Uncopied, Questions):
 
     @to_nearest
     def __init__(self, budget: Budget | None = None) -> None:
-        if budget is not None and not isinstance(budget, Budget):
-            raise ArgumentTypeError(f"budget must be a Budget or None; got {budget!r:.60}")
+        checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._ended = self._busy = False
@@ -152,8 +150,7 @@ class Accountant(Uncopied, Questions):
         BudgetExceeded, UnsupportedError, DomainError
             As in :meth:`compose`; also when ``other`` is this ledger itself.
         """
-        if not isinstance(other, Accountant):
-            raise ArgumentTypeError(f"other must be an Accountant; got a {type(other).__name__}")
+        checks.instance("other", other, Accountant, "an Accountant")
         if other is self:
             raise DomainError("merge needs another ledger; merged with itself it would count twice")
         # Taken before this ledger's lock, so that two merges cannot wait for each other.
@@ -385,8 +382,7 @@ class Accountant(Uncopied, Questions):
             if self._meter is None:
                 raise DomainError(f"{question} needs a budget; this ledger has none of its own")
             return self._meter
-        if not isinstance(budget, Budget):
-            raise ArgumentTypeError(f"budget must be a Budget; got {budget!r:.60}")
+        checks.instance("budget", budget, Budget, "a Budget")
         fresh = filters.meter(budget)
         fresh.add(self._history.counts)
         return fresh

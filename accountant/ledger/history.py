@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import mechanism_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,18 +41,14 @@ class Entry:
 
 def entry(mechanism: object, count: object, label: object = None, time: object = None) -> Entry:
     """Check the parts of a record and put them together."""
-    if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(
-            f"mechanism must be a Mechanism; got the {type(mechanism).__name__} {mechanism!r:.60}."
-            " Write, for example, Gaussian(1.1)"
-        )
+    checked = mechanism_of(mechanism)
     try:
-        hash(mechanism)
+        hash(checked)
     except TypeError:
         raise ArgumentTypeError(
             f"mechanism must be hashable, a frozen value; got a {type(mechanism).__name__}"
         ) from None
-    return record(mechanism, count, label, time)
+    return record(checked, count, label, time)
 
 
 def record(mechanism: Mechanism, count: object, label: object, time: object) -> Entry:

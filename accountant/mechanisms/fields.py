@@ -6,9 +6,15 @@ from typing import Any, NoReturn
 
 from accountant import checks
 from accountant.errors import UnsupportedError
+from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["group_factor", "raise_unsupported", "set_fields"]
+__all__ = ["group_factor", "mechanism_of", "raise_unsupported", "set_fields"]
+
+
+def mechanism_of(value: object, name: str = "mechanism") -> Mechanism:
+    """Check that an argument is a mechanism."""
+    return checks.instance(name, value, Mechanism, "a Mechanism, such as Gaussian(1.1)")  # type: ignore[type-abstract]
 
 
 def set_fields(mechanism: Any, **values: object) -> None:

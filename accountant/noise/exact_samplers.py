@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import DomainError
+from accountant.noise.generator import GRID_SCALE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +32,6 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 FULL = 2.0**64
 # Relative error granted to float exponents, logarithms and exponentials; far above the truth.
 ROUGH = 1e-11
-LARGEST = 2.0**40
 
 
 def bernoulli_exp(generator: SecureGenerator, exponents: Sequence[Fraction]) -> NDArray[np.bool_]:
@@ -73,8 +74,7 @@ def rounded_laplace(generator: SecureGenerator, n: int, scale: float) -> FloatAr
     exponential E (Theorem P1). Added to a value on the grid, it is the Laplace mechanism followed
     by rounding.
     """
-    if not (0.0 < scale < LARGEST):
-        raise DomainError(f"scale must be in (0, 2**40); got {scale!r}. Choose a coarser grid")
+    checks.number(GRID_SCALE, scale)
     words = generator.words(n)
     negative = (words & np.uint64(1)).astype(bool)
     # 63 bits left: U in [bits, bits + 1) / 2**63.

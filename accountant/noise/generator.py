@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from accountant import checks
 from accountant._core import randomness
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.noise.tail import nearest_integer
@@ -53,6 +54,12 @@ def _count_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_fork)
 LARGEST_SCALE = 2.0**40
+GRID_SCALE = checks.Argument(
+    "scale",
+    "a number in (0, 2**40)",
+    lambda x: (x > 0.0) & (x < LARGEST_SCALE),
+    "Choose a coarser grid",
+)
 LARGEST_DISCRETE_SCALE = 2**20
 
 
@@ -155,8 +162,7 @@ class SecureGenerator:
         random bits and compared with the normal tail to 100 digits (docs/theorems_training.md,
         Theorem T6).
         """
-        if not (0.0 < scale < LARGEST_SCALE):
-            raise DomainError(f"scale must be in (0, 2**40); got {scale!r}. Choose a coarser grid")
+        checks.number(GRID_SCALE, scale)
         self._settle_process()
         out = np.empty(n)
         starts = range(0, n, PIECE)
@@ -190,10 +196,7 @@ class SecureGenerator:
         -----
         *Guarantee.* Exact: integer arithmetic on uniform words only (Theorem T7).
         """
-        if isinstance(scale, bool) or not isinstance(scale, (int, np.integer)):
-            raise ArgumentTypeError(f"scale must be an integer; got {scale!r}. Round it up")
-        if not (1 <= scale <= LARGEST_DISCRETE_SCALE):
-            raise DomainError(f"scale must be in [1, 2**20]; got {scale!r}")
+        checks.integer("scale", scale, 1, LARGEST_DISCRETE_SCALE, advice="Round it up")
         out = np.empty(n, np.int64)
         done = 0
         pending = np.empty(0, np.uint64)

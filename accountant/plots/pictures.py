@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant import calibration, checks
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.plots.style import COLOURS, finish, new_axes, style
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def tradeoff(
     names = _labels(mechanisms, labels)
     figure, drawn = new_axes(axes)
     # Dense where the curve is steep.
-    rates = np.linspace(0.0, 1.0, _count("points", points)) ** 2
+    rates = np.linspace(0.0, 1.0, checks.integer("points", points, 2, 10_000)) ** 2
     for number, (mechanism, name) in enumerate(zip(mechanisms, names, strict=True)):
         found = [1.0 - mechanism.tradeoff(float(rate)) for rate in rates]
         drawn.plot(rates, found, label=name, **style(number))
@@ -296,11 +296,3 @@ def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> li
 
 def _words(name: str) -> str:
     return name.lower().replace("_", "-")
-
-
-def _count(name: str, value: object) -> int:
-    if type(value) is not int:
-        raise ArgumentTypeError(f"{name} must be an integer; got {value!r:.60}")
-    if not 2 <= value <= 10_000:
-        raise DomainError(f"{name} must be in [2, 10000]; got {value}")
-    return value

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant import checks
 from accountant._rounding import lift, ratio_down, ratio_up
-from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
@@ -106,8 +105,7 @@ def wang_balle_kasiviswanathan(order: int, sampling_probability: float, distance
     float
         An upper bound on the divergence of one step in nats, under replace-one.
     """
-    if order < 2:
-        raise DomainError(f"order must be an integer >= 2; got {order}. The bound sums from 2 on")
+    checks.integer("order", order, 2, advice="The bound sums from 2 on")
     log_q = math.log(sampling_probability)
     unit = 0.5 * distance * distance  # ε(j) = j·unit
     two = min(math.log(4.0) + _log_expm1(2.0 * unit), 2.0 * unit + math.log(2.0))

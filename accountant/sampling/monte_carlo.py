@@ -11,7 +11,6 @@ import numpy as np
 from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.errors import DomainError
 from accountant.sampling.drawing import generator
 from accountant.search import narrow
 
@@ -24,6 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["monte_carlo_delta", "monte_carlo_epsilon"]
 
+CONFIDENCE = checks.Argument(
+    "confidence",
+    "a probability in (0, 1)",
+    lambda x: (x > 0.0) & (x < 1.0),
+    "It is that of the interval, as in 0.999",
+)
 _CHUNK = 2_000_000
 _PILOT = 1000
 _COMPONENTS = tuple((t, m) for t in (0.0, 0.8, 1.6, 2.4, 3.2) for m in (0.0, 1.5, 3.0, 4.5))
@@ -118,9 +123,7 @@ def monte_carlo_epsilon(
 
 
 def _score(confidence: float) -> float:
-    if not 0.0 < confidence < 1.0:
-        raise DomainError(f"confidence must be in (0, 1); got {confidence!r}, as in 0.999")
-    return NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    return NormalDist().inv_cdf(0.5 + 0.5 * checks.number(CONFIDENCE, confidence))
 
 
 def _interval(sample: _Sample, epsilon: float, score: float) -> tuple[float, float]:

@@ -11,8 +11,9 @@ from itertools import islice
 from accountant import checks
 from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
-from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
@@ -69,10 +70,7 @@ class PoissonSampled(Mechanism):
     sampling_probability: float
 
     def __init__(self, mechanism: Mechanism, sampling_probability: float) -> None:
-        if not isinstance(mechanism, Mechanism):
-            raise ArgumentTypeError(
-                f"mechanism must be a Mechanism, such as Gaussian(1.1); got {mechanism!r}"
-            )
+        mechanism_of(mechanism)
         if not mechanism.covers_removal:
             raise UnsupportedError(
                 f"no theorem covers Poisson sampling of {mechanism!r:.80}: it is bounded under"

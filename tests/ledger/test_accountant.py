@@ -188,7 +188,7 @@ def test_totals_beyond_exact_doubles_are_refused():
     assert len(ledger) == 2**53
 
 
-@pytest.mark.parametrize("value", [-1e-9, 1.0, math.nan, "1e-5", None, True, [1e-5, 1e-6]])
+@pytest.mark.parametrize("value", [-1e-9, 1.0, math.nan, "1e-5", None, True])
 def test_bad_questions(value):
     with pytest.raises(AccountantError):
         Accountant().epsilon(value)

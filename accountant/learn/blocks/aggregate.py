@@ -85,8 +85,7 @@ def block_estimates(
     *Guarantee.* None of its own; one record moves one of the values (docs/theorems_selection.md,
     Theorem P9).
     """
-    if not callable(estimator):
-        raise ArgumentTypeError(f"estimator must be a function; got {estimator!r:.60}")
+    checks.function("estimator", estimator, "a block of records")
     low, high = _ends(bounds)
     rows = np.asarray(records)
     place = assign_shards(len(rows), blocks, rng=rng)

@@ -36,6 +36,12 @@ __all__ = ["last_iterate_mu", "noisy_gradient_descent"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+PENALTY = checks.Argument(
+    "regularization",
+    "a finite number >= 0",
+    lambda x: (x >= 0.0) & (x < math.inf),
+    "It multiplies |theta|²/2 in the sum over records",
+)
 STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
 GRID_BITS = 30
 
@@ -172,8 +178,7 @@ def noisy_gradient_descent(
             f"momentum must be in [0, 1), and 0 for the last iterate's account, whose maps must"
             f" contract; got {momentum!r}"
         )
-    if not (0.0 <= regularization < math.inf):
-        raise DomainError(f"regularization must be a finite number >= 0; got {regularization!r}")
+    checks.number(PENALTY, regularization)
     if radius is not None:
         checks.real(BOUND.renamed("radius"), radius)
     chosen = Logistic() if loss is None else loss

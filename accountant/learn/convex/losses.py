@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import expit
 
+from accountant import checks
 from accountant.errors import DomainError
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ __all__ = [
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+MAX_SCORE = checks.Argument(
+    "max_score",
+    "a finite number",
+    lambda x: (x > -math.inf) & (x < math.inf),
+    "Beyond it the loss is linear",
+)
 SLOPE_ROUNDINGS = 24.0  # of one evaluated slope, in units of the largest; measured below 8
 
 
@@ -232,8 +239,7 @@ class BoundedPoisson(Loss):
 
     def __post_init__(self) -> None:
         _positive("max_count", self.max_count)
-        if not math.isfinite(self.max_score):
-            raise DomainError(f"max_score must be a finite number; got {self.max_score!r}")
+        checks.number(MAX_SCORE, self.max_score)
 
     @property
     def curvature_bound(self) -> float:  # type: ignore[override]
@@ -280,10 +286,7 @@ class Softmax(Loss):
     classes: int
 
     def __post_init__(self) -> None:
-        given: object = self.classes
-        integer = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-        if not (integer and self.classes >= 2):
-            raise DomainError(f"classes must be an integer >= 2; got {self.classes!r}")
+        checks.integer("classes", self.classes, 2)
 
     slope_bound = math.sqrt(2.0)
     curvature_bound = 0.5
@@ -335,7 +338,8 @@ def named_loss(text: str) -> Loss:
     match = re.fullmatch(r"(\w+)\((.*)\)", text)
     kinds = {kind.__name__: kind for kind in (BoundedPoisson, Huber, HuberHinge, Logistic, Softmax)}
     if match is None or match[1] not in kinds:
-        raise DomainError(f"loss must be one of {', '.join(sorted(kinds))}; got {text!r}")
+        wanted = ", ".join(sorted(kinds))
+        raise DomainError(f"loss must be the repr of one of {wanted}; got {text!r}")
     parts = [part.split("=") for part in match[2].split(", ") if part]
     try:
         return kinds[match[1]](**{name: ast.literal_eval(value) for name, value in parts})
@@ -365,5 +369,4 @@ def _signs(y: NDArray[np.generic]) -> FloatArray:
 
 
 def _positive(name: str, value: float) -> None:
-    if not (0.0 < value < math.inf):
-        raise DomainError(f"{name} must be a finite number > 0; got {value!r}")
+    checks.number(checks.positive(name, ""), value)

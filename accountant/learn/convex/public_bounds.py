@@ -45,12 +45,6 @@ REGULARIZATION = positive(
 )
 STEP_SIZE = positive("step_size", "It multiplies the gradient of the sum")
 TOLERANCE = positive("tolerance", "It bounds the certified gradient at the minimum")
-MAX_RECORDS = Argument(
-    "max_records",
-    "an integer >= 1",
-    lambda x: x >= 1,
-    "It bounds the number of records and must be known without looking at the data",
-)
 MOST_RECORDS = 10**7  # up to which the accounts cover the rounding of sums
 MOST_COUNTED = 2**31  # up to which sums of integers fit 64 bits
 MOST_EXACT = 10**9  # where the rounding of sums grows with max_records, and is paid for
@@ -75,10 +69,8 @@ def certified_tolerance(value: object, default: float, least: float) -> float:
 
 def record_limit(value: object, most: int = MOST_RECORDS) -> int:
     """Return the public bound on the number of records."""
-    found = checks.whole(MAX_RECORDS, value)
-    if not (found <= most):
-        raise DomainError(f"max_records must be at most {most}; got {found}")
-    return found
+    advice = "It bounds the number of records and must be known without looking at the data"
+    return checks.integer("max_records", value, 1, most, advice=advice)
 
 
 def require_few(rows: FloatArray, limit: int) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
-from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
@@ -27,6 +26,9 @@ __all__ = ["ada_ssp", "private_ridge"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+RIDGE = checks.Argument(
+    "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"
+)
 GRID_BITS = 30
 EIGENVALUE_ROUNDINGS = 32  # times columns: of a symmetric eigenvalue, over the matrix's norm
 BISECTIONS = 64
@@ -85,9 +87,7 @@ def private_ridge(
     multiplier = calibrate_sigma(epsilon, delta)
     statistics = _noisy_statistics(rows, labels, bounds, multiplier, source)
     spread = _spectral_bound(rows.shape[1], statistics.gram_noise)
-    ridge = spread if regularization is None else float(regularization)
-    if not (ridge >= 0.0):
-        raise DomainError(f"regularization must be a number >= 0; got {regularization!r}")
+    ridge = spread if regularization is None else checks.number(RIDGE, regularization)
     value = _solve(statistics.gram, statistics.cross, ridge)
     details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
     return PrivateResult(value, (statistics.mechanism,), epsilon, delta, source.private, details)

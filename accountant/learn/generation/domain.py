@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
 
 if TYPE_CHECKING:
@@ -182,10 +183,9 @@ class Domain:
         if not self.columns:
             raise DomainError("columns must name at least one column; got none")
         for name, column in self.columns.items():
-            if not isinstance(column, (Category, Numeric)):
-                raise ArgumentTypeError(
-                    f"column {name!r} must be a Category or a Numeric; got {column!r:.60}"
-                )
+            checks.instance(
+                f"column {name!r}", column, (Category, Numeric), "a Category or a Numeric"
+            )
         object.__setattr__(self, "columns", dict(self.columns))
 
     @property
@@ -278,9 +278,7 @@ class Domain:
 
 def as_domain(value: object) -> Domain:
     """Return the domain itself, or raise."""
-    if isinstance(value, Domain):
-        return value
-    raise ArgumentTypeError(f"domain must be a Domain; got {value!r:.60}")
+    return checks.instance("domain", value, Domain, "a Domain")
 
 
 def _place(places: dict[Any, int], entry: Any, last: int) -> int:

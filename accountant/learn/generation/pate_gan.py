@@ -11,7 +11,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
 from accountant.learn.generation.result import GeneratorSynthesis
@@ -175,8 +175,7 @@ def train_pate_gan(
     public = as_domain(domain)
     target = checks.number(checks.TARGET_DELTA, delta)
     fixed = PateGanSettings() if settings is None else settings
-    if not isinstance(fixed, PateGanSettings):
-        raise ArgumentTypeError(f"settings must be PateGanSettings; got {settings!r:.60}")
+    checks.instance("settings", fixed, PateGanSettings, "PateGanSettings")
     vote = GNMax(_sigma(target_epsilon, sigma, target, fixed.answers))
     secure = generator_of(rng)
     features = public.features(table)

@@ -41,13 +41,7 @@ PENALTY = Argument(
 
 
 def _positive(name: str, value: object) -> int:
-    return int(
-        float(
-            checks.count(
-                Argument(name, "an integer >= 1", lambda x: x >= 1, "It counts units"), value
-            )
-        )
-    )
+    return checks.integer(name, value, 1, advice="It counts units")
 
 
 class _Linear(Network):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
+from accountant.errors import BudgetExceeded, DomainError
 from accountant.learn.pate.bounds import (
     LAPLACE_STEP,
     SIGMA,
@@ -217,8 +217,7 @@ class VoteStream:
         ledger: Accountant | None = None,
         rng: Generator = None,
     ) -> None:
-        if not isinstance(aggregator, (GNMax, LNMax)):
-            raise ArgumentTypeError(f"aggregator must be a GNMax or an LNMax; got {aggregator!r}")
+        checks.instance("aggregator", aggregator, (GNMax, LNMax), "a GNMax or an LNMax")
         self.aggregator = aggregator
         self.max_answers = checks.integer("max_answers", max_answers, 1)
         if max_queries is None and aggregator.test_mechanism is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
@@ -89,8 +89,7 @@ class TeacherEnsemble:
         n_jobs: int = 1,
         rng: Generator = None,
     ) -> None:
-        if not callable(make_model):
-            raise ArgumentTypeError(f"make_model must be a function; got {make_model!r:.60}")
+        checks.function("make_model", make_model, "no arguments")
         self.teachers = checks.integer("teachers", teachers, 1)
         self.classes = checks.integer("classes", classes, 2)
         self._make, self._balanced, self._rng = make_model, balanced, rng

@@ -11,7 +11,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.conversions import rdp_to_epsilon
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.learn.pate.aggregation import GNMax
 from accountant.learn.pate.bounds import (
     STEP,
@@ -151,8 +151,7 @@ def release_data_dependent_epsilon(
     rounded up to a public grid a thousand times finer than the noise, and the chance that a digit
     beyond it decides is outside the guarantee.
     """
-    if not isinstance(aggregator, GNMax):
-        raise ArgumentTypeError(f"aggregator must be a GNMax; got {aggregator!r:.60}")
+    checks.instance("aggregator", aggregator, GNMax, "a GNMax")
     counts = vote_table(votes)
     if not len(counts):
         raise DomainError("votes must have at least one row; got none")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from accountant import checks
 from accountant import intervals as iv
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.noise.exact_samplers import uniform_below
 
@@ -112,11 +112,8 @@ def select_best(
     and scores, and how many runs there were, must stay secret, their duration included. An
     exception raised by ``train`` is seen by everyone: let it not depend on the data.
     """
-    for function in (train, score):
-        if not callable(function):
-            raise ArgumentTypeError(
-                f"train and score must be functions of a setting and of an output; got {function!r}"
-            )
+    checks.function("train", train, "a setting")
+    checks.function("score", score, "an output")
     settings = list(space)
     if not settings:
         raise DomainError("space must have at least one setting; got none")
