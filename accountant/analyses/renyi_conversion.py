@@ -1,7 +1,14 @@
 """From the Rényi divergence at one order to (ε, δ), and the search for the order; sums of curves.
 
-Each formula is written once, for floats (``lib = math``, to search) and for intervals (``lib =
-intervals``, to certify). Theorem numbers refer to docs/theorems_conversions.md.
+Each formula is written once, for floats (``lib = math``), arrays (``lib = numpy``) and intervals
+(``lib = intervals``): a search evaluates floats, and the number returned is certified by intervals.
+Where many orders or levels δ are wanted, :func:`excess_upper` and the functions after it evaluate
+floats and add what their rounding may come to. Theorem numbers refer to
+docs/theorems_conversions.md.
+
+Canonne's formula has one more evaluation, ``convert_upper`` of ``_core/src/renyi_conversion.c``:
+the curve of the subsampled Gaussian, its derivatives and the search for the order are C, and a call
+from there to here would cost more than all of them. A test holds one against the other.
 """
 
 from __future__ import annotations
@@ -10,11 +17,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from accountant import intervals as iv
 from accountant.analyses.golden_section import golden
 from accountant.pairs.sums import infinite_mass, total
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from accountant.pairs.base import DominatingPair
 
 __all__ = [
@@ -22,13 +33,21 @@ __all__ = [
     "best_delta",
     "best_epsilon",
     "best_order",
+    "capacity_lower",
     "curve_of",
     "delta_upper",
     "epsilon_upper",
+    "excess_upper",
+    "excesses_upper",
+    "log_deltas",
+    "mironov_upper",
 ]
 
 RenyiCurve: TypeAlias = Callable[[float], float]
 Parts: TypeAlias = Sequence[tuple["DominatingPair", int]]
+
+# For the rounding of formulas evaluated with floats.
+_SLACK = 12.0 * 2.0**-53
 
 EPSILON_FORMS = ("asoodeh", "canonne", "mironov")
 
@@ -121,6 +140,46 @@ def best_order(parts: Parts, delta: float) -> float:
         _best_order(lambda order: float(_canonne(math, curve(order), order, delta)), None, HIGHEST)
         or math.inf
     )
+
+
+def excess_upper(order: float, delta: float) -> float:
+    """Bound what Canonne's formula adds to a divergence, ε - ρ, from above; it may be negative."""
+    return float(_excess_upper(math, order, delta))
+
+
+def excesses_upper(order: float, deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return :func:`excess_upper` for many δ; infinite where δ is not positive."""
+    known = deltas > 0.0
+    return np.where(known, _excess_upper(np, order, np.where(known, deltas, 0.5)), math.inf)
+
+
+def capacity_lower(order: float, epsilon: float, delta: float) -> float:
+    """Return the largest ρ that Canonne's formula turns into (ε, δ), rounded down.
+
+    It is negative where there is none: the inverse of the formula in its first argument (Theorem L3
+    of docs/theorems_ledger.md).
+    """
+    return math.nextafter(epsilon - excess_upper(order, delta), -math.inf)
+
+
+def mironov_upper(order: float, rho: float, delta: float) -> float:
+    """Return ρ + log(1/δ)/(α - 1), rounded up: Mironov's formula for floats."""
+    tail = float(_mironov(math, 0.0, order, delta))
+    return math.nextafter(rho + tail * (1.0 + _SLACK), math.inf)
+
+
+def log_deltas(
+    rhos: NDArray[np.float64], orders: NDArray[np.float64], epsilon: float
+) -> NDArray[np.float64]:
+    """Return the logarithms of Canonne's δ for arrays, without a bound on their rounding."""
+    return np.asarray(_log_delta_canonne(np, rhos, orders, epsilon))
+
+
+def _excess_upper(lib: Any, order: float, delta: Any) -> Any:
+    # Library calls are trusted to 8 units in the last place, of 2**-53; the quotient takes three
+    # more roundings, and that of 1/α is at most one unit of 1/(α - 1) in the logarithm.
+    sizes = (abs(lib.log(delta)) + math.log(order) + 1.0) / (order - 1.0)
+    return _canonne(lib, 0.0, order, delta) + _SLACK * (sizes - math.log1p(-1.0 / order))
 
 
 def _mironov(lib: Any, rho: Any, order: Any, delta: Any) -> Any:

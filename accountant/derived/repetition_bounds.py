@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._rounding import U, lift, up
+from accountant.analyses.renyi_conversion import log_deltas
 from accountant.environment import to_nearest
 from accountant.pairs.profile_pair import least_point, rdp_bound
 
@@ -155,6 +156,7 @@ def _curve(bounds: ProfileBounds) -> NDArray[np.float64]:
 def _converted(bounds: ProfileBounds, epsilon: float) -> float:
     """Bound the profile by the Rényi divergences at a list of orders (Theorem C10)."""
     below, rho = _curve(bounds).T
-    exponents = below * (rho - epsilon + np.log1p(-1.0 / (below + 1.0))) - np.log1p(below)
-    # What underflows is still there.
-    return lift(math.exp(min([0.0, *exponents.tolist()])) * (1.0 + 1e-9))
+    exponents = log_deltas(rho, 1.0 + below, epsilon)
+    # A logarithm above -745 is the sum of terms of that size, so it is wrong by less than 1e-12;
+    # below that exp underflows, which lift makes up for.
+    return lift(math.exp(min([0.0, *exponents.tolist()])) * (1.0 + 5e-10))

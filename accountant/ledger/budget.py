@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from accountant import checks
+from accountant.analyses import renyi_conversion
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import filters, renyi
@@ -127,7 +128,7 @@ class Budget:
         trial = cls(epsilon, delta, share=share)
 
         def allowed(order: float) -> int:
-            if not renyi.capacity_lower(order, trial.epsilon, trial.losses_delta) > 0.0:
+            if not renyi_conversion.capacity_lower(order, trial.epsilon, trial.losses_delta) > 0.0:
                 return 0
             return filters.meter(cls(epsilon, delta, orders=order, share=share)).affordable(
                 mechanism
@@ -174,7 +175,7 @@ class Budget:
         # A quotient by more than one is rounded once, perhaps up.
         whole = self.losses_delta
         part = whole if len(orders) == 1 else math.nextafter(whole / len(orders), 0.0)
-        return orders, tuple(renyi.capacity_lower(a, self.epsilon, part) for a in orders)
+        return orders, tuple(renyi_conversion.capacity_lower(a, self.epsilon, part) for a in orders)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant import checks
+from accountant.analyses import renyi_conversion
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import renyi, schedule
+from accountant.ledger import schedule
 from accountant.ledger.budget import MAX_ORDER
 
 if TYPE_CHECKING:
@@ -91,5 +92,5 @@ class Odometer:
         part = self.delta
         if len(orders) > 1:
             part = math.nextafter(self.delta / len(orders), 0.0)
-        offset = renyi.simultaneous_upper(order, 0.0, part)
+        offset = renyi_conversion.mironov_upper(order, 0.0, part)
         return np.nextafter(spent + offset, np.inf)

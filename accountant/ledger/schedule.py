@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.analyses import contour, mixed, rdp
+from accountant.analyses import contour, mixed, rdp, renyi_conversion
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError
-from accountant.ledger import evaluation, renyi
+from accountant.ledger import evaluation
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 
@@ -77,11 +77,10 @@ def pointwise(
     left = None if masses is None else np.nextafter(delta - masses, -np.inf)
 
     def convert(order: float, spent: FloatArray) -> FloatArray:
-        # capacity_lower(α, 0, δ) is minus what the conversion adds to ρ, safely rounded; one more
-        # rounding, of the sum.
+        # One more rounding, of the sum.
         if left is None:
-            return np.nextafter(spent - renyi.capacity_lower(order, 0.0, delta), np.inf)
-        return np.nextafter(spent - renyi.capacities_lower(order, left), np.inf)
+            return np.nextafter(spent + renyi_conversion.excess_upper(order, delta), np.inf)
+        return np.nextafter(spent + renyi_conversion.excesses_upper(order, left), np.inf)
 
     coarse = _converted(history, ORDERS, convert, _COARSE, finite=True)
     if not coarse:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.analyses import contour, mixed
+from accountant.analyses import contour, mixed, renyi_conversion
 from accountant.errors import AccountantError
-from accountant.ledger import Entry, renyi, schedule
+from accountant.ledger import Entry, schedule
 from accountant.ledger.evaluation import composed
 from accountant.report.spending import MOST_OFTEN, rounded
 
@@ -166,7 +166,7 @@ def _by_renyi(parts: Sequence[Counts], delta: float) -> FloatArray:
             result.append(math.inf)
             continue
         # What the conversion adds to a divergence; one more rounding, of the sum.
-        added = np.array([-renyi.capacity_lower(order, 0.0, left) for order in ORDERS])
+        added = np.array([renyi_conversion.excess_upper(order, left) for order in ORDERS])
         converted = np.nextafter(spent + added[:, None], np.inf)
         # The best order of each direction, and the worse direction.
         result.append(max(float(converted.min(axis=0).max()), 0.0))

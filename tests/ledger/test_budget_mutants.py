@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from accountant.analyses import renyi_conversion
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, budget, renyi
 from support.toy_mechanisms import Noise
@@ -17,11 +18,11 @@ def test_the_orders_parts_of_delta_add_up_to_no_more_than_there_is(count, monkey
         parts.append(delta)
         return renyi_capacity(order, epsilon, delta)
 
-    renyi_capacity = renyi.capacity_lower
+    renyi_capacity = renyi_conversion.capacity_lower
     for k in range(1, 200):
         whole = Budget(2.0, k / 3e6, orders=[20.0 + j for j in range(count)])
         with monkeypatch.context() as patch:
-            patch.setattr(budget.renyi, "capacity_lower", noting)
+            patch.setattr(budget.renyi_conversion, "capacity_lower", noting)
             parts.clear()
             whole.renyi_capacities()
         assert len(parts) == count

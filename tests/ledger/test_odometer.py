@@ -6,7 +6,8 @@ import math
 import mpmath
 import pytest
 
-from accountant.ledger import Accountant, Odometer, renyi
+from accountant.analyses import renyi_conversion
+from accountant.ledger import Accountant, Odometer
 from support.toy_mechanisms import Coin, Noise
 
 UNIT = 0.25
@@ -16,7 +17,7 @@ def test_no_adaptive_strategy_beats_an_odometer():
     """The probability that the loss ever exceeds the reading, maximised over strategies."""
     delta, orders, sizes, depth = 0.05, (2.0, 4.0, 8.0), (1, 2, 4), 12
     divergence = {k: [Coin(k * UNIT).pairs()[0].rdp(a) for a in orders] for k in sizes}
-    offset = [renyi.simultaneous_upper(a, 0.0, delta / 3) for a in orders]
+    offset = [renyi_conversion.mironov_upper(a, 0.0, delta / 3) for a in orders]
 
     def worst(scale):
         @functools.cache

@@ -87,7 +87,8 @@ static double best_log_distance(order_search *s) {
     return t;
 }
 
-/* The conversion at the order a > 1, rounded up: Canonne, Kamath, Steinke 2020, Proposition 12.  `renyi` is
+/* The conversion at the order a > 1, rounded up: Canonne, Kamath, Steinke 2020, Proposition 12; in Python
+ * the formula stands in analyses/renyi_conversion.py, and a test compares the two.  `renyi` is
  * an upper bound on one step's divergence; b = a - 1 is exact, or rounded once.  Eight u of every summand,
  * and of what was divided by b, cover the operations. */
 static double convert_upper(double steps, double log_delta, double a, double renyi) {
