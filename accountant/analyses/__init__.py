@@ -1,20 +1,20 @@
-"""HOW a privacy loss is computed: one analysis a file.
+"""The analyses, which compute privacy losses; one analysis a file.
 
 ``profile``, ``dispatch``, ``solvers``, ``closed_forms``, ``upper_pairs``, ``explanation``
-    All answers about a release, which analysis gives them, the analyses with one interface,
-    dominating pairs in place of parts, and what is said afterwards.
+    The answers about a release, the choice of the analysis, the analyses with one interface,
+    dominating pairs in place of parts, and the explanation of an answer.
 ``contour``, ``mixed``
     Exact: the transform of the loss inverted on a contour, for equal and for different steps.
 ``gdp``
     Exact: Gaussian noise in closed form.
 ``pld``
-    Any pairs whose masses are known, on a grid of losses; ``single_release`` without one.
+    Any pairs whose masses are known, on a grid of losses; ``single_release`` needs no grid.
 ``rdp``, ``renyi_conversion``, ``concentrated``
-    From above: Rényi divergences at every order, and what follows from one.
+    From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
-    Guarantees (ε, δ) alone.
+    Composition of (ε, δ) guarantees.
 ``tradeoff``
-    What a profile means to an attacker; ``tradeoff_upper`` bounds the curve from above.
+    Bounds on attackers by a profile; ``tradeoff_upper`` bounds the curve from above.
 
 ``arguments``, ``array_evaluation``, ``brackets`` and ``golden_section`` are shared by several.
 """

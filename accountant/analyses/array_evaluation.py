@@ -1,4 +1,4 @@
-"""What the analyses share: running a native loop over arrays, and the limit delta = 0."""
+"""Shared by the analyses: native loops over arrays, and the limit delta = 0."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def evaluate(
 
 
 def at_zero_delta(q: Checked, sigma: Checked, steps: Checked) -> FloatArray:
-    """Return ε(0): infinite, for Gaussian noise is unbounded, unless nothing is released."""
+    """Return ε(0), which is infinite for Gaussian noise unless nothing is released."""
     trivial = np.equal(q, 0.0) | np.equal(steps, 0.0) | np.equal(sigma, np.inf)
     return np.where(trivial, 0.0, np.inf)

@@ -1,4 +1,4 @@
-"""What is made of brackets that several analyses certify."""
+"""Operations on brackets that several analyses share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["capped", "is_within"]
 def capped(bounds: Bounds | None, most: float) -> Bounds:
     """Lower the upper end to ``most``.
 
-    A curve may be that of the mechanism where the losses are those of a pair that dominates it.
-    Once the ends cross, the lower one, the pair's, says nothing about the mechanism.
+    A Rényi curve may bound the mechanism itself, while the losses are those of a dominating pair.
+    If the ends cross, the lower end belongs to the pair and is no bound on the mechanism.
     """
     if bounds is None:
         return Bounds(0.0, most)

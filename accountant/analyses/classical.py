@@ -1,6 +1,6 @@
-"""Composition theorems read off (ε, δ) alone: basic and advanced.
+"""Basic and advanced composition, which use the (ε, δ) of the parts alone.
 
-They are here for comparison with what the literature reports: :mod:`accountant.analyses.optimal`
+They serve for comparison with the literature: :mod:`accountant.analyses.optimal`
 gives the smallest ε the same information allows, and an analysis of the mechanisms themselves is
 sharper still. Theorem numbers refer to docs/theorems_conversions.md.
 """
@@ -51,7 +51,7 @@ def basic_epsilon(parts: object, delta: object) -> float:
     """
     checked = merged_parts(parts)
     total = checks.number(checks.DELTA, delta)
-    # Exactly: δ that just fit are a common request.
+    # In exact arithmetic, because users often give δ that add up exactly to `delta`.
     spent = sum(Fraction(part.delta) * part.count for part in checked)
     return largest_loss(checked).up() if spent <= Fraction(total) else math.inf
 
@@ -65,7 +65,7 @@ def advanced_epsilon(parts: object, delta: object, *, form: str = "kairouz") -> 
     parts, delta
         As in :func:`basic_epsilon`; parts may differ.
     form : {"kairouz", "hyperbolic", "original"}
-        With S = Σ ε², and δ' what the parts' own δ leave of ``delta``:
+        With S = Σ ε², and δ' equal to ``delta`` minus the parts' own δ:
 
         ``"original"``
             Σ ε (e^ε - 1) + √(2 S log(1/δ')) (Dwork, Rothblum, Vadhan 2010).

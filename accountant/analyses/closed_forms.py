@@ -1,4 +1,4 @@
-"""Nothing, and plain Gaussian noise: answers in closed form."""
+"""Analyses in closed form: of the empty release, and of plain Gaussian noise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Nothing(Solver):
 
 
 class MergedGaussian(Solver):
-    """Plain Gaussians: independent normal losses add up to one, in closed form."""
+    """Plain Gaussians: the sum of their independent normal losses is normal."""
 
     name = "gaussian"
     reason = "all parts are plain Gaussian noise, which merges into one release (closed form)"

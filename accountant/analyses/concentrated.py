@@ -1,4 +1,4 @@
-"""Composition of Rényi, zero-concentrated and truncated concentrated guarantees: they add up.
+"""Composition of Rényi, zero-concentrated and truncated concentrated guarantees by addition.
 
 Theorem numbers refer to docs/theorems_conversions.md.
 """

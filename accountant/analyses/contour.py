@@ -1,7 +1,7 @@
 """The exact analysis: invert the moment-generating function of the privacy loss on a contour.
 
 Arguments are already checked (:mod:`accountant.checks`): floats, or float64 arrays that broadcast
-to ``shape``. Counts travel as floats, exactly. Every function brackets the larger of the two
+to ``shape``. Counts are exact floats. Every function brackets the larger of the two
 directions of add-or-remove.
 """
 

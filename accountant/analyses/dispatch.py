@@ -1,4 +1,4 @@
-"""Which analysis answers one direction of a composition: the tightest that is valid for its parts.
+"""The choice of the analysis for one direction: the tightest that is valid for its parts.
 
 ==========================================  ==================================================
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
@@ -29,7 +29,7 @@ __all__ = ["cached_solver", "solver"]
 
 
 def cached_solver(parts: Parts, joint: JointPair) -> Solver:
-    """Return the solver of the parts, the same one when asked again soon."""
+    """Return the solver of the parts, from a small cache."""
     try:
         return _remembered(parts, joint)
     except TypeError as error:
@@ -38,7 +38,7 @@ def cached_solver(parts: Parts, joint: JointPair) -> Solver:
         return solver(parts, joint)
 
 
-# A solver holds its grids: keep the last few problems only.
+# A solver keeps its grids in memory, so only the last few problems are cached.
 @lru_cache(maxsize=8)
 def _remembered(parts: Parts, joint: JointPair) -> Solver:
     return solver(parts, joint)
@@ -47,7 +47,7 @@ def _remembered(parts: Parts, joint: JointPair) -> Solver:
 def solver(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis for the parts of one direction.
 
-    ``joint`` makes one pair of several releases on one sample, out of their answers.
+    ``joint`` computes one pair for several releases on one sample, from their answers.
     """
     if not parts:
         return Nothing(parts)
@@ -70,7 +70,7 @@ def _of_upper_pairs(parts: Parts, joint: JointPair, curves: bool) -> Solver | No
     try:
         uppers = [(pair if has_pld(pair) else pair.pld_upper_pair(joint), n) for pair, n in parts]
     except AccountantError:
-        # A profile out of reach: divergences are left, as without such a pair.
+        # The profile could not be computed. Rényi divergences remain, as without such a pair.
         return None
     known = tuple((pair, n) for pair, n in uppers if pair is not None)
     if len(known) < len(uppers):
@@ -98,7 +98,7 @@ def _of_curve_profile(parts: Parts) -> Solver:
 
 @dataclass(frozen=True)
 class CurveBounds:
-    """What Rényi curves alone say of the profile of a composition."""
+    """Bounds on the profile of a composition by Rényi curves alone."""
 
     parts: Parts
 

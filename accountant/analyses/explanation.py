@@ -1,4 +1,4 @@
-"""An account of an account: which analysis answered, why, and what each part contributes."""
+"""The explanation of an answer: its analysis, the reason, and the share of each part."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Contribution:
     count : int
         How often it runs.
     epsilon : float
-        Its ε at the same δ, if nothing else were released: an upper bound; the parts' do not add.
+        An upper bound on its ε at the same δ if released alone; these do not add up.
     share : float or None
         Its share of the Rényi divergence at the order that serves the whole best; these add up to
         one. None when a part has no Rényi curve.
@@ -59,7 +59,7 @@ class Explanation:
     epsilon : Bounds
         The bracket of ε(delta).
     delta : float
-        The δ asked for.
+        The δ of the question.
     relation : str
         The neighbouring relation.
     contributions : tuple of Contribution

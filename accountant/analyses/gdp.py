@@ -1,6 +1,6 @@
 """Gaussian differential privacy: the exact profile, composition, and the central-limit heuristic.
 
-A mechanism is μ-GDP when telling neighbours apart is as hard as telling N(0, 1) from N(μ, 1).
+A mechanism is μ-GDP if it is at least as hard to tell neighbours apart as N(0, 1) from N(μ, 1).
 Theorem numbers refer to docs/theorems_conversions.md.
 """
 
@@ -98,7 +98,7 @@ def delta_ends(mu: float, epsilon: float) -> tuple[float, float]:
         return 0.0, 1.0
     lower = core.delta_bounds(1.0, large, 1.0, epsilon, core.EITHER)[0]
     upper = core.delta_bounds(1.0, small, 1.0, epsilon, core.EITHER)[1]
-    # δ falls with ε, and the core does not tell what is tiny from 1e-150.
+    # δ falls with ε, and the core does not resolve values below 1e-150.
     return lower, min(upper, _total_variation(mu)[1])
 
 
@@ -124,7 +124,7 @@ def _total_variation(mu: float) -> tuple[float, float]:
 
 
 def _noise(mu: float) -> tuple[float, float]:
-    """Bracket 1/μ: more noise is never less private."""
+    """Bracket 1/μ. More noise never has a larger profile."""
     # One rounding. Where 1/μ overflows, the largest double is below it.
     inverse = 1.0 / mu
     return math.nextafter(inverse, 0.0), math.nextafter(inverse, math.inf)
@@ -146,9 +146,10 @@ def clt_mu_approximation(q: object, sigma: object, steps: object) -> float:
 
     Notes
     -----
-    *No guarantee.* The central limit theorem of Bu, Dong, Long, Su 2020 says what the trade-off
-    function tends to when steps grow with q √steps fixed; at any finite number of steps the true ε
-    may be larger, and for small σ it is by far. Use :func:`accountant.get_epsilon`.
+    *No guarantee.* The central limit theorem of Bu, Dong, Long, Su 2020 gives the limit of the
+    trade-off function when the number of steps grows with q √steps fixed. At a finite number of
+    steps the true ε may be larger; for small σ it is much larger. Use
+    :func:`accountant.get_epsilon`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Golden-section search: whatever it returns is only a guess, which the caller certifies."""
+"""Golden-section search. It returns a guess, which the caller certifies."""
 
 from __future__ import annotations
 

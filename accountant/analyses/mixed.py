@@ -1,4 +1,4 @@
-"""The exact analysis of compositions whose steps differ: a noise schedule, a run plus a release.
+"""The exact analysis of compositions whose steps differ, such as a noise schedule.
 
 The parts are subsampled Gaussians (a plain one has sampling probability 1) with counts. Arguments
 are already checked. ``direction`` is REMOVE or ADD, one pair for all parts alike, or EITHER, the
@@ -71,11 +71,11 @@ def odometer(
 ) -> tuple[FloatArray, FloatArray]:
     """Bracket ε(delta) after each of the parts, in their order.
 
-    Every bracket holds on its own; together they hold for a schedule fixed in advance.
+    Every bracket holds on its own. All together hold for a schedule fixed in advance.
     """
     size = len(parts)
     lower, upper = np.zeros(size), np.zeros(size)
-    # Silent parts (nothing sampled, or infinite noise) repeat the answer before them.
+    # Trivial parts (nothing sampled, or infinite noise) repeat the answer before them.
     active = np.array([_is_active(part) for part in parts], dtype=bool)
     spending = [part for part, is_active in zip(parts, active, strict=True) if is_active]
     if not spending:
@@ -104,7 +104,7 @@ def _directions(
 
     if direction != EITHER:
         return one_way(direction)
-    # The native loop releases the interpreter: both directions at once.
+    # The native loop releases the GIL, so both directions run at the same time.
     with ThreadPoolExecutor(2) as pool:
         (low, high), (other_low, other_high) = pool.map(one_way, (REMOVE, ADD))
     return np.maximum(low, other_low), np.maximum(high, other_high)

@@ -1,7 +1,7 @@
-"""Everything that is known of a release: the worst over its directions and alternatives.
+"""The profile of a release: all answers, each the worst over directions and alternatives.
 
-:func:`solve` takes what a mechanism hands out, counted dominating pairs, and returns one
-:class:`Profile` for every question. Each direction of each alternative (the branches of a parallel
+:func:`solve` takes the counted dominating pairs of a mechanism and returns one :class:`Profile`,
+which answers every question. Each direction of each alternative (the branches of a parallel
 composition) is solved by the tightest analysis that is valid for it
 (:mod:`accountant.analyses.dispatch`), and the worst is the answer.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Profile", "joint_pair", "solve"]
 
-# Different parts from which on a contour is worth a thread of its own.
+# Number of different parts from which a contour gets a thread of its own.
 MANY_PARTS = 100
 
 
@@ -45,10 +45,10 @@ class Profile:
     problems : tuple of parts
         The counted pairs of every direction of every alternative.
     released : object, optional
-        What messages call the release.
+        The release, for messages.
     below : tuple of parts, optional
-        Problems whose profile is nowhere above, for the lower ends of brackets, where ``problems``
-        are only computed from above.
+        Problems with a profile that is nowhere larger, for the lower ends of brackets. Needed if
+        ``problems`` are computed from above only.
     """
 
     problems: Problems
@@ -198,7 +198,7 @@ def _worst(
     if len(solvers) > 1 and all(
         isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in solvers
     ):
-        # The native lines release the interpreter: both directions at once.
+        # The native core releases the GIL, so both directions run at the same time.
         with ThreadPoolExecutor(min(len(solvers), 4)) as pool:
             brackets = list(pool.map(ask, solvers))
         return Bounds(
@@ -207,7 +207,7 @@ def _worst(
         )
     lower = upper = 0.0
     for one in solvers:
-        # What cannot exceed the worst so far needs no more digits.
+        # A direction that cannot exceed the worst one so far needs no more digits.
         if lower > 0.0 and quick(one) <= lower:
             continue
         bounds = ask(one)

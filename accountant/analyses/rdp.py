@@ -1,4 +1,4 @@
-"""The Rényi analysis: add up divergences at every real order, then convert.
+"""The Rényi analysis: it adds up divergences at every real order and converts the sum.
 
 Arguments are already checked, as in :mod:`accountant.analyses.contour`. Every function is an upper
 bound in the larger of the two directions of add-or-remove.
@@ -39,7 +39,7 @@ def epsilon_upper(q: float, sigma: float, steps: float, delta: float) -> float:
 
 def divergence_upper(q: float, sigma: float, steps: float, order: float) -> float:
     """Bound the Rényi divergence of ``steps`` steps from above."""
-    # Without a step nothing is spent, even where one step's divergence overflows.
+    # Zero steps spend nothing, even if one step's divergence overflows.
     if steps == 0:
         return 0.0
     product = steps * core.renyi_bounds(q, sigma, order, core.EITHER)[1]

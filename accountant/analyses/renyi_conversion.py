@@ -1,4 +1,4 @@
-"""From the Rényi divergence at one order to (ε, δ), and the search for the order; sums of curves.
+"""The conversion of Rényi divergences to (ε, δ), the search for the order, and sums of curves.
 
 Each formula is written once, for floats (``lib = math``), arrays (``lib = numpy``) and intervals
 (``lib = intervals``): a search evaluates floats, and the number returned is certified by intervals.
@@ -117,7 +117,7 @@ def curve_of(parts: Parts) -> RenyiCurve:
 def epsilon_upper(parts: Parts, delta: float, curve: RenyiCurve | None = None) -> float:
     """Bound ε(delta) of one direction from above (docs/theorems_mechanisms.md, Theorem M12).
 
-    ``curve`` is :func:`curve_of` the parts, where the caller has it at hand.
+    ``curve`` is :func:`curve_of` of the parts, if the caller has already computed it.
     """
     infinite = infinite_mass(parts)
     remaining = delta if infinite == 0.0 else math.nextafter(delta - infinite, -math.inf)
@@ -223,7 +223,7 @@ def _nearby(curve: RenyiCurve, order: float, limit: float) -> dict[float, float]
 
 
 def _sharpened(order: float, rho: float, delta: float) -> float:
-    """Return Asoodeh's ε at one order: any point of contact is valid, the best is searched for."""
+    """Return Asoodeh's ε at one order. Any point of contact is valid; the search finds the best."""
     if (iv.of(order) * delta).lower >= 1:
         return (iv.of(rho) + iv.log1p(-delta)).up()
     if not 0.0 < (order - 1.0) * rho < 700.0:

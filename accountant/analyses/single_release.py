@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["profile_of_one"]
 
-FARTHEST = 600.0  # nats: e^ε·1e-300 is nothing to speak of below
+FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
-    """Bracket δ(epsilon), epsilon >= 0, of a pair with masses; None where they do not tell."""
+    """Bracket δ(epsilon), epsilon >= 0, of a pair with masses; None if they do not decide it."""
     if has_profile(pair):
         # A blend has one only where its parts do.
         with contextlib.suppress(UnsupportedError):
@@ -30,7 +30,7 @@ def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
     moved = pair.loss_error
     if not (epsilon < FARTHEST and moved < 1.0):
         return None
-    # The first edge as handed over is off by `moved` as well.
+    # The given first edge also has an error of `moved`.
     before = math.nextafter(epsilon - 2.0 * moved * (1.0 + 1e-9), -math.inf)
     try:
         found = pair.masses(np.array([before, epsilon]))

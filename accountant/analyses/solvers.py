@@ -28,22 +28,23 @@ __all__ = ["Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
 TOLERANCES = (1e-6, 1e-4, 1e-2)
-# Questions in a row without an answer at a tolerance after which it is asked no more.
+# After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
 
 # A contour's bracket wider than this, relatively, is narrowed by another analysis. Probabilities
-# below LEAST are not told apart.
+# below LEAST count as zero.
 WIDE = 1e-4
 LEAST = 1e-280
-# By the grid, up to so many different parts at these tolerances: some 0.1 s or 0.01 s a part.
+# Number of different parts up to which the grid narrows a contour at these tolerances, and which
+# costs about 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
-# Widths of a δ, absolutely, that are not worth a grid.
+# Absolute widths of a δ for which no grid is computed.
 NEGLIGIBLE = 1e-12
 
-# Losses beyond it, in nats, whose exponentials leave the range of doubles, are left to Rényi.
+# The Rényi analysis answers for losses beyond it, in nats, whose exponentials overflow.
 FAR = 300.0
 
-# Answers that a solver remembers.
+# Number of answers that a solver caches.
 MOST_ANSWERS = 512
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
@@ -51,7 +52,7 @@ GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
 
 
 class Solver(ABC):
-    """Brackets for the parts of one direction; names itself and says why it was chosen."""
+    """Brackets for the parts of one direction; states its name and why it was chosen."""
 
     name: ClassVar[str]
     reason: ClassVar[str]
@@ -63,7 +64,7 @@ class Solver(ABC):
 
     @property
     def variation(self) -> float:
-        """No δ is above it: mostly the probability that the record is used at all."""
+        """An upper bound on every δ; usually the probability that the record is used at all."""
         if self._variation is None:
             self._variation = variation(self.parts)
         return self._variation
@@ -101,7 +102,7 @@ class Solver(ABC):
         return math.inf
 
     def _once(self, kind: str, at: float, ask: Callable[[float], Bounds]) -> Bounds:
-        """Answer an equal question equally: what was met on the way may differ the next time."""
+        """Cache answers: a later evaluation could depend on what was computed in between."""
         found = self._answers.get((kind, at))
         if found is None:
             found = ask(at)
@@ -131,7 +132,7 @@ class Contour(Solver):
         super().__init__(parts)
         self._other: Solver | None = None
         self._upper: GaussianParts = [(gaussian_part(pair), n) for pair, n in parts]
-        # Less noise costs more, so lower ends use the other end of an inexact multiplier.
+        # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
             (part._replace(noise_multiplier=getattr(pair, "most_noise", part.noise_multiplier)), n)
             for (pair, _), (part, n) in zip(parts, self._upper, strict=True)
@@ -151,9 +152,9 @@ class Contour(Solver):
     def _narrowed(
         self, found: Bounds, *, delta: float | None = None, epsilon: float | None = None
     ) -> Bounds:
-        """Intersect a wide bracket with the grid's, or with Rényi where the parts are many.
+        """Intersect a wide bracket with that of the grid, or of Rényi for many parts.
 
-        A few steps have a transform that decays slowly, and may be out of the contour's reach.
+        The transform of a few steps decays slowly, so that the contour may resolve it poorly.
         """
         if found.upper - found.lower <= WIDE * found.upper or found.upper <= LEAST:
             return found
@@ -170,7 +171,7 @@ class Contour(Solver):
         return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
 
     def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
-        # A plain part is its own reverse and goes with either direction.
+        # A plain part is its own reverse, so it fits either direction.
         direction = core.ADD if any(part.add for part, _ in self._upper) else core.REMOVE
 
         def bracket(parts: GaussianParts) -> tuple[float, float]:
@@ -202,13 +203,13 @@ class Grid(Solver):
         # The scan of orders is the same for every question.
         self._curve = lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
         self._far = self._renyi and _is_far(parts)
-        # The profile of one release is what its curve converts to, or below it.
+        # The profile of one release is at most the conversion of its curve.
         once = sum(n for _, n in parts) == 1
         self._sharper = not once and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
         self._alone = parts[0][0] if once else None
 
     def _least(self) -> float:
-        # Losses seen just below the end of every support add up (Theorem M2 on the edges).
+        # Losses just below the end of every support add up (Theorem M2 on the edges).
         ends = []
         for pair, n in self.parts:
             high = pair.support[1]
@@ -219,13 +220,13 @@ class Grid(Solver):
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
     def quick_epsilon_upper(self, delta: float) -> float:
-        """Ask the roughest grid."""
+        """Evaluate the coarsest grid."""
         if delta == 0.0:
             return math.inf
         return self._roughly(lambda rough: rough.epsilon_bounds(delta))
 
     def quick_delta_upper(self, epsilon: float) -> float:
-        """Ask the roughest grid; for a single release nothing is rougher than the answer."""
+        """Evaluate the coarsest grid; a single release has no cheaper bound than its answer."""
         if self._alone is not None:
             return math.inf
         return self._roughly(lambda rough: rough.delta_bounds(epsilon))
@@ -249,7 +250,7 @@ class Grid(Solver):
     def _ask(
         self, question: Callable[[Composed], Bounds], first: int = 0
     ) -> tuple[Bounds | None, bool]:
-        """Return what all grids together say, and whether one was as narrow as it was to be."""
+        """Return the intersection of all grids' brackets, and whether one met its tolerance."""
         known: Bounds | None = None
         if self._far:
             return known, False
@@ -262,7 +263,7 @@ class Grid(Solver):
             try:
                 return question(self._composed(tolerance)).intersection(known), self._met(place)
             except PrecisionError as error:
-                # Next to the end of the losses no grid has an answer; elsewhere it still does.
+                # Close to the largest loss no grid has an answer; at other ε it has one.
                 self._misses[place] += 1
                 wide: Bounds | None = getattr(error, "known", None)
                 known = known if wide is None else wide.intersection(known)
@@ -286,7 +287,7 @@ class Grid(Solver):
         exact = None if self._alone is None else profile_of_one(self._alone, epsilon)
         if exact is not None and self._alone is not None and self._settles(exact, self._alone):
             return exact
-        # Masses that do not settle it at two edges take a grid long to narrow down.
+        # Masses that do not decide it at two edges take a grid long to narrow down.
         found, narrow = self._ask(
             lambda composed: composed.delta_bounds(epsilon), int(exact is not None)
         )
@@ -300,7 +301,7 @@ class Grid(Solver):
     def _settles(self, found: Bounds, pair: DominatingPair) -> bool:
         """Tell whether a bracket of one release is as narrow as a grid's would be, or nearly."""
         lower, upper = float(found.lower), float(found.upper)
-        # No grid does better than the losses' error lets it; next to nothing need not be told.
+        # The error of the losses limits every grid, and a negligible δ needs no narrow bracket.
         wide = min(max(TOLERANCES[0], 64.0 * pair.loss_error), TOLERANCES[-1])
         if upper - lower <= NEGLIGIBLE:
             wide = max(wide, TOLERANCES[1])
@@ -336,12 +337,12 @@ class Renyi(Solver):
 
 
 def _is_far(parts: Parts) -> bool:
-    """Tell whether a single loss is beyond what the grid's exponentials hold."""
+    """Tell whether a single loss exceeds the range of the grid's exponentials."""
     return any(pair.finite_rdp(1.0001) > FAR for pair, _ in parts)
 
 
 def _beside_contour(parts: Parts) -> Solver:
-    """Return what narrows a contour's bracket: fewer digits the more parts there are."""
+    """Return the solver that narrows a contour's bracket; with more parts, to fewer digits."""
     for most, tolerances in BESIDE_CONTOUR.items():
         if len(parts) <= most:
             return Grid(parts, tolerances)

@@ -1,8 +1,8 @@
-"""What a privacy profile means to an attacker who tells apart two neighbouring data sets.
+"""Bounds on attackers who decide between two neighbouring data sets, by the privacy profile.
 
-The attacker sees the release and decides whether a record was used. Everything here is read off
-the whole profile δ(ε), not off one (ε, δ), and is an upper bound on what any attack achieves: every
-ε gives a valid bound, so the search for the best ε can be loose and never unsafe.
+The attacker sees the release and decides whether a record was used. Every function uses the whole
+profile δ(ε) and not one (ε, δ), and bounds all attacks from above. Every ε gives a valid bound, so
+the search for the best ε needs no proof.
 
 Each function takes ``profile``: a function of ε >= 0, in nats, that returns an upper bound on
 H(ε) = sup over events S of P(S) - e^ε Q(S). *P is the release with the record, Q without* (remove).
@@ -94,7 +94,7 @@ def attack_tpr(fpr: object, profile: Profile, *, reverse: Profile | None = None)
     Returns
     -------
     float
-        An upper bound on the true-positive rate, in [0, 1]; accurate also where it is tiny.
+        An upper bound on the true-positive rate, in [0, 1], also accurate if the rate is tiny.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def tradeoff_bounds(
     fpr, profile, reverse
         As in :func:`tradeoff`.
     profile_lower, reverse_lower : callable
-        Lower bounds on the same exact profiles, as tight as can be had.
+        Lower bounds on the same exact profiles, as tight as possible.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def bayes_accuracy(prior: object, profile: Profile, *, reverse: Profile | None =
     -------
     float
         An upper bound on the accuracy of the Bayes-optimal guess, which is also the mean over
-        releases of the larger posterior; at least max(prior, 1 - prior), what no release gives.
+        releases of the larger posterior. At least max(prior, 1 - prior), the value without release.
 
     Notes
     -----
@@ -204,7 +204,7 @@ def bayes_accuracy(prior: object, profile: Profile, *, reverse: Profile | None =
     pi = checks.number(checks.PRIOR, prior)
     likely = iv.of(max(pi, 1.0 - pi)) if pi >= 0.5 else iv.of(1.0) - pi
     unlikely = iv.of(1.0) - likely
-    # The guess that the prior makes is given up only for a likelihood ratio beyond this.
+    # Only a larger likelihood ratio changes the guess that the prior alone makes.
     log_odds = (iv.log(likely) - iv.log(unlikely)).down()
     way = _checked(profile) if pi < 0.5 else _checked(reverse or profile)
     return min((likely + unlikely * way(max(log_odds, 0.0))).up(), 1.0)
@@ -272,8 +272,8 @@ def positive_predictive_value(
     Returns
     -------
     float
-        An upper bound on π TPR / (π TPR + (1 - π) FPR), in [prior, 1]; 1 at fpr = 0, unless no
-        attack is ever right there, and then the prior.
+        An upper bound on π TPR / (π TPR + (1 - π) FPR), in [prior, 1]. At fpr = 0 it is 1, or the
+        prior if no attack has a true positive there.
 
     Notes
     -----

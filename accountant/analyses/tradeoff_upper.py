@@ -1,4 +1,4 @@
-"""The trade-off function from above: secants of a concave function known up to brackets.
+"""Upper bounds on the trade-off function, by secants of a concave function.
 
 Theorem numbers refer to docs/theorems_conversions.md.
 """

@@ -1,4 +1,4 @@
-"""Parts without a loss distribution, by pairs that dominate them."""
+"""The analysis of parts without a loss distribution, by pairs that dominate them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["UpperPairs"]
 
 
 class UpperPairs(Solver):
-    """Pairs that dominate the parts, on a grid, and the parts' curves: the lesser.
+    """The smaller of two bounds: dominating pairs on a grid, and Rényi curves.
 
-    The profile of a dominating pair is above that of what it stands for: there is no lower end. The
-    curves are None where a part has none.
+    A dominating pair bounds the profile from above only, so the lower end is 0. The curves are
+    None if a part has none.
     """
 
     name = "grid"
@@ -38,11 +38,11 @@ class UpperPairs(Solver):
         return self._narrower(lambda one: one.delta_bounds(epsilon))
 
     def quick_epsilon_upper(self, delta: float) -> float:
-        """Ask the roughest grid of the dominating pairs."""
+        """Evaluate the coarsest grid of the dominating pairs."""
         return self._grid.quick_epsilon_upper(delta)
 
     def quick_delta_upper(self, epsilon: float) -> float:
-        """Ask the roughest grid of the dominating pairs."""
+        """Evaluate the coarsest grid of the dominating pairs."""
         return self._grid.quick_delta_upper(epsilon)
 
     def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:

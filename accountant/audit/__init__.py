@@ -1,8 +1,8 @@
-"""Empirical lower bounds on ε, to put beside the certified upper ones.
+"""Empirical lower bounds on ε, for comparison with the certified upper bounds.
 
-A claim is audited by many calls of one release (``mechanism``, ``two_sample``), by one run with
-many canaries (``one_run``), by the masses of what is released (``density``), or a whole trainer at
-once (``trainer``, ``canaries``). ``shipped`` audits this package's own releases.
+An audit tests a claim by many calls of one release (``mechanism``, ``two_sample``), by one run with
+many canaries (``one_run``), by the exact masses of the outputs (``density``), or for a whole
+trainer (``trainer``, ``canaries``). ``shipped`` audits this package's own releases.
 """
 
 from accountant.audit.density import audit_masses, cell_masses

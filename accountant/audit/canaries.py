@@ -1,9 +1,9 @@
-"""White-box gradient canaries: records whose whole gradient lies on a coordinate of their own.
+"""White-box gradient canaries: records whose whole gradient is on one coordinate of their own.
 
-The model gets extra coordinates; a canary's gradient is a large multiple of its own one, so that it
-passes through the same clipping, sums, rounding and noise as every record's and arrives with the
-clipping norm. Nothing else touches that coordinate, which makes its released values the
-canary's own noisy membership bits.
+The model gets extra coordinates. A canary's gradient is a large multiple of its own coordinate
+vector. It passes through the same clipping, sums, rounding and noise as every gradient, and has the
+clipping norm afterwards. No other record changes this coordinate, so its released values are the
+canary's noisy membership bits.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class CanaryModel(Model):
 
 
 class Recorder(Optimizer):
-    """An optimiser that notes what the canaries' coordinates received, and passes it on.
+    """An optimiser that records the canaries' coordinates of each gradient and passes it on.
 
     Parameters
     ----------
@@ -169,13 +169,13 @@ class Recorder(Optimizer):
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: a new run starts."""
+        """Delete the signals, because a new run starts."""
         self.signals = []
         self.inner.reset()
         self.count, self.state = 0, {}
 
     def restore(self, count: int, state: Mapping[str, Array]) -> None:
-        """Refuse: the signals of the steps before are lost."""
+        """Refuse, because the signals of the earlier steps are lost."""
         raise DomainError("an audit cannot be resumed; leave out the checkpoint")
 
     def expect_noise(self, variance: float) -> None:

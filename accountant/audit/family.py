@@ -39,7 +39,7 @@ class NoiseFamily:
     -----
     *Guarantee.* :meth:`epsilon_lower` is the ε of the family's member with the least noise that the
     observations refute, so it exceeds the claimed ε only if they refute the claimed curve
-    (docs/theorems_audit.md, Theorems A4 and A6). It says nothing about mechanisms outside the
+    (docs/theorems_audit.md, Theorems A4 and A6). It is no statement about mechanisms outside the
     family beyond that.
     """
 
@@ -73,7 +73,7 @@ class NoiseFamily:
         low = high = self.noise_multiplier
         searches = BISECTIONS
         if refuted(high):
-            # The claim has fallen; how deep matters less, and little noise is slow to account.
+            # The claim is refuted. By how much matters less, and accounts of little noise are slow.
             searches = 4
             low = 0.8 * high
             while low > 1e-2 and refuted(low):

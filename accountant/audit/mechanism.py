@@ -1,4 +1,4 @@
-"""Auditing one release: call it many times with and without a canary."""
+"""Audits of one release, by many calls with and without a canary."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def audit_mechanism(
     baseline : array_like, optional
         What is released without the record; zeros.
     observations : int
-        In each of the two worlds.
+        The number under each of the two data sets.
     confidence : float
         As in :func:`~accountant.audit.error_rates`.
     threshold : {"split", "ranks"}, float, or several of them, optional
         As there; by default ``"split"`` and, without a ``score``, the middle between the two
         inputs' scores, which share the error.
     method : {"auto", "clopper-pearson", "gaussian"}
-        The first bound holds for every mechanism, but cannot exceed the logarithm of the number of
-        observations; the second tests the claim to be Gaussian and sees nearly all of it.
-        ``"auto"`` takes it when the claim is Gaussian.
+        Clopper-Pearson holds for every mechanism, but cannot exceed the logarithm of the number of
+        observations. ``"gaussian"`` tests a Gaussian claim and comes close to its ε. ``"auto"``
+        uses it if the claim is Gaussian.
     score : callable, optional
         A function of one output; by default its inner product with canary minus baseline.
     vectorized : bool
@@ -83,7 +83,7 @@ def audit_mechanism(
 
     Notes
     -----
-    *Guarantee.* If the release keeps the claim the report flags it with probability at most
+    *Guarantee.* If the claim is true, the report flags it with probability at most
     1 - confidence (docs/theorems_audit.md, Theorems A5 and A6). The converse needs a canary that is
     the worst record.
 

@@ -1,4 +1,4 @@
-"""Auditing in one run: many canaries, each in by its own coin, and guesses of the coins."""
+"""Audits by one run with many canaries: a coin includes each, and the audit guesses the coins."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def count_guesses(scores: object, included: object, made: int) -> Guesses:
     included : array_like of bool, shape (m,)
         The coins.
     made : int
-        Guesses to make, at most m; fixed before anything was seen.
+        Guesses to make, at most m; fixed before the run.
     """
     s = np.asarray(scores, dtype=np.float64)
     coins = np.asarray(included, dtype=bool)
@@ -80,7 +80,7 @@ def count_guesses(scores: object, included: object, made: int) -> Guesses:
 
 
 def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
-    """Bound the probability of so many right guesses under an (ε, δ)-private mechanism.
+    """Bound the probability of this many right guesses under an (ε, δ)-private mechanism.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def one_run_epsilon(guesses: Guesses, *, delta: float, confidence: float = 0.95)
 
 
 def refutes_curve(guesses: Guesses, curve: Curve, error: float) -> bool:
-    """Tell whether so many right guesses refute a trade-off curve, at error probability ``error``.
+    """Tell whether this many right guesses refute a trade-off curve at probability ``error``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The outcome of an audit: ε from below beside ε as claimed."""
+"""The result of an audit: the lower bound on ε and the claimed ε."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Scores under the two data sets, for the picture and for another look.
+    """Scores under the two data sets, for the picture and for further analysis.
 
     Attributes
     ----------
     without, with_canary : ndarray
-        A high score speaks for the canary.
+        A high score indicates the canary.
     """
 
     without: FloatArray
@@ -46,7 +46,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """ε from below beside ε as claimed.
+    """The lower bound on ε and the claimed ε.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class AuditReport:
         An honest mechanism has ``epsilon_lower <= epsilon_claimed`` with at least this
         probability; 1 for exact audits.
     method : str
-        By which bound, with its theorem in docs/theorems_audit.md.
+        The bound, with its theorem in docs/theorems_audit.md.
     observations : Observations, optional
         The scores.
     rates : tuple of ErrorRates
@@ -91,7 +91,7 @@ class AuditReport:
 
     @property
     def ratio(self) -> float:
-        """``epsilon_lower / epsilon_claimed``: how much of the claim the audit could see."""
+        """``epsilon_lower / epsilon_claimed``."""
         if self.epsilon_claimed == 0.0:
             return float("inf") if self.epsilon_lower > 0.0 else 1.0
         return self.epsilon_lower / self.epsilon_claimed

@@ -1,4 +1,4 @@
-"""Self-audits: what this package releases, audited as a stranger would."""
+"""Audits of this package's own releases."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
-    """Audit the place where DP-SGD's sums become public, one canary a coordinate."""
+    """Audit the release of DP-SGD's noisy sums, with one canary for each coordinate."""
     sigma, norm = 1.0, 0.5
     privatiser = Privatiser(LogisticRegression(n, bias=False), noise, sigma, 100.0)
     generator = SecureGenerator(seed)
@@ -158,7 +158,7 @@ def local_laplace(n: int, seed: int | None, sure: float) -> AuditReport:
 
 
 def noisy_maximum(n: int, seed: int | None, sure: float) -> AuditReport:
-    """Audit the noisy maximum where it leaks most: one score up, all others down."""
+    """Audit the noisy maximum at its worst case: one score rises and all others fall."""
     generator = SecureGenerator(seed)
     claim = report_noisy_max([0.0, 0.0], 1.0, noise="exponential", rng=generator).mechanism
     scores = [
@@ -176,7 +176,7 @@ def noisy_maximum(n: int, seed: int | None, sure: float) -> AuditReport:
 
 
 def private_median(n: int, seed: int | None, sure: float) -> AuditReport:
-    """Audit the private median of three values, one of which comes and goes."""
+    """Audit the private median of three values, one of which is present or absent."""
     seeds = SecureGenerator(seed).words(2 * max(100, n // 20)).tolist()
     scores = [
         np.array(
@@ -200,7 +200,7 @@ def private_median(n: int, seed: int | None, sure: float) -> AuditReport:
 
 
 def two_class_vote(delta: float) -> AuditReport:
-    """Audit GNMax with two classes by exact masses, at the margin where it leaks most."""
+    """Audit GNMax with two classes by exact masses, at its worst margin of votes."""
     sigma = 2.0
     scale = sigma * math.sqrt(2.0)
     claimed = GNMax(sigma).answer_mechanism
@@ -255,8 +255,8 @@ def self_audit(
     names : tuple of str
         Which of ``AUDITS`` and ``EXACT``; all when empty.
     observations : int
-        For each audit by sampling, in each world; whole runs take two fifths as many canaries, and
-        releases that have to be called one by one a twentieth.
+        For each audit by sampling, under each data set. Whole runs take two fifths as many
+        canaries, and releases that are called one by one a twentieth.
     delta : float
         At which ε is compared; pure mechanisms are compared at 0.
     confidence : float
@@ -270,7 +270,7 @@ def self_audit(
 
     Notes
     -----
-    *Guarantee.* If everything is as it should be, any report is flagged with probability at most
+    *Guarantee.* If all claims are true, a report is flagged with probability at most
     1 - confidence (docs/theorems_audit.md, Theorem A9).
     """
     chosen = names or (*AUDITS, *EXACT)

@@ -1,4 +1,4 @@
-"""Auditing a whole training run from inside: sampling, clipping, sums, noise and account."""
+"""Audits of whole training runs: sampling, clipping, sums, noise and account."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def audit_trainer(
     name: str = "DP-SGD",
     **settings: Any,
 ) -> AuditReport:
-    """Train once with gradient canaries and bound ε from below by what was released.
+    """Train once with gradient canaries, and bound ε from below by the released values.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def audit_trainer(
         others as in :func:`~accountant.audit.error_rates`.
     method : {"two-sample", "clopper-pearson", "one-run", "one-run-tradeoff"}
         How scores become a bound. ``"two-sample"`` refutes the certified trade-off curve and is the
-        sharpest. ``"clopper-pearson"`` looks at ε alone. The last two count guesses of the coins
+        sharpest. ``"clopper-pearson"`` tests ε alone. The last two count guesses of the coins
         and hold even if the canaries' scores depend on one another.
     train : callable
         A trainer with :func:`~accountant.learn.train_dp_sgd`'s arguments.
@@ -115,7 +115,7 @@ def audit_trainer(
 
     Notes
     -----
-    *Guarantee.* If the trainer keeps its claim the report flags it with probability at most
+    *Guarantee.* If the claim is true, the report flags it with probability at most
     1 - confidence: Theorem A10 of docs/theorems_audit.md for the first two methods, A7 to A9 for
     the others.
     """
@@ -239,7 +239,7 @@ def run_with_canaries(
     **settings: Any,
 ) -> CanaryRun:
     """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
-    # All of them in, or all out, leaves nothing to compare; with 64 coins it does not happen.
+    # An audit needs canaries inside and outside; with 64 coins it has both.
     count = whole("canaries", canaries, 64, 2**23, "Each adds a coordinate to the model")
     if "checkpoint" in settings or "ledger" in settings:
         raise DomainError("an audit trains on its own; leave out checkpoint and ledger")

@@ -41,8 +41,8 @@ class ErrorRates(NamedTuple):
     Attributes
     ----------
     fpr, fnr : float
-        Upper bounds on the false-positive and false-negative rate; with those of all the other
-        tests of one call, they hold together with the confidence asked for.
+        Upper bounds on the false-positive and false-negative rate; all rates of one call
+        hold together with the stated confidence.
     threshold : float
         Of the test.
     """
@@ -60,18 +60,18 @@ def error_rates(
     threshold: Threshold = "split",
     objective: Objective | None = None,
 ) -> tuple[ErrorRates, ...]:
-    """Bound the error rates of threshold tests, the threshold chosen without cheating.
+    """Bound the error rates of threshold tests; the choice of the threshold is accounted for.
 
     Parameters
     ----------
     without, with_canary : array_like of shape (n,), (m,)
-        Independent scores under the two data sets; a high score speaks for the canary.
+        Independent scores under the two data sets; a high score indicates the canary.
     confidence : float
         With which all rates returned hold together.
     threshold : {"split", "ranks"}, float, or several of them
         ``"split"`` chooses it on the first halves of the samples and counts on the second;
         ``"ranks"`` takes order statistics of ``without`` at ranks fixed in advance, with a union
-        bound; a number must come from elsewhere than these scores. Several share the error.
+        bound; a number must not come from these scores. Several share the error.
     objective : callable, optional
         What ``"split"`` maximises, a function of the two rates; Gaussian separation by default.
 
@@ -136,7 +136,7 @@ def mu_from_rates(fpr: float, fnr: float) -> float:
     *Guarantee.* A μ'-GDP mechanism with μ' below it has no test with these rates (Theorem A6).
     """
     mu = -float(special.ndtri(fpr)) - float(special.ndtri(fnr))
-    # At rate 1 the quantile is infinite, and nothing is refuted.
+    # At rate 1 the quantile is infinite and no μ is refuted.
     return max(0.0, mu * (1.0 - DOWN) - 1e-12) if math.isfinite(mu) else 0.0
 
 

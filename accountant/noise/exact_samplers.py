@@ -1,10 +1,10 @@
-"""Selection noise that is exact in law: coins of probability e^-x, rounded Laplace, indices.
+"""Exact selection noise: coins of probability e^-x, rounded Laplace noise, uniform indices.
 
-Indices that weigh exponentially are in :mod:`accountant.noise.weighted`.
+Indices with exponential weights are in :mod:`accountant.noise.weighted`.
 
-A 64-bit word is the beginning of a uniform number's binary digits. Where floats with their error
-bounds decide what it makes, they do; the rare word that leaves it open is extended by further
-digits and compared in decimal arithmetic of growing precision.
+A 64-bit word has the first binary digits of a uniform number. Usually floats with error bounds
+decide the result. For the rare word that they do not decide, further digits are drawn and compared
+in decimal arithmetic of increasing precision.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["bernoulli_exp", "rounded_laplace", "uniform_below", "uniform_index"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 FULL = 2.0**64
-# Relative error granted to float exponents, logarithms and exponentials; far above the truth.
+# Assumed relative error of float exponents, logarithms and exponentials; far above the true one.
 ROUGH = 1e-11
 
 
@@ -48,7 +48,7 @@ def bernoulli_exp(generator: SecureGenerator, exponents: Sequence[Fraction]) -> 
     -----
     *Guarantee.* Exact in law (docs/theorems_selection.md, Theorem P1).
     """
-    # Compared as fractions: one beyond the doubles must not raise.
+    # Compared as fractions, because one beyond the range of doubles would raise.
     rough = np.array([float(x) if x < 800 else 800.0 for x in exponents])
     if not (rough >= 0.0).all():
         raise DomainError("exponents must be >= 0")
@@ -84,7 +84,7 @@ def rounded_laplace(generator: SecureGenerator, n: int, scale: float) -> FloatAr
     blur = scale / np.maximum(bits.astype(np.float64), 0.5) + ROUGH * (1.0 + middle + scale)
     magnitude = np.floor(middle)
     open_ends = (np.floor(middle - blur) != magnitude) | (np.floor(middle + blur) != magnitude)
-    open_ends |= bits == 0  # the tail, which has no end
+    open_ends |= bits == 0  # the unbounded tail
     for i in np.flatnonzero(open_ends).tolist():
         magnitude[i] = _floor_of(int(bits[i]), scale, lambda: int(generator.words(1)[0]))
     return np.where(negative, -magnitude, magnitude)
@@ -118,7 +118,7 @@ def _is_below_exp(word: int, exponent: Fraction, more: Callable[[], int]) -> boo
         value = _decimal(exponent, context)
         # Quotient and exponential are correctly rounded; a unit of the argument moves the result
         # by its size, at most 10^4 here.
-        # A minus would round to the digits of whatever context is current.
+        # A minus sign would round to the digits of the current context.
         chance = Fraction(context.exp(value.copy_negate()))
         slack = chance * Fraction(10) ** (8 - context.prec) * (1 + int(exponent))
         if Fraction(bits + 1, 2**length) <= chance - slack:

@@ -1,7 +1,7 @@
 """A cryptographically secure generator for sampling and noise.
 
 The stream is ChaCha20, keyed from the operating system's entropy. :meth:`SecureGenerator.erase`
-replaces the key by a part of the stream, so that a state saved afterwards says nothing about the
+replaces the key by a part of the stream, so that a state saved afterwards does not reveal the
 numbers drawn before.
 """
 
@@ -32,7 +32,7 @@ PIECE = 2**14  # words turned into noise at a time: they stay in the cache
 
 
 def _threads() -> int:
-    """Return how many threads make noise: those the matrix library may use, at most four."""
+    """Return the number of threads that draw noise: that of the matrix library, at most four."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         if os.environ.get(name, "").isdigit():
             return max(1, min(4, int(os.environ[name])))
@@ -41,8 +41,8 @@ def _threads() -> int:
 
 THREADS = _threads()
 
-# How often this process's line has forked. Together with the process's own number, which a later
-# process may get again, it says whose key this is.
+# The number of forks in the ancestry of this process. Together with the process number, which may
+# be reused, it identifies the process that owns a key.
 _forks = 0
 
 
@@ -76,15 +76,15 @@ class SecureGenerator:
     Attributes
     ----------
     seeded : bool
-        Whether somebody may know what is drawn: a seed or a key was given, or the class is a
-        subclass, which may draw anything. Results made with such a generator are not private.
+        Whether somebody may know the drawn numbers: a seed or a key was given, or the class is a
+        subclass, which may draw anything. Results of such a generator are not private.
 
     Notes
     -----
-    Rejection loops and the rare undecided roundings take a time that depends on the random
-    numbers; timing is outside the guarantee. A generator cannot be copied or pickled, for two
-    copies would release the same noise twice; after a fork the child draws a fresh key. Several
-    threads may draw from one generator: no word is given to two of them.
+    The time of rejection loops and of rare undecided roundings depends on the random numbers;
+    the guarantee does not cover timing. A generator cannot be copied or pickled, because two
+    copies would release the same noise twice. After a fork the child draws a fresh key. Several
+    threads may draw from one generator; no two of them get the same word.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class SecureGenerator:
             self._set_key(self.words(4).astype("<u8").tobytes())
 
     def state(self) -> bytes:
-        """Return the key; whoever holds it knows all later numbers, and no earlier ones."""
+        """Return the key. It reveals all later numbers and no earlier ones."""
         self._settle_process()
         with self._lock:
             if self._block:
@@ -225,9 +225,9 @@ class SecureGenerator:
     def from_state(cls, key: bytes, *, seeded: bool = True) -> SecureGenerator:
         """Return the generator that continues from :meth:`state`.
 
-        It counts as seeded, whatever ``seeded`` says: who hands over a key knows what is drawn,
-        and nothing shows that it was ever drawn at random. A trainer that resumes from a checkpoint
-        takes the key from there itself.
+        It counts as seeded for any value of ``seeded``: the caller who gives a key knows the drawn
+        numbers, and nothing shows that the key was random. A trainer that resumes from a checkpoint
+        reads the key from the checkpoint itself.
         """
         generator = cls()
         generator._why = (
@@ -237,9 +237,9 @@ class SecureGenerator:
         return generator
 
     def _continued(self, key: bytes) -> SecureGenerator:
-        """Return the generator of an earlier process that this one takes the place of.
+        """Return the generator of an earlier process that this process continues.
 
-        For checkpoints, which are as secret as the data; it is as private as this one.
+        For checkpoints, which are as secret as the data. It is as private as this generator.
         """
         generator = SecureGenerator.from_state(key)
         generator._why = self._why
@@ -247,7 +247,7 @@ class SecureGenerator:
 
     @property
     def seeded(self) -> bool:
-        """Whether somebody may know what is drawn."""
+        """Whether somebody may know the drawn numbers."""
         return bool(self._why) or type(self) is not SecureGenerator
 
     @property
@@ -267,7 +267,7 @@ class SecureGenerator:
         """Draw a fresh key in a forked child, whose stream would be its parent's."""
         if self._process == (os.getpid(), _forks):
             return
-        # Another thread of the parent may have held the lock: nobody here would give it back.
+        # Another thread of the parent may have held the lock, and the child would never release it.
         self._lock = threading.RLock()
         if self.seeded:
             self._process = (os.getpid(), _forks)
@@ -275,7 +275,7 @@ class SecureGenerator:
             self._set_key(secrets.token_bytes(32))
 
     def __init_subclass__(cls, **given: object) -> None:
-        """Let no subclass call itself private."""
+        """Prevent a subclass from declaring itself private."""
         super().__init_subclass__(**given)
         for name in ("seeded", "why_not_private", "_continued", "_why"):
             if name in cls.__dict__:

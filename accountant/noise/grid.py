@@ -1,4 +1,4 @@
-"""Releasing a vector on a grid: round the value, add integer noise, scale back."""
+"""Releases on a grid: the value is rounded, integer noise is added, the sum is scaled back."""
 
 from __future__ import annotations
 

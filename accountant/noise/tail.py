@@ -1,4 +1,4 @@
-"""The last word on a rounding: the normal tail to 100 digits, against as many bits as it takes."""
+"""Decides rare roundings: the normal tail to 100 digits, compared with as many bits as needed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The exponential mechanism's draw, exact in law: an index of weight width · exp(-rate · score).
+"""The draw of the exponential mechanism: an index with weight width · exp(-rate · score), exactly.
 
-One 64-bit word begins a uniform number. Integer sums of float weights, with a bound on their
-error, decide which index it falls on; a word too near to a boundary is extended by further digits
-and compared with sums in decimal arithmetic of growing precision.
+One 64-bit word has the first digits of a uniform number. Integer sums of float weights, with a
+bound on their error, decide its index. For a word too close to a boundary, further digits are drawn
+and compared with sums in decimal arithmetic of increasing precision.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["weighted_index"]
 # A float weight exp(-e) is off by at most this times 1 + e: three roundings of e, a few of exp.
 ROUGH = 2.0**-46
 UNITS = 2.0**60  # what the weights are scaled to, before they become integers
-NOTHING = 10**6  # e^-NOTHING is below any unit that is ever compared with
+NOTHING = 10**6  # e^-NOTHING is below every unit of a comparison
 
 
 def weighted_index(
@@ -89,7 +89,7 @@ def _by_floats(word: int, exponents: NDArray[np.float64], widths: NDArray[np.int
 def _by_digits(
     word: int, exponents: Sequence[Fraction], widths: Sequence[int], more: Callable[[], int]
 ) -> int:
-    """Decide by as many digits as it takes."""
+    """Decide with as many digits as needed."""
     bits, length = word, 64
     while True:
         bits, length = (bits << 64) | more(), length + 64
@@ -107,13 +107,13 @@ def _in_units(exponent: Fraction, width: int, context: Context) -> int:
     """Return ``width · exp(-exponent)`` in units of the context's last digit."""
     if exponent > NOTHING:
         return 0
-    # The sign is copied: a minus would round to the digits of whatever context is current.
+    # The sign is copied, because a minus sign would round to the digits of the current context.
     negative = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
     return width * int(Fraction(context.exp(negative.copy_negate())) * 10**context.prec)
 
 
 def _place(bits: int, length: int, ends: list[int], error: int) -> int | None:
-    """Return where a uniform number that begins with ``bits`` falls, if sums off by ``error`` tell.
+    """Return the index of a uniform number with the first digits ``bits``, or None if undecided.
 
     ``error`` bounds the error of every one of the cumulative sums ``ends``.
     """

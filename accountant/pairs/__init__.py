@@ -1,9 +1,9 @@
-"""What an analysis consumes: ordered dominating pairs and their typed capabilities.
+"""Ordered dominating pairs and their typed capabilities, the input of every analysis.
 
-``base`` has the pair and what it can offer, ``atoms`` pairs of finitely many losses, ``response``
-that of randomised response, ``product`` several pairs as one. ``profile_pair``, ``two_sided`` and
-``constant_profile`` make a pair of bounds on a profile. ``excess``, ``sampled_loss``, ``sums`` and
-``lower_hull`` are the arithmetic they share.
+``base`` defines the pair and its capabilities. ``atoms`` has pairs with finitely many losses,
+``response`` the pair of randomised response, and ``product`` several pairs as one.
+``profile_pair``, ``two_sided`` and ``constant_profile`` make a pair from bounds on a profile.
+``excess``, ``sampled_loss``, ``sums`` and ``lower_hull`` have the arithmetic that they share.
 """
 
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses

@@ -1,4 +1,4 @@
-"""Discrete pairs: finitely many losses that carry mass, and what follows from them."""
+"""Discrete pairs: the masses of finitely many losses, and the bounds that follow from them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AtomicPair(DominatingPair):
 
     @property
     def lattice(self) -> tuple[float, float] | None:
-        """That of two atoms, which always lie on one."""
+        """The lattice of two atoms, which always lie on one."""
         distinct = np.unique(self._table.loss)
         if distinct.size != 2:
             return None
@@ -130,7 +130,7 @@ class AtomicPair(DominatingPair):
                 excess = lift(excess)
             return divergence(max(excess * (1.0 + error) + rest, 0.0), order)
         if (order - 1.0) * float(np.abs(table.loss).max()) > 1e300:
-            # The largest loss, and what the masses may exceed one by.
+            # The largest loss, and a bound on how far the total mass may exceed one.
             most = max(float(table.loss.max()) + shift, 0.0)
             return up(most + error / min(order - 1.0, 1.0), 32.0)
         # E_P[e^{(α-1)L}]: unlike q, a loss does not underflow.
@@ -158,11 +158,11 @@ class AtomicPair(DominatingPair):
 
 
 def _seen(masses: FloatArray) -> FloatArray:
-    """Raise masses that may have lost digits, or everything, to underflow."""
+    """Raise masses that underflow may have made inexact or zero."""
     return np.where(masses < 1e-290, masses + TINY, masses)
 
 
-# Tables, the last used last: of all pairs together so many bytes, or one table.
+# Tables in the order of their last use: at most this many bytes in all, or one table.
 MOST_BYTES = 64 * 2**20
 _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = ModuleLock()
@@ -186,5 +186,5 @@ def _remembered(pair: AtomicPair) -> Atoms:
 
 
 def _bytes(table: Atoms) -> int:
-    # A small table still has its pair and its place.
+    # Even a small table costs its pair and its entry.
     return 2**10 + sum(column.nbytes for column in (table.loss, table.p, table.q))

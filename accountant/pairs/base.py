@@ -1,7 +1,7 @@
-"""What an analysis consumes: ordered dominating pairs, and what each can tell.
+"""Ordered dominating pairs, and the capabilities that a pair offers to an analysis.
 
-A :class:`DominatingPair` (P, Q) bounds one direction of a mechanism. It offers what it can of the
-capabilities below; an analysis asks for the one it needs (:func:`has_pld`, :func:`has_rdp`,
+A :class:`DominatingPair` (P, Q) bounds one direction of a mechanism. It implements one or more of
+the capabilities below. An analysis checks for the one it needs (:func:`has_pld`, :func:`has_rdp`,
 :func:`has_profile`), and :class:`~accountant.errors.UnsupportedError` names what is missing.
 
 ====================  ==========================================================================
@@ -9,10 +9,10 @@ capabilities below; an analysis asks for the one it needs (:func:`has_pld`, :fun
 ``masses``            the privacy loss distribution: masses of cells of the loss under P and Q
 ``gaussian_part``     the loss of a Poisson-subsampled Gaussian, whose transform is known
 ``profile``           the privacy profile in closed form
-``pld_upper_pair``    a pair with a loss distribution that dominates this one, made of answers
+``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
 ====================  ==========================================================================
 
-A mechanism of one's own needs only one of the first four.
+A user-defined mechanism needs only one of the first four.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ __all__ = [
 FloatArray: TypeAlias = "NDArray[np.float64]"
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
-# Every direction of every alternative; the answer is the worst of theirs.
+# One entry for every direction of every alternative; the worst answer is the result.
 Problems: TypeAlias = "tuple[Parts, ...]"
-# Makes one pair with a loss distribution out of the answers to several problems.
+# Computes one pair with a loss distribution from the answers to several problems.
 JointPair: TypeAlias = "Callable[[Problems], DominatingPair]"
 
 
@@ -100,11 +100,11 @@ class DominatingPair:
 
     @property
     def loss_error(self) -> float:
-        """How far, in nats, round-off may move a loss across the edges handed to :meth:`masses`.
+        """How far, in nats, round-off may move a loss across the edges given to :meth:`masses`.
 
-        The masses returned are those of edges that lie within this distance of the ones given, so
-        ``count`` repetitions may be off by ``count * loss_error`` in ε (Theorem M2). A few units
-        in the last place of the largest loss that matters.
+        The returned masses belong to edges within this distance of the given ones, so ``count``
+        repetitions may change ε by ``count * loss_error`` (Theorem M2). It is a few units in the
+        last place of the largest relevant loss.
         """
         return 0.0
 
@@ -112,8 +112,8 @@ class DominatingPair:
     def lattice(self) -> tuple[float, float] | None:
         """``(offset, spacing)`` when all finite losses are ``offset + k * spacing``, k an integer.
 
-        A grid that contains the lattice loses nothing to discretisation. None when there is none;
-        for a density with atoms (Laplace) a lattice that contains the atoms.
+        A grid that contains the lattice has no discretisation error. None if there is no lattice.
+        For a density with atoms (Laplace) it is a lattice that contains the atoms.
         """
         return None
 
@@ -135,15 +135,15 @@ class DominatingPair:
     def sharper_rdp(self) -> bool:
         """Whether :meth:`rdp` is a bound on the mechanism that is below the pair's own curve.
 
-        Then the Rényi analysis may beat the grid, and is tried beside it.
+        Then the Rényi analysis may be sharper than the grid, and both are computed.
         """
         return False
 
     def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
-        """Return a pair with a loss distribution that dominates this one, where it has none itself.
+        """Return a dominating pair with a loss distribution, for a pair that has none itself.
 
-        None when none is known. ``joint`` makes it of the answers to problems in hand. A curve may
-        still be sharper than that pair's: both are asked.
+        None if none is known. ``joint`` computes it from the answers to problems. The Rényi curve
+        may be sharper than that pair, so the analysis uses both.
         """
         return None
 
@@ -152,7 +152,7 @@ class DominatingPair:
         raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
 
     def finite_rdp(self, order: float) -> float:
-        """Return :meth:`rdp` of the finite losses alone; the mass at infinity is kept apart.
+        """Return :meth:`rdp` of the finite losses alone, without the mass at infinity.
 
         It bounds log(∫ p^α q^{1-α}) / (α - 1) over the outcomes of finite loss (Theorem M12).
         """
@@ -165,7 +165,7 @@ class DominatingPair:
         if low == -math.inf:
             return False
         if not has_pld(self):
-            return True  # nothing tells; neither does a curve of P against Q
+            return True  # unknown; a curve of P against Q does not decide it either
         below = low - 1.0 - 1e-9 * abs(low)
         return bool(self.masses(np.array([below])).q[0] > 0.0)
 
@@ -173,7 +173,7 @@ class DominatingPair:
     def pure_epsilon(self) -> float:
         """An upper bound on every ``|L|``: the pair is that of an ε-private mechanism (M10).
 
-        Infinite where P or Q has outcomes that the other has not.
+        Infinite if P or Q has outcomes that are impossible under the other.
         """
         low, high = self.support
         most = max(-low, high, 0.0)

@@ -1,4 +1,4 @@
-"""A profile that does not fall with ε: all there is is a mass at infinity."""
+"""Profiles that do not fall with ε: the only loss is a mass at infinity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR = 800.0
 def constant_profile_pair(bounds: ProfileBounds) -> ResponsePair | None:
     """Return the (0, δ) pair if the profile is almost constant, None otherwise.
 
-    Then the mechanism adds essentially no noise, and there is nothing to join by chords.
+    Then the mechanism adds essentially no noise, and chords of the profile give no pair.
     """
     everywhere = bounds.delta(0.0)
     if bounds.delta(FAR) * 1.001 >= everywhere:

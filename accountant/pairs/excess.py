@@ -1,7 +1,7 @@
 """The excess e^{αL} - 1 - α(e^L - 1) of one loss, whose mean under Q is A(α) - 1, and D_α from it.
 
-``math``'s exp, expm1, log and log1p are trusted to five units of roundoff, as in docs/theorems.md;
-the margins below are many times what the few operations in question can lose.
+``math``'s exp, expm1, log and log1p are assumed accurate to five units of round-off, as in
+docs/theorems.md. The margins below are many times the error of the few operations they cover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several pairs as one: their product, or the worst of them, as far as one pair is needed."""
+"""Several pairs as one pair: their product, or the worst of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProductPair", "WorstPair", "worst"]
 
 @dataclass(frozen=True)
 class ProductPair(DominatingPair):
-    """The product of pairs, as far as it is needed as one: its Rényi curve, and an upper pair.
+    """The product of pairs: its Rényi curve, and a dominating pair.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ProductPair(DominatingPair):
 
     @property
     def has_negative_infinite_loss(self) -> bool:
-        """Whether any of the factors is."""
+        """Whether any of the factors has such a loss."""
         return any(pair.has_negative_infinite_loss for pair, n in self.parts if n)
 
     @property
@@ -99,7 +99,7 @@ class WorstPair(DominatingPair):
 
     @property
     def has_negative_infinite_loss(self) -> bool:
-        """Whether any of the pairs is."""
+        """Whether any of the pairs has such a loss."""
         return any(pair.has_negative_infinite_loss for pair in self.choices)
 
     @property
@@ -122,7 +122,7 @@ class WorstPair(DominatingPair):
 
 
 def worst(pairs: Iterable[DominatingPair], problems: Problems) -> DominatingPair:
-    """Return one pair that dominates all: the noisiest of nested ones is dropped at once.
+    """Return one pair that dominates all; of nested pairs only the largest is kept.
 
     Of (subsampled) Gaussians that differ in their noise alone the one with the least dominates
     (Theorems M3, M6); ``problems`` have the largest profile of all.

@@ -1,4 +1,4 @@
-"""A pair known by bounds on its profile: values joined by chords, which lie above it."""
+"""A pair made from bounds on its profile: the chords between its values lie above it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGEST = 690.0  # of the losses in the table: their exponentials are doubles
 
 
 class ProfileBounds(Protocol):
-    """Upper bounds on what is known of a release: its profile, its Rényi divergences, its loss."""
+    """Upper bounds on the profile, the Rényi divergences and the loss of a release."""
 
     def delta(self, epsilon: float) -> float:
         """Bound the profile in both directions."""
@@ -47,7 +47,7 @@ class ProfilePair(AtomicPair):
     """Values of the profile joined by chords, which lie above it (Theorem P7)."""
 
     bounds: ProfileBounds
-    # The Rényi bound is a theorem of its own, and composes better than the pair of the profile.
+    # The Rényi bound has a theorem of its own and composes better than the pair of the profile.
     sharper_rdp = True
 
     def atoms(self) -> Atoms:
@@ -62,7 +62,7 @@ class ProfilePair(AtomicPair):
         slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
         q = [before - after for before, after in pairwise([*slopes, Fraction(0)])]
         rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
-        # Nothing known at any ε: all mass at infinity, but a table must not be empty.
+        # Nothing is known at any ε: all mass is at infinity, but the table must not be empty.
         rows = rows or [(0.0, Fraction(2.0**-60), Fraction(2.0**-60))]
         loss, p, q_mass = (np.array([float(row[i]) for row in rows]) for i in range(3))
         infinite, lost = float(kept[-1][1]), float(1 - slopes[0])
@@ -75,14 +75,14 @@ class ProfilePair(AtomicPair):
         grid = [k * spacing for k in range(math.ceil(self._reach / spacing) + 1)]
         if grid[-1] < self.bounds.pure_epsilon < LARGEST:
             grid.append(math.ceil(self.bounds.pure_epsilon / spacing) * spacing)
-        # Exponentials are off by an ulp: ask a little to the left, where the profile is larger.
+        # Exponentials have an error of an ulp: evaluate slightly to the left, where H is larger.
         return grid, [self.bounds.delta(max(x * (1.0 - 1e-14) - 1e-300, 0.0)) for x in grid]
 
     @property
     def lattice(self) -> tuple[float, float]:
         """Multiples of the spacing of the values."""
         wanted, pure = self._reach / POINTS, self.bounds.pure_epsilon
-        # A bound on the loss is on the lattice, so that nothing is left beyond it.
+        # A bound on the loss is on the lattice, so that no mass is beyond it.
         return 0.0, pure / math.ceil(pure / wanted) if wanted < pure < math.inf else wanted
 
     @property
@@ -95,7 +95,7 @@ class ProfilePair(AtomicPair):
         return float(self.bounds.pure_epsilon)
 
     def rdp(self, order: float) -> float:
-        """Return the least of the Rényi bound, the pure one, and the atoms'."""
+        """Return the least of the Rényi bound, the pure bound and the bound of the atoms."""
         return float(
             min(rdp_bound(self.bounds, order), self.bounds.pure_epsilon, super().rdp(order))
         )
@@ -109,10 +109,10 @@ class ProfilePair(AtomicPair):
 @lru_cache(maxsize=64)
 def _reach_of(bounds: ProfileBounds) -> float:
     """Return where the profile is negligible, or a bound on the loss."""
-    # A mass at infinity never goes away.
+    # A mass at infinity stays in the profile at every ε.
     least = max(LEAST, 1.001 * bounds.delta(4.0 * FARTHEST))
     reach = least_point(lambda x: bounds.delta(x) <= least, digits=2.0**-8)
-    # A profile that says nothing at any ε is negligible nowhere: its reach is of no matter.
+    # A profile that is 1 at every ε is nowhere negligible, so its reach has no effect.
     return float(min(max(reach, 2.0**-30), LARGEST, max(bounds.pure_epsilon, 1e-12)))
 
 

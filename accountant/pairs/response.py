@@ -1,4 +1,4 @@
-"""The pair of randomised response, which every pure or approximate guarantee is dominated by."""
+"""The pair of randomised response, which dominates every pure or approximate guarantee."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ResponsePair(AtomicPair):
         masses = np.array([down, k * down, 1.0]) * (rest / total)
         keep = np.array([True, self.others > 0, True])
         loss = np.array([-e, 0.0, e])[keep]
-        # A mass that underflows is below 1e-300: the protocol ignores it.
+        # A mass that underflows is below 1e-300, which `Masses` allows to ignore.
         return Atoms(
             loss,
             masses[keep],

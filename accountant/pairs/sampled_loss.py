@@ -1,4 +1,4 @@
-"""The loss of a Poisson sample as a function of the loss of what is sampled, and its inverse."""
+"""The loss of a Poisson-sampled release as a function of the loss without sampling; its inverse."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
         gain = np.where(loss > 700.0, (q * half) * half, q * np.expm1(loss))
         found = np.log1p(gain)
         if q > 0.5:
-            # Near -1 the gain has lost those of the sum with 1; but then 1 - q is exact.
+            # Near -1 the sum with 1 cancels, but then 1 - q is exact.
             found = np.where(gain < -0.5, np.log((1.0 - q) + q * np.exp(loss)), found)
-        # Where q·e^L overflows, 1 - q is nothing beside it.
+        # Where q·e^L overflows, 1 - q is negligible beside it.
         return np.where(gain == math.inf, math.log(q) + loss, found)
 
 
@@ -46,6 +46,6 @@ def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:
         if q > 0.5:
             rest = np.maximum(np.exp(loss) - (1.0 - q), 0.0)
             found = np.where(gain < -0.5, np.log(rest / q), found)
-        # Where the quotient overflows, 1 - q is nothing beside q·e^L, but perhaps beside e^loss.
+        # Where the quotient overflows, 1 - q is negligible beside q·e^L, not always beside e^loss.
         large = loss - math.log(q) + np.log(-np.expm1(-np.maximum(loss, 0.0)))
         return np.where(gain / q == math.inf, large, found)

@@ -1,8 +1,8 @@
 """The privacy loss distribution on a grid: certified brackets for any composition of pairs.
 
-``composed`` refines grids until a bracket is as narrow as asked. It stands on ``loss_grid`` (two
-laws that enclose one part), ``lattice`` and ``saddle_point`` (which grid, and where),
-``composed_law`` and ``fft`` (the composition), and ``memory`` (the bytes that laws may keep).
+``composed`` refines grids until a bracket meets its tolerance. It uses ``loss_grid`` (two
+distributions that enclose one part), ``lattice`` and ``saddle_point`` (the choice of the grid),
+``composed_law`` and ``fft`` (the composition), and ``memory`` (the limit on cached bytes).
 """
 
 from accountant.analyses.pld.composed import (

@@ -1,9 +1,9 @@
 """The privacy loss distribution on a grid: certified brackets for any composition of pairs.
 
-Every part offers the masses of cells of its loss. Two laws on one grid enclose it, one whose
-profile is nowhere lower and one whose profile is nowhere higher; both are tilted, composed by FFT
-and read off, with every error inside the bracket (docs/theorems_grid.md). One direction at a
-time: the loss of a mechanism whose directions differ is the larger of the two.
+Every part gives the masses of cells of its loss. Two distributions on one grid enclose it: the
+profile of one is nowhere lower, and that of the other nowhere higher. Both are tilted, composed by
+FFT and evaluated, and the bracket includes every error (docs/theorems_grid.md). A composition is of
+one direction; the answer of a mechanism is the larger of its two directions.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]
 
 MEMORY_CAP = 512 * 2**20
-# A bracket so many times too wide is tried again with this share of the mass left out.
+# If a bracket is this many times too wide, the next try leaves out this share of the mass.
 NEAR, TRIM = 32.0, 1e-3
-# LossGrid of a grid that costs a few milliseconds.
+# Number of points of a grid that takes a few milliseconds.
 SMALL = 2**12
 
 # log δ below which the finite part of a profile is bounded, but not measured.
@@ -56,7 +56,7 @@ COUNT = Argument(
 
 
 class TooWide(PrecisionError):  # noqa: N818 (a bracket, not a malfunction)
-    """No grid was narrow enough; ``known`` is what all of them together certify, if any did."""
+    """No grid met the tolerance; ``known`` is the intersection of their brackets, or None."""
 
     def __init__(self, message: str, known: Bounds | None = None) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class TooWide(PrecisionError):  # noqa: N818 (a bracket, not a malfunction)
 
 
 class Composed:
-    """The privacy profile of a composition of dominating pairs, bracket by bracket.
+    """Brackets of the privacy profile of a composition of dominating pairs.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Composed:
         The width of a bracket on ε, relative to ε, or to a hundredth of the standard deviation of
         the total loss where ε is smaller. A bracket on δ has the width this means for it.
     memory_cap : int
-        Bytes that one evaluation may take, about.
+        Approximate limit, in bytes, on the memory of one evaluation.
     """
 
     @to_nearest
@@ -112,12 +112,12 @@ class Composed:
         Returns
         -------
         Bounds
-            lower <= H(epsilon) <= upper; the finite part is not told from zero below 1e-277.
+            lower <= H(epsilon) <= upper. A finite part below 1e-277 has the lower end 0.
 
         Raises
         ------
         PrecisionError
-            Where the wanted width cannot be had within the memory cap.
+            If the tolerance cannot be met within the memory cap.
         """
         epsilon = float(real(EPSILON, epsilon))
         if not self._parts:
@@ -158,7 +158,7 @@ class Composed:
         Raises
         ------
         PrecisionError
-            Where the wanted width cannot be had within the memory cap.
+            If the tolerance cannot be met within the memory cap.
         """
         delta = float(real(TARGET, delta))
         if not self._parts:
@@ -192,11 +192,11 @@ class Composed:
         return sum(16 * one.size for one in (*self._done, *self._wide))
 
     def forget(self) -> None:
-        """Keep nothing for the next question."""
+        """Free what is kept for the next question."""
         self._done, self._wide = [], []
 
     def _far(self, saddle: Saddle, epsilon: float) -> Bounds:
-        """Bracket δ where its finite part is too small to be told apart: by that at a smaller ε."""
+        """Bracket a δ whose finite part is too small to resolve, by that at a smaller ε."""
         scale = max(self._scale(saddle), 1.0 / saddle.tilt)
 
         def bracket(one: ComposedLaw) -> tuple[Bounds, float]:
@@ -208,10 +208,10 @@ class Composed:
 
     def _infinite_upper(self) -> float:
         """Bound the mass at infinite loss."""
-        silent = sum(
+        log_finite = sum(
             n * math.log1p(-min(pair.infinite_mass, 1.0 - 1e-16)) for pair, n in self._used
         )
-        return min(abs(math.expm1(silent)) * (1.0 + 1e-12), 1.0)
+        return min(abs(math.expm1(log_finite)) * (1.0 + 1e-12), 1.0)
 
     def _scale(self, saddle: Saddle) -> float:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)
@@ -257,12 +257,12 @@ class Composed:
             if blind > 1:
                 break
             if trim == 1.0 and excess < NEAR:
-                # Close by: more likely the tails left out, heavier than they look, than the
-                # spacing, which was made to take half of the tolerance.
+                # The tolerance is nearly met. The omitted tails are the likelier cause, because
+                # the spacing was chosen to use half of the tolerance.
                 best, trim = min(best, excess), TRIM
                 continue
             if tried and not (excess < 0.9 * best) and best < math.inf:
-                # Isolated atoms fall on or between the knots: one small grid may be unlucky.
+                # Isolated atoms fall on or between grid points, so one small grid may do badly.
                 if unlucky or size > SMALL:
                     break
                 unlucky = True
@@ -284,7 +284,7 @@ class Composed:
         allowed = 5.5 * self._tolerance * scale / (saddle.tilt + 1.0)
         most = 0.3 / (saddle.tilt + 1.0)
         everything = sum(part.times for part in self._parts)
-        # A lattice that is itself the grid costs nothing, unless it is needlessly fine.
+        # A lattice that is itself the grid has no error, unless it is needlessly fine.
         if self._pure and self._finest and self._finest >= 0.1 * math.sqrt(allowed / everything):
             return self._finest
         loose = sum(part.times for part in self._parts if not part.pure) or everything
@@ -312,7 +312,7 @@ def compose(
     tolerance: float = 1e-6,
     memory_cap: int = MEMORY_CAP,
 ) -> Composed:
-    """Compose ``parts``, and make ready for the neighbourhood of ``epsilon`` or ``delta``.
+    """Compose ``parts`` for questions near ``epsilon`` or ``delta``.
 
     See :class:`Composed` for the arguments.
     """

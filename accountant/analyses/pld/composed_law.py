@@ -1,4 +1,4 @@
-"""One composition at one tilt and one spacing, and what it certifies (Theorem G7)."""
+"""One composition at one tilt and one spacing, and the brackets it certifies (Theorem G7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 # Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
 BYTES_PER_KNOT = 48
 BYTES_PER_CELL = 200
-# Factors below exp(-SMALLEST) are not told apart.
+# Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 690.0
 
 
@@ -40,7 +40,7 @@ class GridPart(NamedTuple):
 
 
 class GridPlan(NamedTuple):
-    """What a composition is built for: saddle point, spacing, budgets for what is cut off."""
+    """The plan of a composition: saddle point, spacing, and limits on the omitted masses."""
 
     saddle: Saddle
     spacing: float
@@ -87,7 +87,7 @@ class ComposedLaw:
         self.size = fft_size(max(end - begin + 1, widest, 2))
         if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
             raise TooLarge(self.size)
-        if last - first < self.size:  # everything fits: nothing is cut off, nothing wraps around
+        if last - first < self.size:  # everything fits: no mass is omitted or wraps around
             begin = first
         self._last = last
         laws = [
@@ -142,7 +142,7 @@ class ComposedLaw:
         orders: Sequence[float],
         upper: bool,
     ) -> _Side:
-        tilted, exponents, silent, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
+        tilted, exponents, log_finite, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
         for law, k, centre, scale in zip(
             laws, counts, self._centres, self._log_scales, strict=True
         ):
@@ -156,7 +156,7 @@ class ComposedLaw:
             )
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))
-            # All that lies far below may be gathered in the lowest knot, rarely met.
+            # The mass far below may be moved to the lowest knot.
             lowest = k * float(weights[0])
             skipped = int(lowest <= self._rare)
             rare += skipped * lowest
@@ -165,10 +165,10 @@ class ComposedLaw:
                 skip = skipped if i == 0 else 0
                 exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
             mass = law.infinite_upper if upper else law.infinite_lower
-            silent += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
+            log_finite += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
         low = self._offset + begin * self._spacing - self._centre
         high = low + self.size * self._spacing
-        # Chernoff's bounds on what lies outside, where something can
+        # Chernoff bounds on the mass outside
         first = sum(k * law.knots.first for law, k in zip(laws, counts, strict=True))
         cut = (begin > first, begin + self.size <= self._last)
         outside = (1.0 + 1e-6) * math.fsum(
@@ -180,7 +180,7 @@ class ComposedLaw:
         )
         if cut[0] and rare > 0.0:
             outside += (1.0 + 1e-6) * rare * _exp(total)
-        infinite = -math.expm1(silent) * (1.0 + (4e-15 if upper else -4e-15))
+        infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
         return _Side(compose(tilted, begin, self.size, outside), infinite)
 
     def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
@@ -193,7 +193,7 @@ class ComposedLaw:
             side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
         )
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
-        if not (scale < 600.0):  # far from the saddle point: nothing is known here
+        if not (scale < 600.0):  # far from the saddle point there is no bound
             return 0.0, math.inf, 0.0
         if not (scale > -SMALLEST):  # below the doubles that keep their relative accuracy
             return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error), 0.0
@@ -239,7 +239,7 @@ class ComposedLaw:
         while epsilon < self._top:
             if epsilon > 0.0 and self.delta_upper(epsilon) <= delta:
                 return epsilon
-            if epsilon - self._shift > self.high:  # nothing more is known from here on
+            if epsilon - self._shift > self.high:  # there is no further bound from here on
                 break
             epsilon, step = max(epsilon, 0.0) + step, 4.0 * step
         return max(self._top, 0.0)
@@ -269,7 +269,7 @@ class ComposedLaw:
         for _ in range(100):
             close = 4.0 * UNIT * abs(epsilon) + 1e-11 * self._spacing
             value, error, slope = self._evaluate(side, epsilon - shift)
-            # Where round-off rules, far below the saddle point, the value alone shows the way.
+            # Where round-off dominates, far below the saddle point, only the value is usable.
             total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)
             if total > delta or not math.isfinite(error):
                 low = epsilon
@@ -315,7 +315,7 @@ def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
 
 
 def _place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
-    """Choose the knots of one part: what lies outside is too rare to matter."""
+    """Choose the knots of one part so that the mass outside is negligible."""
     law = part.law
     mass = np.exp(law.log_mass)
     rare = math.exp(plan.log_tail) / parts / part.times

@@ -1,4 +1,4 @@
-"""Composition of tilted laws by FFT, with bounds on all that goes wrong (Theorems G4-G6)."""
+"""Composition of tilted distributions by FFT, with bounds on every error (Theorems G4-G6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Tilted", "Total", "compose", "fft_error", "fft_size", "total_sums"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 UNIT = 2.0**-53
-# log of the largest sum of composed weights, nearly 1 without round-off, that is worth a transform.
+# Larger sums of weights (log; nearly 0 without round-off) are not transformed.
 MOST_GROWTH = 300.0
 # Weights whose squares stay in the doubles.
 LARGEST = 1e150
@@ -68,7 +68,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     Raises
     ------
     PrecisionError
-        The round-off of so many repetitions drowns every weight.
+        The round-off of so many repetitions exceeds every weight.
     """
     start = sum(part.first * part.times for part in parts)
     if len(parts) == 1 and parts[0].times == 1:

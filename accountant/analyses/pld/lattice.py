@@ -1,4 +1,4 @@
-"""Grids that contain the lattices of the parts, so that atoms are knots."""
+"""Grids that contain the lattices of the parts, so that atoms are grid points."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def fitting_spacing(
         lost = np.divide(ratio - whole, ratio, out=np.ones(tries), where=whole > 0)
         worst = np.maximum(worst, lost)
     good = np.flatnonzero(worst <= tolerance)
-    # Otherwise what is rounded, spread over all candidates by how much finer they are.
+    # Otherwise the rounding error, for all candidates, by how much finer they are.
     chosen = good[0] if good.size else int(np.argmin(worst))
     return longest / float(parts[chosen])
 
@@ -82,7 +82,7 @@ def lattice_parts(
 
 
 def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float) -> bool:
-    """Tell whether the loss lies on its lattice altogether, as far as masses show."""
+    """Tell whether all masses of the loss are on its lattice."""
     heavy = law.log_mass > -80.0
     if not heavy.any():  # all mass is at infinity
         return False

@@ -27,7 +27,7 @@ class Holder(Protocol):
 
 
 def keep(holder: Holder) -> None:
-    """Say that ``holder`` was used last; the longest unused forget what is too much."""
+    """Mark ``holder`` as most recently used; evict the least recently used above the limit."""
     with _lock:
         alive = [one for ref in _holders if (one := ref()) is not None and one is not holder]
         total = holder.held + sum(one.held for one in alive)
