@@ -1,4 +1,4 @@
-"""What steps of DP-SGD cost, and the ledger they are charged to."""
+"""What steps of DP-SGD cost, and the ledger that a release is charged to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from accountant.sampling import PoissonSampled
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["as_ledger", "calibrated_noise", "count_charged", "epsilon_held", "step_mechanism"]
+__all__ = [
+    "as_ledger",
+    "calibrated_noise",
+    "charged",
+    "count_charged",
+    "epsilon_held",
+    "epsilon_with",
+    "step_mechanism",
+]
 
 
 def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:
@@ -51,6 +59,26 @@ def as_ledger(ledger: object) -> Accountant:
         f"ledger must be an Accountant or None; got a {type(ledger).__name__}. For a budget give"
         " Accountant(Budget(epsilon, delta))"
     )
+
+
+def charged(ledger: object, mechanisms: tuple[Mechanism, ...], label: str) -> Accountant:
+    """Charge a release of several parts to the ledger given, or to a new one; return that ledger.
+
+    All parts are recorded or, where the ledger refuses one, none.
+    """
+    book, parts = as_ledger(ledger), Accountant()
+    for mechanism in mechanisms:
+        parts.compose(mechanism, label=label)
+    book.merge(parts)
+    return book
+
+
+def epsilon_with(ledger: Accountant, releases: int, run_epsilon: float, delta: float) -> float:
+    """Return the ε of everything in a ledger that was charged so many releases just now.
+
+    That is theirs, ``run_epsilon``, where the ledger holds no others.
+    """
+    return run_epsilon if len(ledger) == releases else epsilon_held(ledger, delta)
 
 
 def count_charged(ledger: Accountant, mechanism: Mechanism, label: str) -> int:

@@ -1,4 +1,4 @@
-"""Ledgers in pickled results: a copy that can be asked, and that records no more."""
+"""Ledgers in copied and pickled results: they can be asked, and record no more."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ class HoldsLedger:
     ledger: Accountant
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"ledger": self.ledger.to_json()}
+        book = self.ledger
+        return self.__dict__ | {"ledger": (book.history, book.budget, book.deltas)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        ledger = Accountant.from_json(state["ledger"])
+        entries, budget, deltas = state["ledger"]
+        ledger = Accountant(budget)
+        ledger._restore(entries)
+        ledger._deltas.update(deltas)
         ledger._ended = True
         self.__dict__.update(state | {"ledger": ledger})

@@ -19,7 +19,6 @@ from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
-from accountant.ledger.closed import HoldsLedger
 from accountant.noise import SecureGenerator
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ RATE = checks.Argument(
 
 
 @dataclass(frozen=True, eq=False)
-class GanSynthesis(HoldsLedger, GeneratorSynthesis):
+class GanSynthesis(GeneratorSynthesis):
     """A trained generator, and what training it cost.
 
     Attributes

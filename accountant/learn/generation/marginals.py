@@ -13,6 +13,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.account import charged, epsilon_with
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
 from accountant.learn.generation.result import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
@@ -51,9 +52,13 @@ class MarginalSynthesis(Synthesis):
     pairs : tuple of (str, str)
         The columns measured together.
     mechanism : Mechanism
-        The entry for a ledger.
+        All measurements.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
     epsilon, delta : float
-        The same as numbers, under add-or-remove.
+        The guarantee of everything in the ledger when the run ended, under add-or-remove.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     private : bool
         False for a seeded release.
     """
@@ -62,8 +67,10 @@ class MarginalSynthesis(Synthesis):
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
     mechanism: Mechanism
+    ledger: Accountant
     epsilon: float
     delta: float
+    run_epsilon: float
     private: bool
 
     def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
@@ -150,11 +157,10 @@ def synthesize_marginals(
     fixed = _edges(domain, pairs)
     plan = _plan(domain, fixed, target_epsilon, noise_multiplier, target, choice_share)
     mechanism = plan.mechanism()
-    epsilon = mechanism.epsilon(target)
+    spent = mechanism.epsilon(target)
     generator = generator_of(rng)
     codes = domain.encode(table)
-    if ledger is not None:
-        ledger.compose(mechanism, label="marginals")
+    book = charged(ledger, (mechanism,), "marginals")
     measured = [
         _measure(codes, domain, (i,), plan.noise, generator) for i in range(len(domain.sizes))
     ]
@@ -169,8 +175,10 @@ def synthesize_marginals(
         fit_tree(domain.sizes, measured),
         tuple((names[a], names[b]) for a, b in edges),
         mechanism,
-        epsilon,
+        book,
+        epsilon_with(book, 1, spent, target),
         target,
+        spent,
         not generator.seeded,
     )
 

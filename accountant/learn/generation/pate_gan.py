@@ -12,6 +12,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import DomainError
+from accountant.learn.account import epsilon_with
 from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
 from accountant.learn.generation.result import GeneratorSynthesis
@@ -55,9 +56,13 @@ class PateGanSynthesis(GeneratorSynthesis):
     sigma : float
         Of the noise on every count of votes.
     mechanism : Mechanism
-        The entry for a ledger: all labels, for every data set.
+        All labels, for every data set.
+    ledger : Accountant
+        The ledger given, or the run's own, with the labels charged.
     epsilon, delta : float
-        The same as numbers, under add-or-remove.
+        The guarantee of everything in the ledger when the run ended, under add-or-remove.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     private : bool
         False for a seeded run.
     """
@@ -66,8 +71,10 @@ class PateGanSynthesis(GeneratorSynthesis):
     real_share: float
     sigma: float
     mechanism: Mechanism
+    ledger: Accountant
     epsilon: float
     delta: float
+    run_epsilon: float
     private: bool
 
 
@@ -193,14 +200,17 @@ def train_pate_gan(
     )
     student = _Student(features.shape[1], fixed.hidden, fixed.student_rate, random)
     real = _play(stream, generator, teachers, student, fixed)
+    spent = stream.mechanism.epsilon(target)
     return PateGanSynthesis(
         generator,
         stream.answers,
         real / stream.answers,
         vote.sigma,
         stream.mechanism,
-        stream.mechanism.epsilon(target),
+        stream.ledger,
+        epsilon_with(stream.ledger, 1, spent, target),
         target,
+        spent,
         stream.private,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant import checks
+from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["GeneratorSynthesis", "Synthesis", "public_generator"]
 
 
-class Synthesis(ABC):
+class Synthesis(HoldsLedger, ABC):
     """A source of synthetic records with a guarantee.
 
     Attributes
     ----------
     mechanism : Mechanism
-        The entry for a ledger.
+        What the run released.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
     epsilon, delta : float
-        The same as numbers.
+        The guarantee of everything in the ledger when the run ended.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     private : bool
         False when noise came from a known seed.
     """
@@ -35,6 +40,7 @@ class Synthesis(ABC):
     mechanism: Mechanism
     epsilon: float
     delta: float
+    run_epsilon: float
     private: bool
 
     @abstractmethod

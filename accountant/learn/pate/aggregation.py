@@ -12,6 +12,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import BudgetExceeded, DomainError
+from accountant.learn.account import charged
 from accountant.learn.pate.bounds import (
     LAPLACE_STEP,
     SIGMA,
@@ -196,6 +197,8 @@ class VoteStream:
     ----------
     mechanism : Composition
         The cost of the stream whatever happens in it: all tests and all answers.
+    ledger : Accountant
+        The ledger given, or the stream's own, with the mechanism charged.
     queries, answers : int
         Asked and answered so far; public.
     private : bool
@@ -228,8 +231,7 @@ class VoteStream:
         self.mechanism = min(self.max_answers, self.max_queries) * aggregator.answer_mechanism
         if test is not None:
             self.mechanism = self.mechanism + self.max_queries * test
-        if ledger is not None:
-            ledger.compose(self.mechanism, label="teachers' answers")
+        self.ledger = charged(ledger, (self.mechanism,), "teachers' answers")
         self._generator = generator_of(rng)
         self.private = not self._generator.seeded
         self.queries = self.answers = 0

@@ -10,7 +10,9 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
+from accountant.learn.account import epsilon_with
 from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream
+from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +28,7 @@ Array: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True, eq=False)
-class PateResult:
+class PateResult(HoldsLedger):
     """A student, the labels it was trained on, and what they cost.
 
     Attributes
@@ -40,9 +42,13 @@ class PateResult:
     queries : int
         How many were asked.
     mechanism : Mechanism
-        The entry for a ledger.
+        All labels, for every data set, not for these votes alone.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
     epsilon, delta : float
-        The same as numbers: for every data set, not for these votes alone.
+        The guarantee of everything in the ledger when the run ended.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     stream : VoteStream
         The stream, with its data-dependent bounds: private.
     private : bool
@@ -54,8 +60,10 @@ class PateResult:
     labels: NDArray[np.int64]
     queries: int
     mechanism: Mechanism
+    ledger: Accountant
     epsilon: float
     delta: float
+    run_epsilon: float
     stream: VoteStream
     private: bool
 
@@ -116,6 +124,7 @@ def train_student(
     ensemble.require(aggregator.relation)
     most = len(asked) if max_answers is None else max_answers
     stream = VoteStream(aggregator, most, max_queries=len(asked), ledger=ledger, rng=rng)
+    spent = stream.mechanism.epsilon(target)
     votes = ensemble.votes(inputs[asked])
     answered, labels = [], []
     for position, row in zip(asked.tolist(), votes, strict=True):
@@ -132,8 +141,10 @@ def train_student(
         names,
         stream.queries,
         stream.mechanism,
-        stream.mechanism.epsilon(target),
+        stream.ledger,
+        epsilon_with(stream.ledger, 1, spent, target),
         target,
+        spent,
         stream,
         stream.private,
     )

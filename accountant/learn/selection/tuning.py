@@ -12,7 +12,9 @@ from accountant import checks
 from accountant import intervals as iv
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.account import charged, epsilon_with
 from accountant.learn.selection.noisy_max import generator_of
+from accountant.ledger.closed import HoldsLedger
 from accountant.noise.exact_samplers import uniform_below
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ MOST_RUNS = 10**7
 
 
 @dataclass(frozen=True)
-class SearchResult(Generic[Setting]):
+class SearchResult(HoldsLedger, Generic[Setting]):
     """The best run, and the cost of the whole search.
 
     Attributes
@@ -41,9 +43,13 @@ class SearchResult(Generic[Setting]):
     setting : object
         Its setting, public with it; None when there was no run.
     mechanism : BestOfRuns or BestOfPoissonRuns
-        The cost of the whole search; the entry for a ledger.
+        The cost of the whole search.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
     epsilon, delta : float
-        The same as numbers.
+        The guarantee of everything in the ledger when the run ended.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
     single_epsilon : float
         What one run would have cost at that δ.
     private : bool
@@ -53,8 +59,10 @@ class SearchResult(Generic[Setting]):
     best: Any
     setting: Setting | None
     mechanism: BestOfRuns | BestOfPoissonRuns
+    ledger: Accountant
     epsilon: float
     delta: float
+    run_epsilon: float
     single_epsilon: float
     private: bool
 
@@ -119,10 +127,9 @@ def select_best(
         raise DomainError("space must have at least one setting; got none")
     target = checks.number(checks.TARGET_DELTA, delta)
     cost = search_cost(mechanism, mean_runs, distribution)
-    epsilon, single = cost.epsilon(target), mechanism.epsilon(target)
+    spent, single = cost.epsilon(target), mechanism.epsilon(target)
     generator = generator_of(rng)
-    if ledger is not None:
-        ledger.compose(cost, label="hyper-parameter search")
+    book = charged(ledger, (cost,), "hyper-parameter search")
     best, best_score, chosen = None, -math.inf, None
     for run in range(draw_runs(cost, generator)):
         setting = settings[uniform_below(generator, len(settings))]
@@ -132,7 +139,10 @@ def select_best(
         if run == 0 or value > best_score:
             best, chosen = output, setting
             best_score = value if value == value else -math.inf
-    return SearchResult(best, chosen, cost, epsilon, target, single, not generator.seeded)
+    return SearchResult(
+        best, chosen, cost, book, epsilon_with(book, 1, spent, target), target, spent, single,
+        not generator.seeded,
+    )  # fmt: skip
 
 
 def search_cost(
