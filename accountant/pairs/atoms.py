@@ -62,6 +62,11 @@ class AtomicPair(DominatingPair):
         return _remembered(self)
 
     @property
+    def loss_atoms(self) -> Atoms:
+        """The atoms, computed once."""
+        return self._table
+
+    @property
     def support(self) -> tuple[float, float]:
         """The least and the largest finite loss, moved out by the error they carry."""
         loss, error = self._table.loss, self._table.loss_error

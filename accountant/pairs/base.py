@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.bounds import Bounds
+    from accountant.pairs.atoms import Atoms
 
 __all__ = [
     "DominatingPair",
@@ -115,6 +116,11 @@ class DominatingPair:
         A grid that contains the lattice has no discretisation error. None if there is no lattice.
         For a density with atoms (Laplace) it is a lattice that contains the atoms.
         """
+        return None
+
+    @property
+    def loss_atoms(self) -> Atoms | None:
+        """The finitely many losses that carry mass, where the loss is discrete; None elsewhere."""
         return None
 
     @property

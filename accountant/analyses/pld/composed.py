@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw, GridPlan, TooLarge, largest_loss
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses.pld.memory import keep
@@ -99,6 +100,8 @@ class Composed:
         self._done: list[ComposedLaw] = []
         self._wide: list[ComposedLaw] = []  # reach farther than they are accurate
         self._pure = all(part.pure for part in self._parts)
+        tables = [(part.pair.loss_atoms, part.times) for part in self._parts if not part.pure]
+        self._atoms = [(table, n) for table, n in tables if table is not None]
 
     @to_nearest
     def delta_bounds(self, epsilon: float) -> Bounds:
@@ -256,7 +259,7 @@ class Composed:
             blind += excess == math.inf
             if blind > 1:
                 break
-            if trim == 1.0 and excess < NEAR:
+            if trim == 1.0 and excess < NEAR and one.chord_share(saddle.epsilon) < 0.5:
                 # The tolerance is nearly met. The omitted tails are the likelier cause, because
                 # the spacing was chosen to use half of the tolerance.
                 best, trim = min(best, excess), TRIM
@@ -281,7 +284,9 @@ class Composed:
 
     def _spacing(self, saddle: Saddle, scale: float) -> float:
         """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
-        allowed = 5.5 * self._tolerance * scale / (saddle.tilt + 1.0)
+        atoms = [(table, n) for table, n in self._atoms if has_few_atoms(table, saddle.tilt, 1)]
+        share = 2.5 if atoms else 5.5
+        allowed = share * self._tolerance * scale / (saddle.tilt + 1.0)
         most = 0.3 / (saddle.tilt + 1.0)
         everything = sum(part.times for part in self._parts)
         # A lattice that is itself the grid has no error, unless it is needlessly fine.
@@ -290,7 +295,10 @@ class Composed:
         loose = sum(part.times for part in self._parts if not part.pure) or everything
         if self._pure and self._finest is None:
             return fitting_spacing(self._lattices, most, 1e-5 * most, 0.2 * self._tolerance)
-        return self._fitted(min(math.sqrt(allowed / loose), most))
+        spacing = min(math.sqrt(allowed / loose), most)
+        if atoms and not self._lattices:
+            spacing = min(widest_spacing(atoms, saddle.tilt, spacing), most)
+        return self._fitted(spacing)
 
     def _fitted(self, spacing: float) -> float:
         """Return a spacing of at most ``spacing`` whose grid fits the lattices."""

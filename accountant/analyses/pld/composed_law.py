@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import sum_up, times_up, up
+from accountant.analyses.pld.atom_grid import discretise_atoms
+from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
+from accountant.analyses.pld.chord_excess import (
+    ChordExcess,
+    GridPower,
+    Tilt,
+    chord_excess,
+    tilted_atoms,
+)
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses.pld.loss_grid import UNIT, GridLaw, LossGrid, discretise
 from accountant.analyses.pld.saddle_point import CoarseLaw, Saddle, reach
@@ -24,9 +33,12 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
 BYTES_PER_KNOT = 48
+BYTES_WITH_ATOMS = 72
 BYTES_PER_CELL = 200
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 690.0
+# Tilts of a cell, in nats, beyond which chords over its losses say nothing.
+STEEPEST = 50.0
 
 
 class GridPart(NamedTuple):
@@ -59,6 +71,7 @@ class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
 class _Side(NamedTuple):
     total: Total
     infinite: float
+    excess: ChordExcess | None  # of the law over the profile it stands for
 
 
 class ComposedLaw:
@@ -90,10 +103,9 @@ class ComposedLaw:
         if last - first < self.size:  # everything fits: no mass is omitted or wraps around
             begin = first
         self._last = last
-        laws = [
-            discretise(part.pair, t, part.offset is not None)
-            for part, t in zip(parts, knots, strict=True)
-        ]
+        # Characteristic functions of atoms are held beside the law; without them it is a rough one.
+        most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else self.size
+        laws = [_on_grid(part, t, self._tilt, most) for part, t in zip(parts, knots, strict=True)]
         self._scales(laws, counts, parts)
         self._upper, self._lower = (
             self._side(laws, counts, begin, orders, upper) for upper in (True, False)
@@ -143,19 +155,20 @@ class ComposedLaw:
         upper: bool,
     ) -> _Side:
         tilted, exponents, log_finite, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
+        powers: list[GridPower] = []
         for law, k, centre, scale in zip(
             laws, counts, self._centres, self._log_scales, strict=True
         ):
+            tilt = Tilt(self._tilt, centre, scale)
             distance = law.knots.losses() - centre
-            exponent = np.minimum(
-                self._tilt * distance - scale, 700.0
-            )  # more only where nothing is
-            weights = (law.upper if upper else law.lower) * np.exp(exponent)
-            error = UNIT * (
-                24.0 + 8.0 * abs(scale) + 8.0 * self._tilt * (np.abs(distance) + 2.0 * abs(centre))
-            )
+            factors, error = tilt.factors(distance)
+            weights = (law.upper if upper else law.lower) * factors
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))
+            if not upper:
+                origin = self._origin(law, centre)
+                exact = law.atoms and tilted_atoms(law.atoms, law.knots, origin, tilt)
+                powers.append(GridPower(tilted[-1], origin, exact))
             # The mass far below may be moved to the lowest knot.
             lowest = k * float(weights[0])
             skipped = int(lowest <= self._rare)
@@ -181,7 +194,19 @@ class ComposedLaw:
         if cut[0] and rare > 0.0:
             outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
-        return _Side(compose(tilted, begin, self.size, outside), infinite)
+        excess = None
+        if any(one.atoms is not None and bool(one.atoms.bumps.any()) for one in powers):
+            excess = chord_excess(powers, self._spacing, self.size)
+            # where its distances are taken from, and what that place and ε may be off by
+            self._origins = self._offset + self._spacing * sum(
+                one.law.times * (one.law.first + one.origin) for one in powers
+            )
+        return _Side(compose(tilted, begin, self.size, outside), infinite, excess)
+
+    def _origin(self, law: GridLaw, centre: float) -> int:
+        """Return the knot next to the centre, counted from the first."""
+        place = round((centre - law.knots.offset) / self._spacing) - law.knots.first
+        return min(max(place, 0), law.knots.last - law.knots.first)
 
     def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
         """Return value, error and slope of the finite part of the profile of ``side``.
@@ -192,6 +217,7 @@ class ComposedLaw:
         value, error, slope, nearest = total_sums(
             side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
         )
+        error += self._chords(side, epsilon, nearest)
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
         if not (scale < 600.0):  # far from the saddle point there is no bound
             return 0.0, math.inf, 0.0
@@ -201,6 +227,24 @@ class ComposedLaw:
         size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
         rounding = self._rounding + 16.0 * UNIT * size
         return factor * value, factor * (error + (value + error) * 2.0 * rounding), factor * slope
+
+    def _chords(self, side: _Side, epsilon: float, nearest: float) -> float:
+        """Bound what chords add to the value of ``side``, in its units."""
+        if side.excess is None:
+            return 0.0
+        doubt = 8.0 * UNIT * (abs(epsilon) + self._steps)
+        bumps = side.excess.at(epsilon - self._origins, doubt)
+        return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
+
+    def chord_share(self, epsilon: float) -> float:
+        """Return the share of chords, which a finer grid mends, in the error of the lower end."""
+        if self._lower.excess is None or not self._inside(epsilon):
+            return 0.0
+        _, error, _, nearest = total_sums(
+            self._lower.total, self._offset, self._spacing, self._tilt, epsilon, self._last
+        )
+        chords = self._chords(self._lower, epsilon, nearest)
+        return chords / (chords + 2.0 * error) if chords > 0.0 else 0.0
 
     def delta_upper(self, epsilon: float) -> float:
         """Return a number not below the profile at ``epsilon``."""
@@ -248,7 +292,7 @@ class ComposedLaw:
         """Return an ε >= 0 below which the profile is certified to exceed ``delta``."""
         if delta < self._lower.infinite:
             return math.inf
-        epsilon = min(self._root(self._lower, delta, -self._shift), self._top)
+        epsilon = min(self._root(self._lower, delta, -self._shift, resolution), self._top)
         step = max(resolution, 4.0 * UNIT * abs(epsilon))
         while epsilon > 0.0 and self.covers(epsilon):
             if self.delta_lower(epsilon) > delta:
@@ -256,8 +300,10 @@ class ComposedLaw:
             epsilon, step = epsilon - step, 4.0 * step
         return 0.0
 
-    def _root(self, side: _Side, delta: float, shift: float) -> float:
+    def _root(self, side: _Side, delta: float, shift: float, resolution: float = 0.0) -> float:
         """Return roughly where ``side`` crosses ``delta``: Newton's method on the logarithm."""
+        if side.excess is None:
+            resolution = 0.0
         sign = 1.0 if side is self._upper else -1.0
         low = self._low + 2.0 * abs(shift)
         if side.total.whole:
@@ -267,7 +313,7 @@ class ComposedLaw:
         epsilon = min(max(self._saddle.epsilon, low), high)
         misses, widths = 0, high - low
         for _ in range(100):
-            close = 4.0 * UNIT * abs(epsilon) + 1e-11 * self._spacing
+            close = max(4.0 * UNIT * abs(epsilon) + 1e-11 * self._spacing, 0.5 * resolution)
             value, error, slope = self._evaluate(side, epsilon - shift)
             # Where round-off dominates, far below the saddle point, only the value is usable.
             total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)
@@ -293,6 +339,15 @@ def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
     if abs(total - delta) < 0.5 * delta:
         return epsilon + math.log1p(max((total - delta) / slope, -0.999))
     return epsilon + math.log(total / delta) * total / slope
+
+
+def _on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
+    table = None if part.pure else part.pair.loss_atoms
+    steep = tilt * knots.spacing > STEEPEST
+    if table is None or steep or not has_few_atoms(table, tilt, size):
+        return discretise(part.pair, knots, part.offset is not None)
+    bounded = math.isfinite(part.pair.support[1])
+    return discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
 
 
 def _exp(x: float) -> float:
@@ -323,6 +378,8 @@ def _place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
     low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
     offset = part.offset or 0.0
+    if part.offset is None and (table := part.pair.loss_atoms) is not None:
+        offset = heaviest_atom(table, plan.saddle.tilt)
     margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
     first = math.floor((low - offset) / plan.spacing + margin)
     last = math.ceil((high - offset) / plan.spacing - margin)

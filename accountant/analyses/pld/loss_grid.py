@@ -11,6 +11,7 @@ from accountant._core import discretise as core
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.analyses.pld.atom_grid import AtomsOnGrid
     from accountant.pairs.base import DominatingPair
 
 __all__ = ["GridLaw", "LossGrid", "discretise", "edges_around"]
@@ -59,6 +60,8 @@ class GridLaw(NamedTuple):
     infinite_lower: float
     loss_error: float
     off_grid_mass: float  # mass under P that lies on no knot
+    # The losses whose chords ``lower`` is made of, where it does not yet bound the profile.
+    atoms: AtomsOnGrid | None = None
 
 
 def edges_around(knots: FloatArray, margin: float) -> FloatArray:
