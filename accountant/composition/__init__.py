@@ -1,6 +1,6 @@
-"""The algebra of releases: ``10_000 * step + other`` and ``parallel``; frozen values, no numerics.
+"""The algebra of releases, ``10_000 * step + other`` and ``parallel``, as frozen values.
 
-``problems`` turns a mechanism into what the analyses solve: counted pairs, one list for each
+``problems`` turns a mechanism into the input of the analyses: counted pairs, one list for each
 direction of each alternative.
 """
 

@@ -23,16 +23,16 @@ __all__ = ["Composition"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Composition(Mechanism):
-    """Several releases about the same records, each known number of times.
+    """Several releases about the same records, each with a count.
 
-    Written ``n * a + b``; repeats are merged and nested compositions flattened. What a part
-    computes may depend on what was released before; which parts there are, and how often each, may
+    Written ``n * a + b``; repeats are merged and nested compositions flattened. The function that a
+    part computes may depend on earlier outputs. The choice of the parts and of their counts may
     not, and the sets of a :func:`parallel` may not unless it is adaptive.
 
     Parameters
     ----------
     parts : iterable of (Mechanism, int)
-        What is released, and how often: true integers in [0, 2**53].
+        The mechanisms and their counts, integers in [0, 2**53].
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Composition(Mechanism):
         return self.parts[0][0].relation
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the product pairs, for what runs on one sample; analyses look at the parts."""
+        """Return the product pairs, for a sample of the whole; analyses use the parts."""
         if len(self.parts) == self.parts[0][1] == 1:
             return self.parts[0][0].pairs()
         found = [(symmetrised_pairs(mechanism), count) for mechanism, count in self.parts]
@@ -92,7 +92,7 @@ class Composition(Mechanism):
         return all(mechanism.covers_removal for mechanism, _ in self.parts)
 
     def from_below(self) -> Composition | None:
-        """Return the composition of what bounds the parts from below, where any is bounded so."""
+        """Return the composition of lower bounds on the parts, or None if no part has one."""
         found = [(part.from_below(), part, n) for part, n in self.parts]
         if all(below is None for below, _, _ in found):
             return None

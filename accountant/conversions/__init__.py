@@ -1,7 +1,7 @@
-"""Between notions of privacy: pure, Rényi, zCDP, tCDP, GDP, f-DP and (ε, δ).
+"""Conversions between notions of privacy: pure, Rényi, zCDP, tCDP, GDP, f-DP and (ε, δ).
 
-Every function returns a certified bound in the safe direction, rounded outward: the guarantee
-stated follows from the guarantee given. Arguments are scalars; divergences and ε are in nats. A
+Every function returns a certified bound in the safe direction, rounded outward: the returned
+guarantee follows from the given guarantee. Arguments are scalars; divergences and ε are in nats. A
 guarantee keeps its neighbouring relation, and holds in the direction, or directions, in which what
 it is derived from holds. Theorem numbers refer to docs/theorems_conversions.md.
 """

@@ -1,4 +1,4 @@
-"""Between trade-off functions (f-DP) and (ε, δ).
+"""Conversions between trade-off functions (f-DP) and (ε, δ).
 
 Arguments are scalars; divergences and ε are in nats. Theorem numbers refer to
 docs/theorems_conversions.md.
@@ -81,8 +81,8 @@ def tradeoff_to_delta(tradeoff: Tradeoff, epsilon: object, *, tolerance: object 
     when it is symmetric: δ = sup over x of 1 - f(x) - e^ε x (Dong, Roth, Su 2022, Proposition
     2.12), where on every cell f is bounded by its value at the right end (Theorem C17).
 
-    *Algorithm.* Best-first refinement of cells of [0, 1]; no further than 5000 cells, which can
-    only leave the answer larger.
+    *Algorithm.* Best-first refinement of cells of [0, 1]; at most 5000 cells, a limit that can
+    only make the answer larger.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Between Gaussian differential privacy and (ε, δ), Rényi and zCDP.
+"""Conversions between Gaussian differential privacy and (ε, δ), Rényi and zCDP.
 
 Arguments are scalars; divergences and ε are in nats. Theorem numbers refer to
 docs/theorems_conversions.md.
@@ -105,8 +105,8 @@ def largest_gdp(epsilon: object, delta: object) -> float:
 
     Notes
     -----
-    *Guarantee.* ``gdp_to_delta(mu, epsilon) <= delta`` (Theorem C8). The other way round there is
-    nothing: with δ > 0 an (ε, δ) guarantee implies no GDP at all, for it allows the record to be
+    *Guarantee.* ``gdp_to_delta(mu, epsilon) <= delta`` (Theorem C8). There is no
+    converse: with δ > 0 an (ε, δ) guarantee implies no μ-GDP, because it allows that the record is
     published with probability δ. For δ = 0 see :func:`pure_to_gdp`.
 
     Examples

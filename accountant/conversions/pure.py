@@ -1,4 +1,4 @@
-"""From pure differential privacy to Rényi, zCDP and GDP.
+"""Conversions from pure differential privacy to Rényi, zCDP and GDP.
 
 Arguments are scalars; divergences and ε are in nats. Theorem numbers refer to
 docs/theorems_conversions.md.
@@ -17,7 +17,7 @@ from accountant.search import DOUBLES, bisect
 
 __all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
 
-# erf and erfc are trusted to 8 roundings, as in the core (docs/theorems.md).
+# erf and erfc are assumed accurate to 8 roundings, as in the core (docs/theorems.md).
 LIBM = 8.0 * 2.0**-53
 LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
 
@@ -98,7 +98,7 @@ def pure_to_gdp(epsilon: object) -> float:
 
 
 def _certainty(epsilon: float) -> Callable[[float], bool]:
-    """Return the function of μ that tells whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
+    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
     if epsilon > 600.0:
         # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
         least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)

@@ -1,4 +1,4 @@
-"""From Rényi curves, zCDP and tCDP to (ε, δ).
+"""Conversions from Rényi curves, zCDP and tCDP to (ε, δ).
 
 Arguments are scalars; divergences and ε are in nats. Theorem numbers refer to
 docs/theorems_conversions.md.
@@ -62,7 +62,7 @@ def rdp_to_epsilon(
     Notes
     -----
     *Guarantee.* (ε, delta)-differential privacy in every direction the curve bounds (Theorems C9
-    to C11). Whatever order the search ends at is valid.
+    to C11). Every order at which the search may end is valid.
 
     *Algorithm.* A scan of log(α - 1), a golden section, one evaluation in interval arithmetic.
 
@@ -276,5 +276,5 @@ def _bun_steinke(rho: float, omega: float, delta: float) -> float:
     simple = (r + iv.sqrt(r * tail) * 2.0).up()
     if omega == math.inf or (tail.upper <= ((iv.of(omega) - 1.0) * (omega - 1.0) * r).lower):
         return simple
-    # At the largest order; where the first formula would do, this one is still valid.
+    # At the largest order; this formula is also valid where the first one is.
     return (r * omega + tail / (iv.of(omega) - 1.0)).up()

@@ -1,8 +1,8 @@
-"""Pictures of privacy spent, one line each. Needs matplotlib: the ``plot`` extra.
+"""Pictures of privacy spent, one call each. Needs matplotlib: the ``plot`` extra.
 
 Every function returns a matplotlib ``Figure`` (save it with ``figure.savefig("name.png")``), or
-draws into the caller's ``axes``. Colours are those of Okabe and Ito, which people with any colour
-vision tell apart, and lines differ in their dashes as well.
+draws into the caller's ``axes``. The colours of Okabe and Ito can be distinguished with any colour
+vision, and lines also differ in their dashes.
 """
 
 from accountant.plots.pictures import (

@@ -1,4 +1,4 @@
-"""The pictures: each point is a certified number of the library, by name and with its axes."""
+"""The pictures. Each point is a certified number of the library."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def profile(
     deltas : sequence of float
         In (0, 1).
     labels : sequence of str, optional
-        One for each mechanism; by default how it is written.
+        One for each mechanism; by default its ``repr``.
     axes : matplotlib Axes, optional
         Where to draw; else a new figure.
 
@@ -51,7 +51,7 @@ def profile(
     Notes
     -----
     *Guarantee.* Each line is :meth:`Mechanism.epsilon <accountant.Mechanism.epsilon>` and the band
-    reaches down to the lower end of ``epsilon_bounds``; lines between points are drawn, not proved.
+    reaches down to the lower end of ``epsilon_bounds``; lines between points are not proved.
 
     Examples
     --------
@@ -59,14 +59,15 @@ def profile(
     >>> figure = profile(ac.Gaussian(5.0), 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01))
     """
     names = _labels(mechanisms, labels)
-    asked = [float(delta) for delta in np.atleast_1d(checks.real(checks.TARGET_DELTA, deltas))]
+    values = [float(delta) for delta in np.atleast_1d(checks.real(checks.TARGET_DELTA, deltas))]
     figure, drawn = new_axes(axes)
     for number, (mechanism, name) in enumerate(zip(mechanisms, names, strict=True)):
-        brackets = [mechanism.epsilon_bounds(delta) for delta in asked]
+        brackets = [mechanism.epsilon_bounds(delta) for delta in values]
         upper = [float(bracket.upper) for bracket in brackets]
-        drawn.plot(asked, upper, label=name, **style(number), marker="." if len(asked) < 30 else "")
+        marker = "." if len(values) < 30 else ""
+        drawn.plot(values, upper, label=name, **style(number), marker=marker)
         drawn.fill_between(
-            asked,
+            values,
             [float(bracket.lower) for bracket in brackets],
             upper,
             color=COLOURS[number % len(COLOURS)],
@@ -286,7 +287,7 @@ def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> li
     if len(found) != len(mechanisms):
         raise DomainError(f"labels must be one for each mechanism: {len(mechanisms)}")
     if len(relations) > 1:
-        # Lines of different relations answer different questions: say which is which.
+        # Rows of different relations answer different questions, so each states its relation.
         return [
             f"{name} ({_words(mechanism.relation.name)})"
             for name, mechanism in zip(found, mechanisms, strict=True)

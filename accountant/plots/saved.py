@@ -1,4 +1,4 @@
-"""Pictures that commands save to a file, in the format its name ends in."""
+"""Pictures that commands save to a file, in the format of its suffix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, dpi=150)
     except ValueError as error:
-        # matplotlib's own words name the formats it can write.
+        # matplotlib's own message names the formats that it can write.
         raise UnsupportedError(f"cannot save {path}: {error}") from None
 
 

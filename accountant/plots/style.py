@@ -29,7 +29,7 @@ def new_axes(given: Axes | None, height: float = 4.0) -> tuple[Figure, Axes]:
         raise UnsupportedError(
             "plots need matplotlib, which is not installed; run: pip install 'dp-accountant[plot]'"
         ) from None
-    # Without pyplot no window system is asked for and no global figure is left behind.
+    # Without pyplot no window system is needed and no global figure remains.
     made = Figure(figsize=(6.4, height), layout="constrained")
     FigureCanvasAgg(made)
     return made, made.add_subplot()
@@ -44,7 +44,7 @@ def finish(figure: Figure, axes: Axes, lines: int) -> Figure:
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return how the line of this number looks, from 0 on."""
+    """Return the style of the line with this number, counted from 0."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": DASHES[number % len(DASHES)],

@@ -1,4 +1,4 @@
-"""What the profile means to an attacker, from finitely many certified points of it."""
+"""Bounds on attackers, from finitely many certified points of the profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURE = 0.05
 
 @dataclass(frozen=True)
 class Attack:
-    """The best attack at one false-positive rate: an upper bound on what it finds."""
+    """An upper bound on the true-positive rate at one false-positive rate."""
 
     false_positive_rate: float
     true_positive_rate: float
@@ -28,7 +28,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Guess:
-    """What a release can make of a prior.
+    """Bounds on what an attacker learns who has a prior probability.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SampledProfile:
     Parameters
     ----------
     points : iterable of (float, float)
-        ε >= 0 and an upper bound on δ(ε); points at an infinite ε say nothing and are left out.
+        ε >= 0 and an upper bound on δ(ε); points at an infinite ε are left out.
     """
 
     def __init__(self, points: Iterable[tuple[float, float]]) -> None:
@@ -93,7 +93,7 @@ def attacks(profile: SampledProfile) -> tuple[Attack, ...]:
 
 
 def guesses(profile: SampledProfile) -> tuple[Guess, ...]:
-    """Bound what a Bayesian makes of each prior of PRIORS."""
+    """Bound the accuracy and the posterior for each prior of PRIORS."""
     return tuple(
         Guess(
             prior,

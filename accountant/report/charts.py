@@ -1,6 +1,6 @@
-"""Line charts as inline SVG: a title and a description for those who cannot see them.
+"""Line charts as inline SVG, with a title and a description for readers who cannot see them.
 
-Series differ in colour and in dashes, so that neither colour vision nor a colour printer is needed.
+Series differ in colour and in dashes, so they can be distinguished without colours.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Axis:
     reverse: bool = False
 
     def place(self, value: float) -> float:
-        """Return where a value lies, 0 to 1."""
+        """Return the position of a value, from 0 to 1."""
         low, high, x = self.least, self.most, value
         if self.logarithmic:
             low, high, x = math.log10(low), math.log10(high), math.log10(value)
@@ -89,7 +89,7 @@ def line_chart(
             places = tuple(found)
         path = " ".join(f"{a},{b}" for a, b in found)
         if len(found) == 1:
-            # A line of one point shows nothing.
+            # A line of one point would be invisible.
             lines.append(
                 f'<circle class="dot {one.kind}" cx="{found[0][0]}" cy="{found[0][1]}" r="4"/>'
             )

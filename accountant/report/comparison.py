@@ -1,4 +1,4 @@
-"""What looser analyses would have said about the same releases: a comparison, never the answer."""
+"""The ε of looser analyses for the same releases, for comparison."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Comparison:
 
 
 def comparisons(composition: Composition, delta: float) -> tuple[Comparison, ...]:
-    """Return what the usual analyses say of ``composition`` at ``delta``."""
-    asked: tuple[tuple[str, Callable[[Composition, float], float], str, str], ...] = (
+    """Return the ε of ``composition`` at ``delta`` by the usual analyses."""
+    analyses: tuple[tuple[str, Callable[[Composition, float], float], str, str], ...] = (
         ("basic composition", _basic, "each release at an equal part of δ, added up", "C1"),
         ("advanced composition", _advanced, "Dwork, Rothblum, Vadhan 2010; half of δ each", "C2"),
         ("Rényi (moments) accountant", renyi, "best order, usual conversion", "C7, C10"),
         ("zCDP", _zcdp, "ρ added up, usual conversion", "C7, C10"),
     )
     found = []
-    for name, analysis, note, theorem in asked:
+    for name, analysis, note, theorem in analyses:
         try:
             value = analysis(composition, delta)
         except AccountantError as error:
@@ -79,7 +79,7 @@ def _zcdp(composition: Composition, delta: float) -> float:
 
 
 def _parts(composition: Composition, delta: float) -> list[tuple[float, float, int]]:
-    """State every release as (ε, δ) with equal δ that together fit."""
+    """State every release as (ε, δ), with equal δ that add up to at most ``delta``."""
     releases = sum(count for _, count in composition.parts)
     each = math.nextafter(delta / max(releases, 1), 0.0)
     parts = []

@@ -1,4 +1,4 @@
-"""Words about mechanisms and samplers: what each is, which theorem covers it, what to check."""
+"""Texts about mechanisms and samplers: descriptions, theorems, and what a reviewer must check."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _THEOREMS = {
     "grid": ("G1", "G2", "G7"),
     "renyi": ("M12", "C7"),
 }
-# Every statement rests on these: composition, fixed parameters, prefixes, attacks, chords.
+# Every statement uses these: composition, fixed parameters, prefixes, attacks, chords.
 GENERAL = ("M1", "L1", "L8", "C16", "C19", "C20", "R1", "R2")
 _NUMBER = re.compile(r"\b[A-Z]\d{1,2}\b")
 
 
 class SamplerFacts(NamedTuple):
-    """How records are chosen, and what a reviewer must see in the code."""
+    """How records are chosen, and what a reviewer must find in the code."""
 
     name: str
     check: str
@@ -101,7 +101,7 @@ _ALWAYS = (
     ),
     (
         "Each record's contribution is bounded as the mechanisms state (clipping is applied to each"
-        " record, before anything is added up), whatever the record holds."
+        " record before the sum), for every possible record."
     ),
     (
         "Noise was drawn afresh for every release, from a secure generator, with at least the"
@@ -118,8 +118,7 @@ _ALWAYS = (
     ),
 )
 _BUDGET = (
-    "The ledger was watched by the budget {budget!r}: a release was made only after it had been"
-    " recorded."
+    "The budget {budget!r} limited the ledger, and each release was recorded before it was made."
 )
 _CLAIMS = {
     "RenyiCurve": "a Rényi curve",
@@ -175,7 +174,7 @@ def of_name(name: str, document: str | None = None) -> tuple[str, ...]:
 
 
 def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
-    """Return what the numbers rest on, for a reviewer to check."""
+    """Return the assumptions behind the numbers, for a reviewer to check."""
     found = list(_ALWAYS)
     parts = [part for mechanism in mechanisms for part in inner(mechanism)]
     for name in dict.fromkeys(type(part).__name__ for part in parts):

@@ -1,4 +1,4 @@
-"""Brackets of ε after some prefixes of a history: exact compositions where they are in reach."""
+"""Brackets of ε after some prefixes of a history, by exact composition where it is fast."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Numbers of releases at which ε is given; fewer where each takes a composition on a grid.
 POINTS, FEW_POINTS = 24, 10
-# Different sampled steps, and other mechanisms, from which on a grid takes too long to be asked for
-# so often.
+# With more different sampled steps, or other mechanisms, a grid at every point takes too long.
 MOST_SAMPLED, MOST_OTHERS = 2, 12
-# A bracket as narrow as this is exact enough.
+# Brackets of this width count as exact.
 NEAR = 0.999
 ORDERS = (1.0 + np.geomspace(0.05, 2.0**12, 80)).tolist()
 # Different steps that use a record less often than this together have a transform that decays too
@@ -65,9 +64,9 @@ def over_steps(
 ) -> list[tuple[int, float, float]]:
     """Bracket ε(delta) of some prefixes: their numbers of releases, lower and upper bounds.
 
-    Each holds by itself, for parameters fixed in advance (Theorem L8). They are exact compositions,
-    whose ends agree, where these are in reach; elsewhere the lower bound tells how loose the upper
-    one may be. The last bracket is ``headline``.
+    Each bracket holds by itself, for parameters fixed in advance (Theorem L8). The ends agree where
+    the composition is exact. Elsewhere the lower end shows how loose the upper end may be. The
+    last bracket is ``headline``.
     """
     costly = coarser(history, counts, MOST_OFTEN, True)
     found = _brackets(costly, delta)
@@ -77,7 +76,7 @@ def over_steps(
     low = np.minimum([one for _, one, _ in lower], float(headline.lower))
     high = np.minimum([one for _, _, one in found], float(headline.upper))
     low[-1], high[-1] = float(headline.lower), float(headline.upper)
-    # A prefix costs no more than a longer one, and no less than a shorter one.
+    # The ε of a prefix is at most that of a longer one, and at least that of a shorter one.
     high = np.minimum.accumulate(high[::-1])[::-1]
     low = np.minimum(np.maximum.accumulate(low), high)
     return list(zip(steps, low.tolist(), high.tolist(), strict=True))
@@ -99,7 +98,7 @@ def _brackets(history: Sequence[Entry], delta: float) -> list[tuple[int, float, 
 
 
 def _exactly(counts: Counts, settings: Settings, delta: float) -> tuple[float, float]:
-    """Bracket ε(delta) of counted mechanisms, exactly where that takes little time."""
+    """Bracket ε(delta) of counted mechanisms, exactly if that is fast."""
     steps = [mixed.Part(*found, n) for m, n in counts if (found := settings[m]) is not None]
     plain = len(steps) == len(counts)
     bracket = _by_contour(steps, delta)
@@ -133,7 +132,7 @@ def _by_contour(parts: Sequence[mixed.Part], delta: float) -> tuple[float, float
             return contour.epsilon_bounds(*parts[0], delta)
         if sum(part.steps * part.sampling_probability for part in parts) >= LEAST_PARTICIPATION:
             return mixed.epsilon_bounds(parts, delta)
-        # As many of the worst step cost no less, each part alone no more (Theorem L8).
+        # As many of the worst step bound ε from above, and each part alone from below (Theorem L8).
         low = max(contour.epsilon_bounds(*part, delta)[0] for part in parts)
         worst = mixed.Part(
             max(part.sampling_probability for part in parts),

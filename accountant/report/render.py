@@ -1,4 +1,4 @@
-"""A statement as a page, as Markdown, as JSON."""
+"""A statement as an HTML page, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["FORMAT", "VERSION", "html", "markdown", "to_json"]
 
 FORMAT = "accountant-statement"
 VERSION = 1
-# Fewer digits than the certificates have: enough for every decision.
+# Digits shown; the certificates have more.
 DIGITS = 5
 NO_BOUND = "∞"
 
 
 def to_json(statement: Statement) -> str:
-    """Return everything, unrounded; infinities, which JSON does not have, are strings."""
+    """Return everything unrounded; infinities are strings, because JSON has none."""
     values = {"format": FORMAT, "version": VERSION, "statement": _strict(statement.values())}
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -41,7 +41,7 @@ def markdown(statement: Statement) -> str:
 
 
 def html(statement: Statement) -> str:
-    """Return the statement as one page: no network, no files, a script that may be left out."""
+    """Return the statement as one page without other files; its script is optional."""
     style, script = (_text(f"statement.{kind}") for kind in ("css", "js"))
     drawn = _charts(statement)
     view = _view(statement, drawn["profile"].places) | {
@@ -55,7 +55,7 @@ def html(statement: Statement) -> str:
 
 
 def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) -> dict[str, Any]:
-    """Return what the templates name."""
+    """Return the values that the templates use."""
     left = iter(places)
     rows = [
         vars(row) | {"place": next(left, None) if math.isfinite(row.epsilon) else None}
@@ -85,11 +85,11 @@ def _profile(statement: Statement) -> Chart:
     rows = [row for row in statement.table if math.isfinite(row.epsilon)]
     deltas = [row.delta for row in statement.table]
     ends = [f"at δ = {plain(row.delta)} ε is at most {up(row.epsilon)}" for row in rows]
-    told = f"{ends[0].capitalize()}, {ends[-1]}." if ends else "No finite ε is known."
+    summary = f"{ends[0].capitalize()}, {ends[-1]}." if ends else "No finite ε is known."
     return charts.line_chart(
         "profile",
         "ε over δ",
-        f"Certified upper bound on ε for each δ; it grows as δ gets smaller. {told}",
+        f"Certified upper bound on ε for each δ; it grows as δ gets smaller. {summary}",
         Axis("δ", min(deltas) * 0.99, max(deltas) * 1.01, logarithmic=True, reverse=True),
         Axis("ε (nats)", 0.0, _top([row.epsilon for row in rows])),
         [
@@ -153,7 +153,7 @@ def down(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """Write a number that was given, as short as it reads back: 1e-5."""
+    """Write a given number with the fewest digits that restore it, as in 1e-5."""
     return repr(value).replace("e-0", "e-")
 
 
@@ -167,7 +167,7 @@ _MARKUP = str.maketrans(_ENTITIES | {mark: "\\" + mark for mark in "\\`*_{}[]()#
 
 
 def _cell(text: object) -> str:
-    """Write words so that Markdown, and the HTML it allows, shows them as they are."""
+    """Escape text so that Markdown, and HTML within it, shows it unchanged."""
     return " ".join(str(text).split()).translate(_MARKUP)
 
 

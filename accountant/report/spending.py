@@ -1,7 +1,7 @@
 """The numbers of a statement: certified brackets, points of the profile, ε over steps.
 
-A ledger of very many different Gaussian steps has its parameters rounded, to both sides, before
-anything is computed (Theorem R2 of docs/theorems_report.md), so that the work stays bounded.
+For a ledger with very many different Gaussian steps, the parameters are first rounded, once to each
+side (Theorem R2 of docs/theorems_report.md), so that the work is bounded.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The table of a statement: 1 and 3 times powers of ten.
 DELTAS = tuple(float(f"{m}e-{k}") for k in range(2, 11) for m in (3, 1))
-# The same where an answer takes longer: powers of ten.
+# The same if an answer takes longer: powers of ten.
 FEW_DELTAS = DELTAS[1::2]
-# Further points of the profile, for what attackers achieve.
+# Further points of the profile, for the bounds on attackers.
 MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
-# Different Gaussian steps in what is asked for once, and in what is asked for many times.
+# Limits on the number of different Gaussian steps for one answer, and for many answers.
 MOST, MOST_OFTEN = 520, 70
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What a list of counted mechanisms costs.
+    """The ε and δ of a list of counted mechanisms.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Spending:
 
     @property
     def above(self) -> Composition:
-        """A composition that costs no less."""
+        """A composition whose profile is nowhere smaller."""
         return self._sides[0]
 
     @property
     def below(self) -> Composition:
-        """A composition that costs no more."""
+        """A composition whose profile is nowhere larger."""
         return self._sides[1]
 
     @cached_property
@@ -82,7 +82,7 @@ class Spending:
         mechanisms = [mechanism for mechanism, _ in self.counts]
         sides = []
         for costly in (True, False):
-            # Merged by identity before they are hashed: there are many, and few different ones.
+            # Merged by identity before hashing, because there are many records of few mechanisms.
             merged: dict[int, int] = {}
             other = rounded(mechanisms, self.most, costly)
             for mechanism, (_, count) in zip(other, self.counts, strict=True):
@@ -114,19 +114,19 @@ class Spending:
         return self.is_gaussian and len(self.above.parts) <= 8
 
     def points(self) -> list[tuple[float, float]]:
-        """Return certified points (ε, δ) of the profile, for what attackers achieve."""
-        asked = MANY_EPSILONS if self._is_quick else EPSILONS
-        return [(e, float(self.above.delta_bounds(e).upper)) for e in asked]
+        """Return certified points (ε, δ) of the profile, for the bounds on attackers."""
+        epsilons = MANY_EPSILONS if self._is_quick else EPSILONS
+        return [(e, float(self.above.delta_bounds(e).upper)) for e in epsilons]
 
     @property
     def analysis(self) -> tuple[str, str]:
-        """The name of the analysis that answers, and why."""
+        """The name of the analysis, and why it was chosen."""
         first = self.above.profile().solvers()[0]
         return first.name, first.reason
 
     @cached_property
     def is_gaussian(self) -> bool:
-        """Whether every part is Gaussian noise, subsampled or not: then every question is quick."""
+        """Whether every part is Gaussian noise, subsampled or not, so that answers are fast."""
         return all(
             pair.gaussian_part is not None
             for mechanism, _ in self.above.parts
@@ -135,7 +135,7 @@ class Spending:
 
 
 def rounded(mechanisms: Sequence[Mechanism], most: int, costly: bool) -> list[Mechanism]:
-    """Return, for each mechanism, one that costs no less (``costly``) or no more (Theorem R2).
+    """Return mechanisms whose profiles are nowhere smaller (``costly``) or larger (Theorem R2).
 
     Gaussian steps are rounded to at most ``most`` different ones; all else stays as it is.
     """

@@ -1,4 +1,4 @@
-"""The statement: everything a reviewer is told, as plain values."""
+"""The privacy statement as plain values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Release", "Row", "Statement", "Step", "statement"]
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
-# Where nothing says which δ was meant.
+# The δ if neither the call nor the ledger gives one.
 ASSUMED_DELTA = 1e-5
 # Points of the trade-off curve.
 RATES = 50
@@ -52,8 +52,8 @@ class Row:
 class Step:
     """A certified bracket of ε after the first ``releases`` releases.
 
-    Its ends agree where the composition was exact; else the lower one tells how loose the upper
-    one may be.
+    Its ends agree where the composition was exact. Elsewhere the lower end shows how loose the
+    upper end may be.
     """
 
     releases: int
@@ -63,12 +63,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Statement:
-    """A privacy statement: what was released and what it costs, with its assumptions.
+    """A privacy statement: the releases, their ε and δ, and the assumptions.
 
     Attributes
     ----------
     title, unit : str
-        The caller's words: what this is about, and what one record is.
+        The caller's description of the subject and of one record.
     version : str
         Of this library.
     ledger : str or None
@@ -80,9 +80,9 @@ class Statement:
     total : int
         The number of releases.
     headline : Row
-        The bracket at the δ asked for.
+        The bracket at the δ of the statement.
     analysis, reason : str
-        Which analysis answered, and why.
+        The analysis that answered, and why it was chosen.
     rounded : bool
         Whether parameters of very many different steps were rounded, to the safe side.
     table : tuple of Row
@@ -92,7 +92,7 @@ class Statement:
     attacks, curve : tuple of Attack
         Upper bounds on true-positive rates.
     guesses : tuple of Guess
-        What a Bayesian makes of a prior.
+        Bounds on an attacker with a prior probability.
     comparisons : tuple of Comparison
         Looser analyses.
     assumptions, theorems : tuple of str
@@ -153,17 +153,17 @@ def statement(
     checksum: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Statement:
-    """Say what a ledger's releases cost, for somebody who has never seen the code.
+    """Return the privacy statement of a ledger, for readers who have never seen the code.
 
     Parameters
     ----------
     ledger : Accountant
-        What was released.
+        The ledger.
     delta : float, optional
-        In (0, 1): the δ of the headline. Left out, that of the ledger's budget, or else the least
-        of the δ noted in it (:attr:`Accountant.deltas <accountant.Accountant.deltas>`), or 1e-5.
+        In (0, 1): the δ of the headline. The default is that of the ledger's budget, or else the
+        least δ noted in it (:attr:`Accountant.deltas <accountant.Accountant.deltas>`), or 1e-5.
     title, unit : str
-        Words for the page: what it is about, and what one record is.
+        Descriptions for the page: of its subject, and of one record.
     checksum : str, optional
         Of the ledger's file, to be shown.
     advance : callable
@@ -172,7 +172,7 @@ def statement(
     Returns
     -------
     Statement
-        Its ``html()``, ``markdown()`` and ``json()`` are what is handed out.
+        Publish its ``html()``, ``markdown()`` or ``json()``.
 
     Notes
     -----
@@ -192,14 +192,14 @@ def statement(
     """
     if delta is None:
         delta = next(iter(ledger.deltas), ASSUMED_DELTA)
-    asked = checks.number(checks.TARGET_DELTA, delta)
+    target = checks.number(checks.TARGET_DELTA, delta)
     for name, words in (("title", title), ("unit", unit)):
         checks.instance(name, words, str, "a str")
     history, counts = ledger.history, ledger.counts
     releases, omitted = _releases(history, counts)
     relation = ledger.relation
-    spent = _spending(history, counts, asked, advance)
-    # One of each make: mechanisms of one type may hold different ones.
+    spent = _spending(history, counts, target, advance)
+    # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
     used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
     used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
@@ -235,7 +235,7 @@ def _spending(
     once, often = spending.Spending(counts), spending.Spending(counts, spending.MOST_OFTEN)
     headline = _row(once, delta)
     advance()
-    # A bracket at δ costs no less than one at a larger δ, and the headline's may be sharper.
+    # ε at δ is at least that at a larger δ, and the headline's bracket may be sharper.
     table = tuple(_row(once if often.above is once.above else often, d) for d in often.deltas)
     advance()
     known = [(row.epsilon, row.delta) for row in (*table, headline)]
@@ -262,7 +262,7 @@ def _spending(
 
 
 def _nothing(delta: float) -> dict[str, Any]:
-    """Return the numbers of an empty ledger, which released nothing."""
+    """Return the numbers of an empty ledger."""
     profile = attack_table.SampledProfile([(0.0, 0.0)])
     return {
         "headline": Row(delta, 0.0, 0.0),
