@@ -67,6 +67,22 @@ def heterogeneous_delta_bounds(
 def heterogeneous_epsilon_bounds(
     q: _Floats, sigma: _Floats, steps: _Floats, delta: float, direction: int
 ) -> tuple[float, float]: ...
+def mixture_delta_bounds(
+    sigma: float,
+    shifts: _Floats,
+    weights: _Floats,
+    steps: float,
+    epsilon: float,
+    direction: int,
+) -> tuple[float, float]: ...
+def mixture_epsilon_bounds(
+    sigma: float,
+    shifts: _Floats,
+    weights: _Floats,
+    steps: float,
+    delta: float,
+    direction: int,
+) -> tuple[float, float]: ...
 def fill_heterogeneous_odometer(
     q: _Floats,
     sigma: _Floats,

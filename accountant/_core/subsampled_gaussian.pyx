@@ -56,8 +56,26 @@ cdef extern from "heterogeneous.h" nogil:
         const acct_part *parts, int count, double delta, int direction, acct_bounds *out
     )
 
+cdef extern from "gaussian_mixture.h" nogil:
+    ctypedef struct acct_mixture_part:
+        double sigma
+        int count
+        const double *shift
+        const double *weight
+
+    int acct_gaussian_mixture_delta(
+        const acct_mixture_part *part, double steps, double epsilon, int direction,
+        acct_bounds *out
+    )
+    int acct_gaussian_mixture_epsilon(
+        const acct_mixture_part *part, double steps, double delta, int direction, acct_bounds *out
+    )
+
 ctypedef int (*profile_function)(
     double, double, double, double, int, acct_bounds *
+) noexcept nogil
+ctypedef int (*mixture_function)(
+    const acct_mixture_part *, double, double, int, acct_bounds *
 ) noexcept nogil
 ctypedef int (*heterogeneous_function)(
     const acct_part *, int, double, int, acct_bounds *
@@ -294,3 +312,46 @@ def fill_heterogeneous_odometer(
             upper[i] = out[i].upper
     finally:
         free(out)
+
+
+cdef tuple mixture_bounds(
+    mixture_function function,
+    double sigma, const double[::1] shifts, const double[::1] weights,
+    double steps, double given, int direction,
+):
+    cdef acct_environment saved
+    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
+    cdef acct_mixture_part part
+    cdef int status
+    if shifts.shape[0] != weights.shape[0] or not 0 < shifts.shape[0] < 2**30:
+        raise ValueError("the flat arrays handed to the native core differ in length")
+    part.sigma = sigma
+    part.count = <int>shifts.shape[0]
+    part.shift = &shifts[0]
+    part.weight = &weights[0]
+    with nogil:
+        acct_enter(&saved)
+        status = function(&part, steps, given, direction, &out)
+        acct_leave(&saved)
+    check(of_bracket(status, out.lower, out.upper))
+    return out.lower, out.upper
+
+
+def mixture_delta_bounds(
+    double sigma, const double[::1] shifts, const double[::1] weights,
+    double steps, double epsilon, int direction,
+):
+    """Bracket δ(epsilon) of ``steps`` steps with a random shift, in one direction."""
+    return mixture_bounds(
+        acct_gaussian_mixture_delta, sigma, shifts, weights, steps, epsilon, direction
+    )
+
+
+def mixture_epsilon_bounds(
+    double sigma, const double[::1] shifts, const double[::1] weights,
+    double steps, double delta, int direction,
+):
+    """Bracket ε(delta) of ``steps`` steps with a random shift, in one direction."""
+    return mixture_bounds(
+        acct_gaussian_mixture_epsilon, sigma, shifts, weights, steps, delta, direction
+    )

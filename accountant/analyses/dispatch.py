@@ -3,6 +3,7 @@
 ==========================================  ==================================================
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
 all parts Gaussian, subsampled or not       the native contour (``contour``)
+equal parts, Gaussian with a random shift   the native contour (``contour``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
@@ -18,6 +19,7 @@ from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.random_shifts import RandomShiftContour, covers
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError, UnsupportedError
@@ -57,6 +59,10 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
             return MergedGaussian(parts)
         if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
             return Contour(parts)
+    if len(parts) == 1 and parts[0][1] > 1:
+        part = parts[0][0].random_shift
+        if part is not None and covers(part):
+            return RandomShiftContour(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     curves = all(has_rdp(pair) for pair, _ in parts)

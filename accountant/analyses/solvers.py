@@ -23,7 +23,7 @@ from accountant.pairs.sums import infinite_mass, total, variation
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed
 
-__all__ = ["Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
+__all__ = ["BesideGrid", "Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # Relative widths of brackets to try, in turn, on a grid.
@@ -122,7 +122,37 @@ class Solver(ABC):
     def _delta(self, epsilon: float) -> Bounds: ...
 
 
-class Contour(Solver):
+class BesideGrid(Solver):
+    """A contour's bracket, intersected with the grid's where it is wide."""
+
+    _other: Solver | None = None
+
+    def _beside(self) -> Solver:
+        if self._other is None:
+            self._other = _beside_contour(self.parts)
+        return self._other
+
+    def _narrowed(
+        self, found: Bounds, *, delta: float | None = None, epsilon: float | None = None
+    ) -> Bounds:
+        """Intersect a wide bracket with that of the grid, or of Rényi for many parts.
+
+        The transform of a few steps decays slowly, so that the contour may resolve it poorly.
+        """
+        if is_within(found, WIDE) or found.upper <= LEAST:
+            return found
+        try:
+            if delta is not None:
+                bounds = self._beside().epsilon_bounds(delta)
+            else:
+                bounds = self._beside().delta_bounds(0.0 if epsilon is None else epsilon)
+        except AccountantError:
+            return found
+        upper = min(float(found.upper), float(bounds.upper))
+        return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
+
+
+class Contour(BesideGrid):
     """Subsampled Gaussians: the transform of the loss inverted on a contour."""
 
     name = "contour"
@@ -130,7 +160,6 @@ class Contour(Solver):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self._other: Solver | None = None
         self._upper: GaussianParts = [(gaussian_part(pair), n) for pair, n in parts]
         # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
@@ -148,27 +177,6 @@ class Contour(Solver):
     def _delta(self, epsilon: float) -> Bounds:
         found = self._bracket(epsilon, core.delta_bounds, mixed.delta_bounds)
         return self._narrowed(found, epsilon=epsilon)
-
-    def _narrowed(
-        self, found: Bounds, *, delta: float | None = None, epsilon: float | None = None
-    ) -> Bounds:
-        """Intersect a wide bracket with that of the grid, or of Rényi for many parts.
-
-        The transform of a few steps decays slowly, so that the contour may resolve it poorly.
-        """
-        if found.upper - found.lower <= WIDE * found.upper or found.upper <= LEAST:
-            return found
-        if self._other is None:
-            self._other = _beside_contour(self.parts)
-        try:
-            if delta is not None:
-                bounds = self._other.epsilon_bounds(delta)
-            else:
-                bounds = self._other.delta_bounds(0.0 if epsilon is None else epsilon)
-        except AccountantError:
-            return found
-        upper = min(float(found.upper), float(bounds.upper))
-        return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
 
     def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
         # A plain part is its own reverse, so it fits either direction.

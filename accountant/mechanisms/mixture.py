@@ -16,7 +16,7 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses, RandomShift
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -133,6 +133,17 @@ class MixturePair(DominatingPair):
         silent = self.weights[0] if self.shifts[0] == 0.0 else 0.0
         end = math.log(silent) * (1.0 + 8.0 * U) if silent > 0.0 else -math.inf
         return (-math.inf, -end) if self.add else (end, math.inf)
+
+    @property
+    def random_shift(self) -> RandomShift | None:
+        """The mixture itself, when a contribution may be 0."""
+        if not (self.shifts[0] == 0.0 and len(self.shifts) > 1):
+            return None
+        # Weights are the nearest doubles of what they stand for; their sum tells of more.
+        error = U if math.fsum(self.weights) == 1.0 else 2e-12
+        # So may be the shifts of a group.
+        slip = 0.0 if all(shift.is_integer() for shift in self.shifts) else 4.0 * U
+        return RandomShift(self.sigma, self.shifts[1:], self.weights[1:], self.add, error, slip)
 
     @property
     def loss_error(self) -> float:

@@ -8,11 +8,12 @@ the capabilities below. An analysis checks for the one it needs (:func:`has_pld`
 ``rdp``               the Rényi curve: an upper bound on D_α(P‖Q) at every real α > 1
 ``masses``            the privacy loss distribution: masses of cells of the loss under P and Q
 ``gaussian_part``     the loss of a Poisson-subsampled Gaussian, whose transform is known
+``random_shift``      Gaussian noise that a record shifts at random, whose transform is known, too
 ``profile``           the privacy profile in closed form
 ``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
 ====================  ==========================================================================
 
-A user-defined mechanism needs only one of the first four.
+A user-defined mechanism needs only one of the first five.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ __all__ = [
     "Masses",
     "Parts",
     "Problems",
+    "RandomShift",
     "has_pld",
     "has_profile",
     "has_rdp",
@@ -66,6 +68,32 @@ class GaussianPart(NamedTuple):
     sampling_probability: float
     noise_multiplier: float
     add: bool  # the reversed pair: N(0, σ²) against the mixture
+
+
+class RandomShift(NamedTuple):
+    """Σ_j w_j·N(d_j, σ²) against N(0, σ²), d_0 = 0, or the reverse.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        σ.
+    shifts, weights : tuple of float
+        The positive d_j, increasing, and their w_j > 0; d_0 has the rest.
+    add : bool
+        The reversed pair.
+    weight_error, shift_error : float
+        Relative errors of the weights and of the shifts.
+    remainder : float
+        An upper bound on the weight of larger shifts, which are not listed.
+    """
+
+    noise_multiplier: float
+    shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+    add: bool
+    weight_error: float = 0.0
+    shift_error: float = 0.0
+    remainder: float = 0.0
 
 
 class Masses(NamedTuple):
@@ -126,6 +154,11 @@ class DominatingPair:
     @property
     def gaussian_part(self) -> GaussianPart | None:
         """The parameters, when the loss is that of a (Poisson-subsampled) Gaussian."""
+        return None
+
+    @property
+    def random_shift(self) -> RandomShift | None:
+        """The shifts and their weights, when the loss is that of Gaussian noise with such."""
         return None
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from accountant._rounding import U, half_square, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses, RandomShift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +68,14 @@ class MixturePair(DominatingPair):
         least = math.log(self.weights[0])
         least -= 8.0 * U * (1.0 + abs(least)) + 2.0 * self.weight_error
         return (-math.inf, -least) if self.add else (least, math.inf)
+
+    @property
+    def random_shift(self) -> RandomShift | None:
+        """The mixture itself, in units of the noise."""
+        shifts = tuple(k * self.distance for k in range(1, len(self.weights)))
+        return RandomShift(
+            1.0, shifts, self.weights[1:], self.add, self.weight_error + U, 4.0 * U, self.remainder
+        )
 
     @property
     def loss_error(self) -> float:

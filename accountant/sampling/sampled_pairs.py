@@ -12,7 +12,15 @@ import numpy as np
 from accountant._rounding import TINY, U, lift, up
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, Masses, has_pld, has_rdp, mu_of_pure, rho_of_pure
+from accountant.pairs.base import (
+    DominatingPair,
+    Masses,
+    RandomShift,
+    has_pld,
+    has_rdp,
+    mu_of_pure,
+    rho_of_pure,
+)
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling._renyi import add_from_curve, remove_from_curve
@@ -162,6 +170,19 @@ class SampledPair(SampledCurve):
         if not self.add and self._has_negative_infinite_loss:
             low = min(low, _unsampled(self.q))
         return (-high, -low) if self.add else (low, high)
+
+    @property
+    def random_shift(self) -> RandomShift | None:
+        """The inner shifts, each with q times its weight."""
+        inner = self.inner.random_shift
+        if inner is None:
+            return None
+        return inner._replace(
+            weights=tuple(self.q * weight for weight in inner.weights),
+            weight_error=inner.weight_error + 2.0 * U,
+            remainder=up(self.q * inner.remainder, 2.0),
+            add=self.add,
+        )
 
     @property
     def _has_negative_infinite_loss(self) -> bool:

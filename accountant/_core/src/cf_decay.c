@@ -91,11 +91,31 @@ static double window_minorant(const acct_cf_decay *d, double x1, double x2, doub
     return (e1 < e2 ? e1 : e2) + log(s->sigma / (ACCT_SQRT_2PI * s->q)) - d->moments->log_mgf - margin;
 }
 
+/* The same where the shift is random: L' = slope/sigma^2 is at most that at x2, and log N + cL is at least a
+ * concave quadratic, by the tangent at the middle for c >= 0 and by the chord for c < 0. */
+static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
+    const acct_step *s = &d->law->step;
+    const double var = s->sigma * s->sigma, c = d->moments->order, mid = 0.5 * (x1 + x2);
+    acct_mixture_point p1, pm, p2;
+    acct_mixture_at(s->mixture, x1, NULL, &p1);
+    acct_mixture_at(s->mixture, mid, NULL, &pm);
+    acct_mixture_at(s->mixture, x2, NULL, &p2);
+    const double error = p1.error + pm.error + p2.error;
+    const double a1 = c >= 0.0 ? pm.loss + (x1 - mid) * pm.slope / var : p1.loss;
+    const double a2 = c >= 0.0 ? pm.loss + (x2 - mid) * pm.slope / var : p2.loss;
+    const double e1 = c * a1 - 0.5 * x1 * x1 / var, e2 = c * a2 - 0.5 * x2 * x2 / var;
+    const double size = (x1 * x1 + x2 * x2) / var + fabs(c) * (x2 - x1) * pm.slope / var;
+    const double margin = 1e-9 + 1e-12 * size + d->moments->log_mgf_err + 4.0 * fabs(c) * error;
+    *length = (p2.loss - p1.loss) - error;
+    return fmin(e1, e2) + log(s->sigma / (ACCT_SQRT_2PI * p2.slope)) - d->moments->log_mgf - margin;
+}
+
 /* the drop of the window [x1, x2] of the noise */
 static double window_drop(const acct_cf_decay *d, double x1, double x2, double y) {
     double length;
     if (!(x2 > x1)) return 0.0;
-    const double log_height = window_minorant(d, x1, x2, &length);
+    const double log_height =
+        d->law->step.mixture ? mixture_minorant(d, x1, x2, &length) : window_minorant(d, x1, x2, &length);
     if (!(length > 0.0)) return 0.0;
     return exp(log_height) * length * (1.0 - sinc_tail(0.5 * y * length));
 }
@@ -161,9 +181,9 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
     const double log_a = d->moments->log_mgf;
     int found = 0;
     if (!(d->moments->log_mgf_err < 1e-7)) return; /* the margin of shifted_bound */
-    for (int i = step->sigma < 0.5 ? 0 : 2; i < 7; i++) {
+    for (int i = step->sigma < 0.5 * acct_step_largest(step) ? 0 : 2; i < 7; i++) {
         const double shift = SHIFTS[i] * sigma;
-        if (step->q < 1.0 && 2.0 * shift > 3.0 * var) break;
+        if (step->q < 1.0 && 2.0 * shift * acct_step_largest(step) > 3.0 * var) break;
         const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
         if (acct_tilted_law_set(g, step, &window, order, 0.0,
                                 fmin(1.5 * wanted / d->steps, -12.0) + fmin(log_a, 0.0)))

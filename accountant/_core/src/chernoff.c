@@ -66,7 +66,7 @@ double acct_mixture_epsilon_upper(double q, double sigma, double steps, double d
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
                                  double epsilon, double log_delta, double b) {
     const double z = sqrt(2.0 * (log(steps) - fmin(log_delta, 0.0) + 12.0));
-    const acct_window window = {.lo = -z * step->sigma, .hi = 1.0 + z * step->sigma};
+    const acct_window window = {.lo = -z * step->sigma, .hi = acct_step_largest(step) + z * step->sigma};
     acct_saddle saddle = {.b = b};
     acct_moments m;
     if (!(b > 0.0) && acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle))
@@ -85,7 +85,7 @@ double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, doubl
 
 double acct_chernoff_delta_lower(acct_workspace *w, const acct_step *step, double steps, int direction,
                                  double epsilon) {
-    const acct_window window = {.lo = -12.0 * step->sigma, .hi = 1.0 + 12.0 * step->sigma};
+    const acct_window window = {.lo = -12.0 * step->sigma, .hi = acct_step_largest(step) + 12.0 * step->sigma};
     double best = 1.0;
     if (acct_tilted_law_set(&w->law, step, &window, 0.5, 0.0, -log(steps) - 12.0)) return 0.0;
     for (double theta = 0.5; theta > 1e-9; theta *= 0.6) {

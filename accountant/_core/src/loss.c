@@ -12,10 +12,30 @@ acct_step acct_step_make(double q, double sigma) {
     s.log_q = log(q);
     s.log_1mq = q < 1.0 ? log1p(-q) : -INFINITY;
     s.odds = (1.0 - q) / q;
+    s.mixture = NULL;
+    return s;
+}
+
+acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma) {
+    acct_step s;
+    s.q = fmin(mixture->present * (1.0 + 4.0 * ACCT_U), 1.0);
+    s.sigma = sigma;
+    s.log_q = log(s.q);
+    /* below log w_0, so that no loss is */
+    s.log_1mq = mixture->silent > 0.5 ? log1p(-mixture->present) : log(mixture->silent);
+    s.log_1mq *= 1.0 + 32.0 * ACCT_U;
+    s.odds = mixture->silent / mixture->present;
+    s.mixture = mixture;
     return s;
 }
 
 double acct_loss(const acct_step *step, double x, double *density_ratio) {
+    if (step->mixture) {
+        acct_mixture_point point;
+        acct_mixture_at(step->mixture, x, NULL, &point);
+        if (density_ratio) *density_ratio = point.slope;
+        return point.loss;
+    }
     const double u = (2.0 * x - 1.0) / (2.0 * step->sigma * step->sigma);
     if (step->q == 1.0) {
         if (density_ratio) *density_ratio = 1.0;
@@ -36,7 +56,7 @@ static void four(const acct_step *step, const double *restrict x, double *restri
 }
 
 void acct_loss_four(const acct_step *step, const double x[4], double loss[4], double density_ratio[4]) {
-    if (step->q < 1.0) {
+    if (step->q < 1.0 && !step->mixture) {
         four(step, x, loss, density_ratio);
         return;
     }
@@ -44,6 +64,11 @@ void acct_loss_four(const acct_step *step, const double x[4], double loss[4], do
 }
 
 void acct_loss_complex(const acct_step *step, double x, double eta, double *re, double *im) {
+    if (step->mixture) {
+        double error;
+        acct_mixture_complex(step->mixture, x, eta, re, im, &error);
+        return;
+    }
     const double var2 = 2.0 * step->sigma * step->sigma;
     const double u = (2.0 * x - 1.0) / var2, theta = 2.0 * eta / var2;
     if (step->q == 1.0) {
@@ -85,6 +110,7 @@ double acct_loss_arg_upper(double theta, double p) {
 double acct_loss_modulus_upper(double spread) { return -0.5 * log1p(-fmin(spread * (1.0 + 1e-9), 1.0)); }
 
 double acct_loss_inverse(const acct_step *step, double loss) {
+    if (step->mixture) return acct_mixture_inverse(step->mixture, loss);
     const double var = step->sigma * step->sigma;
     double u;
     if (step->q == 1.0)

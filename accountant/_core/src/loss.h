@@ -2,13 +2,31 @@
 #ifndef ACCT_LOSS_H
 #define ACCT_LOSS_H
 
+#include <stddef.h>
+
+#include "mixture_loss.h"
+
 typedef struct {
     double q;        /* sampling probability, in (0, 1] */
     double sigma;    /* noise multiplier, in (0, inf) */
     double log_q;    /* log q */
     double log_1mq;  /* log(1 - q); -inf at q = 1 */
     double odds;     /* (1 - q) / q */
+    /* NULL for one shift, of 1.  Else the shifts; q is then the probability of any, log_1mq is log w_0, and
+     * p below is sigma^2 L', the posterior mean of the shift (mixture_loss.h) */
+    const acct_mixture *mixture;
 } acct_step;
+
+/* the same step with a random shift */
+acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma);
+
+/* the least and the largest shift */
+static inline double acct_step_smallest(const acct_step *step) {
+    return step->mixture ? step->mixture->smallest : 1.0;
+}
+static inline double acct_step_largest(const acct_step *step) {
+    return step->mixture ? step->mixture->largest : 1.0;
+}
 
 acct_step acct_step_make(double q, double sigma);
 

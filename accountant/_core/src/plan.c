@@ -54,7 +54,7 @@ static double choose_end(acct_tilted_law *law, const acct_step *step, double ste
 acct_window acct_plan_window(const acct_step *step, double steps, int direction, double log_delta) {
     const double z = acct_window_deviations(steps, log_delta);
     const acct_window window = {.lo = -z * step->sigma,
-                                .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + z * step->sigma};
+                                .hi = (direction == ACCT_REMOVE ? acct_step_largest(step) : 0.0) + z * step->sigma};
     return window;
 }
 

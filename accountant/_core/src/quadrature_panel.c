@@ -20,8 +20,7 @@ double acct_panel_error_of_one(const acct_panel *p, double var) {
 
 /* Sets the bounds on the chances of being below, above and between the window's thresholds; returns 0 where
  * the ellipse admits none. */
-static int set_thresholds(acct_panel *panel, const acct_window *window, double p_hi) {
-    const double arg = acct_loss_arg_upper(panel->theta, p_hi);
+static int set_thresholds(acct_panel *panel, const acct_window *window, double arg) {
     double above_in, below_in;
     if (!acct_threshold_bounds(panel->loss_lo, panel->loss_hi, panel->modulus, arg, window->threshold,
                                &panel->above, &panel->damp))
@@ -33,6 +32,22 @@ static int set_thresholds(acct_panel *panel, const acct_window *window, double p
         return 0;
     panel->middle = fmin(fmax(above_in, panel->above), fmax(panel->damp, below_in)) + ACCT_LOG_2_UP;
     return 1;
+}
+
+/* the loss on a panel's ellipse where the shift is random */
+static int set_mixture(acct_panel *panel, const acct_step *step, const acct_window *window) {
+    acct_mixture_region region;
+    if (!acct_mixture_region_set(step->mixture, panel->lo, panel->mid, panel->hi, panel->theta, &region))
+        return 0;
+    panel->loss_lo = region.lo.loss;
+    panel->loss_mid = region.mid.loss;
+    panel->loss_hi = region.hi.loss;
+    panel->slope_mid = region.mid.slope / (step->sigma * step->sigma);
+    panel->arg = window->shift > 0.0 ? 0.0 : region.arg;
+    panel->modulus = region.modulus;
+    panel->log_share = log(region.hi.present) - step->log_q;
+    panel->damp = 0.0;
+    return window->threshold.scale > 0.0 ? set_thresholds(panel, window, region.arg) : 1;
 }
 
 /* The ellipse with foci mid -+ half and sum of semi-axes half * rho.  With r = e^{w}/odds the odds
@@ -57,6 +72,9 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     panel->log_factor = log(8.0 * half / ((rho - 1.0) * step->sigma * ACCT_SQRT_2PI)) -
                         acct_gl_log_rate(rho) + 0.5 * b * b / var + 1e-6;
     if (acct_panel_error_of_one(panel, var) > log_error) return 0;
+    panel->theta = theta;
+    if (step->mixture) return set_mixture(panel, step, window);
+    panel->log_share = NAN;
     const double at[4] = {panel->lo, mid, panel->hi, mid};
     double loss[4], p[4];
     acct_loss_four(step, at, loss, p);
@@ -65,7 +83,6 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     panel->loss_mid = loss[1];
     panel->loss_hi = loss[2];
     panel->slope_mid = p_mid / var;
-    panel->theta = theta;
     if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return 0;
     if (shift > 0.0)
         panel->arg = 0.0;
@@ -76,7 +93,7 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     spread *= 4.0 * half_angle * half_angle;
     panel->modulus = step->q < 1.0 ? acct_loss_modulus_upper(spread) : 0.0;
     panel->damp = 0.0;
-    return window->threshold.scale > 0.0 ? set_thresholds(panel, window, p_hi) : 1;
+    return window->threshold.scale > 0.0 ? set_thresholds(panel, window, acct_loss_arg_upper(theta, p_hi)) : 1;
 }
 
 /* bound on the log of |N e^{(c+iy)L}|'s quadrature error on a panel; L is convex, so chords bound
@@ -96,8 +113,10 @@ double acct_panel_error(const acct_panel *p, double c, double y, double var) {
     return p->log_factor + y * p->arg + sup + p->damp;
 }
 
-/* the same for N e^u */
+/* the same for N e^u; where the shift is random for N (e^L - w_0)/q, whose modulus is at most
+ * e^L P(any shift | x)/q on the real line, and L is at most its chords */
 double acct_panel_error_of_exp_u(const acct_panel *p, double var) {
+    if (p->log_share == p->log_share) return acct_panel_error(p, 1.0, 0.0, var) - p->damp + p->log_share;
     return p->log_factor + line_sup(1.0, p->lo, p->hi, (p->lo - 0.5) / var, 1.0 / var, var);
 }
 

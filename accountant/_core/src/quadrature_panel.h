@@ -17,6 +17,7 @@ typedef struct {
     double above;      /* log of the bound on 1 - chi */
     double middle;     /* log of the bound on the chance of being between two thresholds */
     double theta;      /* largest |Im x| / sigma^2 on the ellipse */
+    double log_share;  /* several shifts: log of P(any shift | x) / q at hi; NaN for one (mixture_loss.h) */
     double arg;        /* bound on arg e^L over the ellipse */
     double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
 } acct_panel;
@@ -48,7 +49,8 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
                          const acct_window *window, double order, double y_max, double log_error);
 
-/* logs of the quadrature errors of N e^{(c+iy)L}, of N and of N e^u */
+/* logs of the quadrature errors of N e^{(c+iy)L}, of N and of N e^u, e^L = 1 - q + q e^u (that is also what
+ * e^u means where the shift is random) */
 double acct_panel_error(const acct_panel *panel, double c, double y, double var);
 double acct_panel_error_of_one(const acct_panel *panel, double var);
 double acct_panel_error_of_exp_u(const acct_panel *panel, double var);

@@ -153,10 +153,25 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     return ACCT_OK;
 }
 
+/* the same where the shift is random; all shifts times the angle stay below pi/2 on the path and below pi on
+ * the ellipses, so that there the argument of e^L is in [0, pi) and increases along the path (Theorem D3) */
+static double find_mixture_angle(const acct_step *step, double e) {
+    const acct_mixture *m = step->mixture;
+    const double x = acct_mixture_inverse(m, e + step->log_1mq), most = 1.5 / m->largest;
+    double theta = fmin(0.17 / m->largest, most);
+    while (1.1 * theta < fmin(most, 1.3)) {
+        acct_mixture_region region;
+        if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
+        theta *= 1.1;
+    }
+    return theta;
+}
+
 /* the height of the path over sigma^2: twice it is the top of the ellipses, where
  * the argument of L - log(1-q) should stay below .45 times itself from .7 of the inner threshold on */
-static double find_angle(double scale) {
+static double find_angle(const acct_step *step, double scale) {
     const double e = 0.7 * scale, p = -expm1(-e);
+    if (step->mixture) return find_mixture_angle(step, e);
     double theta = 0.17;
     while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
     return theta;
@@ -169,7 +184,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, n = s->steps;
     const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
     acct_window raised = *window;
-    raised.shift = fmin(find_angle(inner) * sigma * sigma, sigma);
+    raised.shift = fmin(find_angle(s->step, inner) * sigma * sigma, sigma);
     raised.threshold = s->thresholds.outer;
     raised.inner_threshold = s->thresholds.inner;
     /* below the rise e^{iyL} hardly turns, and nothing counts as middling */

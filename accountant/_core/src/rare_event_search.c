@@ -211,7 +211,7 @@ int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *wind
     if (!set_unit(s, lo)) return ACCT_EPRECISION;
     const double reach = 40.0 * s->unit;
     window->lo = lo;
-    const double most = 1.0 + 35.0 * s->step->sigma; /* beyond, the noise's density underflows */
+    const double most = acct_step_largest(s->step) + 35.0 * s->step->sigma; /* beyond, the noise's density underflows */
     window->hi = fmin(most, acct_loss_inverse(s->step, reach));
     if (!(window->hi > window->lo)) return ACCT_EPRECISION;
     acct_window resolved = *window;

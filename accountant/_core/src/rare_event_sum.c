@@ -53,7 +53,14 @@ static void add_node(acct_rare_event_sum *rare, const acct_step *step, double x,
     const int j = rare->count++;
     double lr, li, p;
     const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
-    acct_loss_complex(step, x, eta, &lr, &li);
+    double le = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
+    if (step->mixture) {
+        double complex_err;
+        acct_mixture_complex(step->mixture, x, eta, &lr, &li, &complex_err);
+        le = complex_err + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
+    } else {
+        acct_loss_complex(step, x, eta, &lr, &li);
+    }
     const double size = quad * exp(order * lr - x2 + 0.5 * eta * eta / var - m->log_mgf);
     const double turn = order * li - x * eta / var + turn_quad;
     const double wr = size * cos(turn), wi = size * sin(turn);
@@ -76,7 +83,6 @@ static void add_node(acct_rare_event_sum *rare, const acct_step *step, double x,
     rare->large[j] = size * (near ? by_above : by_below);
     /* L: twice acct_loss's error, that of the node and of the complex logarithm */
     const double er = lr - thresholds->outer.origin, modulus = fmax(sqrt(er * er + li * li), 1e-300);
-    const double le = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
     const double moved = 2.0 * le + 64.0 * ACCT_U * (sqrt(lr * lr + li * li) + fabs(m->mean) + fabs(loss));
     const double plain = acct_weight_roundoff(x2) + fabs(order) * moved;
     const double turn_above = fmin(1.1 * moved / modulus, 1e100), turn_below = turn_above;
@@ -105,17 +111,36 @@ static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, doubl
     return ACCT_OK;
 }
 
-/* bounds on the factors within |Im x| <= theta var of [x0, x1], times |N e^{cL}| e^{y arg} there */
-static int factors(const acct_step *step, const acct_thresholds *thresholds, double c, double x0, double x1,
-                   double theta, double y, double *log_a, double *log_c, double *reach) {
-    double p, la, lb, ia, ib;
-    const double var = step->sigma * step->sigma;
-    const double low = acct_loss(step, x0, NULL), high = acct_loss(step, x1, &p);
-    const double arg = acct_loss_arg_upper(theta, p), half = sin(0.5 * theta);
+/* bounds on Re L, |arg e^L| and its fall in modulus within |Im x| <= theta var of [x0, x1] */
+static int on_rectangle(const acct_step *step, double x0, double x1, double theta, double *low, double *high,
+                        double *arg, double *modulus) {
+    double p;
+    if (step->mixture) {
+        acct_mixture_region region;
+        if (!acct_mixture_region_set(step->mixture, x0, 0.5 * (x0 + x1), x1, theta, &region)) return 0;
+        *low = region.lo.loss;
+        *high = region.hi.loss;
+        *arg = region.arg;
+        *modulus = region.modulus;
+        return 1;
+    }
+    *low = acct_loss(step, x0, NULL);
+    *high = acct_loss(step, x1, &p);
+    *arg = acct_loss_arg_upper(theta, p);
+    const double half = sin(0.5 * theta);
     if (!(theta < 3.0)) return 0;
     /* |1 + r e^{it}| >= (1 + r) (1 - 4 p (1-p) sin^2(t/2))^{1/2} */
     const double spread = (p < 0.5 ? 4.0 * p * (1.0 - p) : 1.0) * half * half;
-    const double modulus = acct_loss_modulus_upper(spread);
+    *modulus = acct_loss_modulus_upper(spread);
+    return 1;
+}
+
+/* bounds on the factors within |Im x| <= theta var of [x0, x1], times |N e^{cL}| e^{y arg} there */
+static int factors(const acct_step *step, const acct_thresholds *thresholds, double c, double x0, double x1,
+                   double theta, double y, double *log_a, double *log_c, double *reach) {
+    double low, high, arg, modulus, la, lb, ia, ib;
+    const double var = step->sigma * step->sigma;
+    if (!on_rectangle(step, x0, x1, theta, &low, &high, &arg, &modulus)) return 0;
     if (!acct_threshold_bounds(low, high, modulus, arg, thresholds->outer, &la, &lb) ||
         !acct_threshold_bounds(low, high, modulus, arg, thresholds->inner, &ia, &ib))
         return 0;
@@ -242,12 +267,16 @@ static void set_moments(acct_rare_event_sum *rare, int low) {
     }
 }
 
-/* the nodes below this are within |ye| <= 1/4 */
+/* the nodes below this are within |ye| <= 1/4: panel by panel, since |e| grows along the path but for the rise */
 static int low_at(const acct_rare_event_sum *rare, double y) {
     int low = rare->low;
     while (low > 0) {
-        const double er = rare->l_re[low - 1] - rare->origin, ei = rare->l_im[low - 1];
-        if (y * y * (er * er + ei * ei) <= 0.0625) break;
+        double most = 0.0;
+        for (int j = low - ACCT_GL_ORDER; j < low; j++) {
+            const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+            most = fmax(most, er * er + ei * ei);
+        }
+        if (y * y * most <= 0.0625) break;
         low -= ACCT_GL_ORDER;
     }
     return low;

@@ -84,25 +84,61 @@ double acct_tilted_law_panel_error(const acct_tilted_law *law, int panel, double
     return acct_panel_error(&law->panel[panel], order, y, law->step.sigma * law->step.sigma);
 }
 
+/* the same where the shift is random */
+static void fill_mixture_nodes(acct_tilted_law *g, double mid, double half) {
+    const double sigma = g->step.sigma, norm = half / (sigma * ACCT_SQRT_2PI);
+    const double node_err = 4.0 * ACCT_U * (fabs(mid) + half) / (sigma * sigma);
+    for (int i = 0, j = g->count; i < ACCT_GL_ORDER; i++, j++) {
+        const double x = mid + half * ACCT_GL_NODE[i], z = x / sigma;
+        acct_mixture_point point;
+        acct_mixture_at(g->step.mixture, x, NULL, &point);
+        g->node[j] = x;
+        g->x2[j] = 0.5 * z * z;
+        g->quad[j] = norm * ACCT_GL_WEIGHT[i];
+        g->gauss[j] = g->quad[j] * acct_vexp(-g->x2[j]);
+        g->loss[j] = point.loss;
+        g->loss_err[j] = point.error + node_err * point.slope;
+        double lm1;
+        g->exp_loss[j] = acct_vexp_both(point.loss, &lm1);
+        g->e2_plus[j] = acct_ve2(point.loss, lm1);
+        g->e2_minus[j] = acct_ve2(-point.loss, acct_vexpm1(-point.loss));
+    }
+}
+
 static void add_nodes(acct_tilted_law *g, double mid, double half) {
+    if (g->step.mixture) {
+        fill_mixture_nodes(g, mid, half);
+        g->count += ACCT_GL_ORDER;
+        return;
+    }
     const int j = g->count;
     fill_nodes(&g->step, mid, half, g->node + j, g->x2 + j, g->quad + j, g->gauss + j, g->loss + j,
                g->loss_err + j, g->exp_loss + j, g->e2_plus + j, g->e2_minus + j);
     g->count += ACCT_GL_ORDER;
 }
 
-/* Q and P - Q of {x > hi}: the difference of two tails by quadrature where they are close */
-static void set_above(acct_tilted_law *law, double root) {
-    const double far = law->hi * root, near = (law->hi - 1.0) * root;
+/* erfc(far - apart) - erfc(far): by quadrature where the two are close */
+static double tail_between(double far, double near, double apart) {
     double between = 0.0;
-    law->q_above = 0.5 * erfc(far);
-    if (root * (far + fabs(near)) < 8.0)
+    if (apart * (far + fabs(near)) < 8.0)
         for (int i = 0; i < ACCT_GL_ORDER; i++) {
-            const double t = far - 0.5 * root * (1.0 + ACCT_GL_NODE[i]);
+            const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i]);
             between += ACCT_GL_WEIGHT[i] * exp(-t * t);
         }
-    const double close = 0.5 * root * 1.1283791670955126 * between; /* 2/sqrt(pi) */
-    law->pq_above = law->step.q * 0.5 * (between > 0.0 ? close : erfc(near) - erfc(far));
+    const double close = 0.5 * apart * 1.1283791670955126 * between; /* 2/sqrt(pi) */
+    return between > 0.0 ? close : erfc(near) - erfc(far);
+}
+
+/* Q and P - Q of {x > hi} */
+static void set_above(acct_tilted_law *law, double root) {
+    const double far = law->hi * root;
+    const acct_mixture *m = law->step.mixture;
+    law->q_above = 0.5 * erfc(far);
+    law->pq_above = m ? 0.0 : law->step.q * 0.5 * tail_between(far, (law->hi - 1.0) * root, root);
+    for (int j = 0; m && j < m->count; j++)
+        if (m->weight[j] > 0.0)
+            law->pq_above += m->weight[j] * 0.5 *
+                             tail_between(far, (law->hi - m->shift[j]) * root, m->shift[j] * root);
     law->above_err = (64.0 + 32.0 * far * far) * ACCT_U;
 }
 
@@ -113,7 +149,7 @@ static int start(acct_tilted_law *law, const acct_step *step, const acct_window 
     law->lo = lo;
     law->hi = hi;
     law->count = law->panels = 0;
-    law->lift = window->shift > 0.0 ? 2.0 * window->shift / (sigma * sigma) : 0.0;
+    law->lift = window->shift > 0.0 ? 2.0 * window->shift * acct_step_largest(step) / (sigma * sigma) : 0.0;
     if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
     const double root = 1.0 / (sigma * sqrt(2.0));
     law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);

@@ -1,0 +1,27 @@
+/* Certified profile and (epsilon, delta) of composed steps in which a record shifts the noise at random:
+ * P = w_0 N(0, sigma^2) + sum of w_j N(d_j, sigma^2) against Q = N(0, sigma^2) (mixture_loss.h), or reversed.
+ *
+ * Domains (checked; ACCT_EDOMAIN otherwise): those of acct_mixture_set, sigma in (1e-100, 1e100), steps an integer
+ * in [2, 2^53], direction ACCT_REMOVE or ACCT_ADD, epsilon >= 0 finite, delta in (0, 1).
+ */
+#ifndef ACCT_GAUSSIAN_MIXTURE_H
+#define ACCT_GAUSSIAN_MIXTURE_H
+
+#include "bounds.h"
+#include "domain.h"
+
+typedef struct {
+    double sigma;
+    int count;                    /* of positive shifts */
+    const double *shift, *weight; /* increasing; the weights are exact, and w_0 is what they leave of one */
+} acct_mixture_part;
+
+/* ensures out->lower <= delta(epsilon) <= out->upper, both in [0, 1] */
+int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, double epsilon, int direction,
+                                acct_bounds *out);
+
+/* ensures out->lower <= epsilon(delta) <= out->upper; upper may be +inf */
+int acct_gaussian_mixture_epsilon(const acct_mixture_part *part, double steps, double delta, int direction,
+                                  acct_bounds *out);
+
+#endif

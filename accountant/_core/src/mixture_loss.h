@@ -1,0 +1,57 @@
+/* The privacy loss of one step in which a record shifts the noise at random.
+ *
+ * P = w_0 N(0, sigma^2) + sum of w_j N(d_j, sigma^2), Q = N(0, sigma^2), d_j > 0, w_0 = 1 - sum of w_j > 0:
+ *     L(x) = log(w_0 + sum w_j e^{u_j}),        u_j = d_j (2x - d_j) / (2 sigma^2).
+ * With p_j the probability of the shift d_j given x (the posterior), sigma^2 L' = E_p[d] increases in x, so L
+ * is increasing and convex, as for one shift (Theorems D1 and D2).
+ */
+#ifndef ACCT_MIXTURE_LOSS_H
+#define ACCT_MIXTURE_LOSS_H
+
+#define ACCT_MOST_SHIFTS 256
+
+typedef struct {
+    int count;           /* of shifts, made up to a multiple of ACCT_LANES by weights 0 */
+    double var2;         /* 2 sigma^2 */
+    double present;      /* sum of the weights w_j, j > 0 */
+    double silent;       /* w_0, relative error at most 4 u */
+    double smallest, largest; /* of the shifts */
+    double shift[ACCT_MOST_SHIFTS], weight[ACCT_MOST_SHIFTS];
+} acct_mixture;
+
+/* sets     *m; the weights are exact, and w_0 is what they leave of one
+ * requires count >= 1, shifts positive and increasing, weights positive
+ * returns  ACCT_EDOMAIN where they are too many or leave less than ACCT_LEAST_SILENT */
+#define ACCT_LEAST_SILENT 1e-9
+int acct_mixture_set(acct_mixture *m, double sigma, int count, const double *shift, const double *weight);
+
+/* one point of the noise */
+typedef struct {
+    double loss;
+    double slope;   /* sigma^2 L' = E_p[d] */
+    double present; /* posterior probability of any shift */
+    double error;   /* bound on |computed L - L|, x taken as exact */
+} acct_mixture_point;
+
+/* posterior: NULL, or room for ACCT_MOST_SHIFTS probabilities p_j, j > 0 (relative error below 1e-11) */
+void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mixture_point *out);
+
+/* L(x + i eta), 0 <= eta, principal branch; error: bound on the modulus of its error */
+void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *re, double *im,
+                          double *error);
+
+/* What a panel needs of L where x0 <= Re x <= x1 and |Im x| <= theta sigma^2 */
+typedef struct {
+    acct_mixture_point lo, mid, hi;
+    double arg;     /* bound on |arg e^L| */
+    double modulus; /* bound on log(|e^L| real / |e^L| complex) */
+} acct_mixture_region;
+
+/* returns 0 unless e^L is shown to have no zero there (Theorem D2) */
+int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double x1, double theta,
+                            acct_mixture_region *region);
+
+/* the x at which L(x) = loss > log w_0; plain rounding, for searches only */
+double acct_mixture_inverse(const acct_mixture *m, double loss);
+
+#endif

@@ -1,0 +1,207 @@
+"""Users with several records, draws with replacement, mixtures: the contour, and beyond it."""
+
+import math
+import random
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+import accountant as ac
+from accountant.analyses.dispatch import solver
+from accountant.analyses.random_shifts import RandomShiftContour, covers
+from accountant.analyses.solvers import Grid
+from accountant.pairs.base import RandomShift
+from accountant.sampling.with_replacement import WithReplacementSampled
+
+# q, σ, steps, records, δ, ε: plain contours and chord grids that agree, uncertified.
+USERS = [
+    (0.01, 1.0, 2_000, 4, 1e-6, 14.534976),
+    (0.01, 1.0, 10_000, 4, 1e-6, 38.877898),
+    (0.001, 0.8, 3_000, 8, 1e-6, 5.125806),
+    (0.004, 2.0, 14_000, 10, 1e-6, 14.793398),
+    (0.001, 0.6, 2_000, 16, 1e-7, 24.2543),
+]
+
+
+def user(q, sigma, records):
+    return ac.PoissonSampled(ac.Gaussian(sigma), q).group(records)
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "records", "delta", "epsilon"), USERS)
+def test_known_users(q, sigma, steps, records, delta, epsilon):
+    bounds = (steps * user(q, sigma, records)).epsilon_bounds(delta)
+    assert bounds.upper - bounds.lower <= 1e-9
+    assert math.isclose(bounds.upper, epsilon, abs_tol=1e-4 if epsilon == 24.2543 else 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("records", "batch", "epochs", "sigma"), [(60_000, 256, 60, 1.1), (500_000, 1024, 5, 0.7)]
+)
+def test_draws_with_replacement_are_narrow(records, batch, epochs, sigma):
+    steps = -(-records * epochs // batch)
+    bounds = (steps * WithReplacementSampled(sigma, batch, records)).epsilon_bounds(1e-5)
+    assert 0.0 < bounds.upper - bounds.lower <= 1e-6
+
+
+def test_more_steps_never_cost_less():
+    one = WithReplacementSampled(1.0, 256, 60_000)
+    ends = [(steps * one).epsilon_bounds(1e-5) for steps in (2, 50, 500, 1000, 2350, 10_000)]
+    for before, after in pairwise(ends):
+        assert before.upper <= after.lower
+
+
+def one_way(pair, count, delta, kind):
+    return kind(((pair, count),)).epsilon_bounds(delta)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_contour_and_grid_agree(seed):
+    """Two analyses without common code bracket one truth."""
+    draw = random.Random(seed)
+    for _ in range(4):
+        q, sigma = 10 ** draw.uniform(-4, -0.7), 10 ** draw.uniform(-0.2, 1.0)
+        steps, records = int(10 ** draw.uniform(0.8, 3.0)), draw.randint(2, 6)
+        delta = 10 ** draw.uniform(-9, -1)
+        for pair in user(q, sigma, records).pairs():
+            part = pair.random_shift
+            if part is None or not covers(part):
+                continue
+            one = one_way(pair, steps, delta, RandomShiftContour)
+            two = one_way(pair, steps, delta, Grid)
+            assert max(one.lower, two.lower) <= min(one.upper, two.upper)
+
+
+def test_the_roundings_of_weights_are_inside():
+    """The exact binomial law: weights as fractions lie between those handed to the core."""
+    q, records, steps, delta = 0.003, 12, 5000, 1e-7
+    for pair in user(q, 1.3, records).pairs():
+        contour = RandomShiftContour(((pair, steps),))
+        cut = contour._cut(delta)
+        p = Fraction(q)
+        exact = [
+            math.comb(records, k) * p**k * (1 - p) ** (records - k) for k in range(records + 1)
+        ]
+        kept = len(cut.more_weights)
+        for k in range(1, kept + 1):
+            assert (
+                Fraction(cut.less_weights[k - 1]) <= exact[k] <= Fraction(cut.more_weights[k - 1])
+            )
+        left_out = sum(exact[kept + 1 :])
+        assert cut.missing >= steps * left_out / exact[0]
+        assert cut.missing < 1e-9 * delta
+
+
+def test_shifts_left_out_count():
+    """Theorem D8(b): a mixture cut much too early still brackets the whole one."""
+    part = RandomShift(1.0, (1.0, 2.0, 3.0), (0.01, 0.001, 1e-6), False)
+    whole = pair_of(part)
+    cut = pair_of(part._replace(shifts=(1.0, 2.0), weights=(0.01, 0.001), remainder=1.0000001e-6))
+    for add in (False, True):
+        exact = Alone(((whole(add), 50),)).delta_bounds(1.0)
+        loose = Alone(((cut(add), 50),))._cut(1e-6)
+        assert loose.missing >= 50 * 1e-6
+        bounds = Alone(((cut(add), 50),)).delta_bounds(1.0)
+        assert bounds.lower <= exact.upper
+        assert bounds.upper >= exact.lower
+        assert bounds.upper - bounds.lower >= 0.9 * loose.missing
+
+
+class Alone(RandomShiftContour):
+    """Without the grid, which does not know of the shifts that these pairs leave out."""
+
+    def _narrowed(self, found, **question):
+        return found
+
+
+def pair_of(part):
+    from accountant.mechanisms.mixture import MixturePair
+
+    class Stated(MixturePair):
+        @property
+        def random_shift(self):
+            return part._replace(add=self.add)
+
+    def make(add):
+        shifts = (0.0, *part.shifts)
+        weights = (1.0 - math.fsum(part.weights), *part.weights)
+        return Stated(part.noise_multiplier, shifts, weights, add)
+
+    return make
+
+
+def test_sampling_a_mixture_thins_its_shifts():
+    mixture = ac.MixtureOfGaussians(1.0, [0.0, 1.0, 2.0], [0.9, 0.08, 0.02])
+    thinned = ac.MixtureOfGaussians(1.0, [0.0, 1.0, 2.0], [0.99, 0.008, 0.002])
+    one = (300 * ac.PoissonSampled(mixture, 0.1)).epsilon_bounds(1e-6)
+    two = (300 * thinned).epsilon_bounds(1e-6)
+    # The probabilities of the second are rounded and add up to one only so far.
+    assert math.isclose(one.upper, two.upper, rel_tol=1e-9)
+    assert one.upper - one.lower <= 1e-9
+
+
+def test_a_group_of_one_is_one_record():
+    single = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+    mixture = ac.MixtureOfGaussians(1.0, [0.0, 1.0], [0.99, 0.01])
+    one = (1000 * single).epsilon_bounds(1e-6)
+    two = (1000 * mixture).epsilon_bounds(1e-6)
+    assert max(one.lower, two.lower) <= min(one.upper, two.upper)
+
+
+def test_records_and_steps_only_add():
+    ends = [
+        (700 * user(0.005, 1.1, records)).epsilon_bounds(1e-6) for records in (1, 2, 3, 5, 8, 20)
+    ]
+    for before, after in pairwise(ends):
+        assert before.upper <= after.lower
+
+
+@pytest.mark.parametrize("weights", [[0.0, 1.0], [1e-12, 1.0 - 1e-12]])
+def test_what_the_contour_does_not_cover_is_answered_as_before(weights):
+    mixture = ac.MixtureOfGaussians(2.0, [0.0, 1.0], weights)
+    bounds = (40 * mixture).epsilon_bounds(1e-5)
+    plain = (40 * ac.Gaussian(2.0)).epsilon_bounds(1e-5)
+    assert math.isclose(bounds.upper, plain.upper, rel_tol=1e-2)
+    assert bounds.upper >= bounds.lower
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.3, 1e-15])
+@pytest.mark.parametrize("steps", [2, 30])
+def test_ends_of_the_range(delta, steps):
+    """Nothing raises, and brackets are ordered, next to the ends of δ."""
+    bounds = (steps * user(1e-3, 1.0, 5)).epsilon_bounds(delta)
+    assert 0.0 <= bounds.lower <= bounds.upper
+    if delta > 0.0:
+        back = (steps * user(1e-3, 1.0, 5)).delta_bounds(float(bounds.upper))
+        assert back.lower <= delta
+
+
+def test_epsilon_zero_and_infinity():
+    many = 500 * user(0.002, 1.0, 6)
+    at_zero = many.delta_bounds(0.0)
+    assert 0.0 < at_zero.lower <= at_zero.upper <= at_zero.lower * (1.0 + 1e-6)
+    assert tuple(many.delta_bounds(math.inf)) == (0.0, 0.0)
+
+
+def test_what_is_chosen():
+    pair = user(0.01, 1.0, 4).pairs()[0]
+    assert isinstance(solver(((pair, 2),), None), RandomShiftContour)
+    assert isinstance(solver(((pair, 1),), None), Grid)
+
+
+@pytest.mark.slow
+def test_random_users_at_length():
+    """1,000 random users: no bracket that misses the grid's; widths."""
+    draw = random.Random(3)
+
+    def log_uniform(low, high):
+        return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+    wide = 0
+    for _ in range(1000):
+        q, sigma, steps = log_uniform(1e-6, 0.3), log_uniform(0.4, 50.0), int(log_uniform(10, 1e6))
+        records, delta = draw.randint(1, 100), log_uniform(1e-12, 0.1)
+        bounds = (steps * user(q, sigma, records)).epsilon_bounds(delta)
+        assert 0.0 <= bounds.lower <= bounds.upper
+        wide += not bounds.upper - bounds.lower <= 1e-4 * bounds.upper
+    assert wide <= 20
