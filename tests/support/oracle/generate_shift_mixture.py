@@ -1,6 +1,6 @@
-"""Write tests/data/shift_mixture.jsonl: profiles of steps whose record shifts the noise at random.
+"""Write data/shift_mixture.jsonl: profiles of steps whose record shifts the noise at random.
 
-    python generate_shift_mixture.py START STOP
+    PYTHONPATH=tests python -m support.oracle.generate_shift_mixture START STOP
 
 appends one line per problem id in [START, STOP) that is not in the file yet. Problem `id` is drawn
 from a generator seeded by the id alone; the parameters stored are authoritative. A problem whose
@@ -22,8 +22,8 @@ import mpmath
 import numpy as np
 from flint import ctx
 
-from moments import enclosing_decimals
-from shift_mixture import NotConverged, _loss, line, two_steps
+from support.oracle.moments import enclosing_decimals
+from support.oracle.shift_mixture import NotConverged, _loss, line, two_steps
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "shift_mixture.jsonl"
 FAMILIES = ("user", "user", "user", "many", "free", "free", "small-sigma", "rare", "two")

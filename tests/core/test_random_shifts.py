@@ -14,8 +14,8 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant._core import subsampled_gaussian as core
-from judge import DIRECTION, largest_double_below, smallest_double_above, stored
-from native import SOURCES, build
+from support.native import SOURCES, build
+from support.oracle_checks import DIRECTION, largest_double_below, smallest_double_above, stored
 
 STORED = stored("shift_mixture.jsonl")
 
