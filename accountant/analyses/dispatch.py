@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
-from accountant.analyses.random_shifts import RandomShiftContour, covers
+from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError, UnsupportedError
@@ -60,9 +60,9 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
         if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
             return Contour(parts)
     if len(parts) == 1 and parts[0][1] > 1:
-        part = parts[0][0].random_shift
+        part = parts[0][0].gaussian_mixture
         if part is not None and covers(part):
-            return RandomShiftContour(parts)
+            return MixtureContour(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     curves = all(has_rdp(pair) for pair, _ in parts)

@@ -16,7 +16,7 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses, RandomShift
+from accountant.pairs.base import DominatingPair, Masses, GaussianMixture
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class MixturePair(DominatingPair):
         return (-math.inf, -end) if self.add else (end, math.inf)
 
     @property
-    def random_shift(self) -> RandomShift | None:
+    def gaussian_mixture(self) -> GaussianMixture | None:
         """The mixture itself, when a contribution may be 0."""
         if not (self.shifts[0] == 0.0 and len(self.shifts) > 1):
             return None
@@ -143,7 +143,7 @@ class MixturePair(DominatingPair):
         error = U if math.fsum(self.weights) == 1.0 else 2e-12
         # So may be the shifts of a group.
         slip = 0.0 if all(shift.is_integer() for shift in self.shifts) else 4.0 * U
-        return RandomShift(self.sigma, self.shifts[1:], self.weights[1:], self.add, error, slip)
+        return GaussianMixture(self.sigma, self.shifts[1:], self.weights[1:], self.add, error, slip)
 
     @property
     def loss_error(self) -> float:

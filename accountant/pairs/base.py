@@ -8,7 +8,7 @@ the capabilities below. An analysis checks for the one it needs (:func:`has_pld`
 ``rdp``               the Rényi curve: an upper bound on D_α(P‖Q) at every real α > 1
 ``masses``            the privacy loss distribution: masses of cells of the loss under P and Q
 ``gaussian_part``     the loss of a Poisson-subsampled Gaussian, whose transform is known
-``random_shift``      Gaussian noise that a record shifts at random, whose transform is known, too
+``gaussian_mixture``  Gaussian noise that a record shifts at random, whose transform is known, too
 ``profile``           the privacy profile in closed form
 ``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
 ====================  ==========================================================================
@@ -45,7 +45,7 @@ __all__ = [
     "Masses",
     "Parts",
     "Problems",
-    "RandomShift",
+    "GaussianMixture",
     "has_pld",
     "has_profile",
     "has_rdp",
@@ -70,7 +70,7 @@ class GaussianPart(NamedTuple):
     add: bool  # the reversed pair: N(0, σ²) against the mixture
 
 
-class RandomShift(NamedTuple):
+class GaussianMixture(NamedTuple):
     """Σ_j w_j·N(d_j, σ²) against N(0, σ²), d_0 = 0, or the reverse.
 
     Attributes
@@ -157,7 +157,7 @@ class DominatingPair:
         return None
 
     @property
-    def random_shift(self) -> RandomShift | None:
+    def gaussian_mixture(self) -> GaussianMixture | None:
         """The shifts and their weights, when the loss is that of Gaussian noise with such."""
         return None
 

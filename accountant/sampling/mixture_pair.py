@@ -15,7 +15,7 @@ import numpy as np
 from accountant._rounding import U, half_square, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses, RandomShift
+from accountant.pairs.base import DominatingPair, Masses, GaussianMixture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,10 +70,10 @@ class MixturePair(DominatingPair):
         return (-math.inf, -least) if self.add else (least, math.inf)
 
     @property
-    def random_shift(self) -> RandomShift | None:
+    def gaussian_mixture(self) -> GaussianMixture | None:
         """The mixture itself, in units of the noise."""
         shifts = tuple(k * self.distance for k in range(1, len(self.weights)))
-        return RandomShift(
+        return GaussianMixture(
             1.0, shifts, self.weights[1:], self.add, self.weight_error + U, 4.0 * U, self.remainder
         )
 

@@ -15,7 +15,7 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import (
     DominatingPair,
     Masses,
-    RandomShift,
+    GaussianMixture,
     has_pld,
     has_rdp,
     mu_of_pure,
@@ -172,9 +172,9 @@ class SampledPair(SampledCurve):
         return (-high, -low) if self.add else (low, high)
 
     @property
-    def random_shift(self) -> RandomShift | None:
+    def gaussian_mixture(self) -> GaussianMixture | None:
         """The inner shifts, each with q times its weight."""
-        inner = self.inner.random_shift
+        inner = self.inner.gaussian_mixture
         if inner is None:
             return None
         return inner._replace(

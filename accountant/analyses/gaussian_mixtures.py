@@ -19,9 +19,9 @@ from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray, Parts, RandomShift
+    from accountant.pairs.base import FloatArray, Parts, GaussianMixture
 
-__all__ = ["RandomShiftContour", "covers"]
+__all__ = ["MixtureContour", "covers"]
 
 # Shifts and weights that the native core takes.
 MOST_SHIFTS = 256
@@ -43,7 +43,7 @@ class _Cut:
     missing: float
 
 
-def covers(part: RandomShift) -> bool:
+def covers(part: GaussianMixture) -> bool:
     """Tell whether the contour takes such a release."""
     if not (part.shifts and 1e-90 < part.noise_multiplier < 1e90):
         return False
@@ -56,7 +56,7 @@ def covers(part: RandomShift) -> bool:
     )
 
 
-class RandomShiftContour(BesideGrid):
+class MixtureContour(BesideGrid):
     """Repeated releases of Gaussian noise with a random shift: the transform on a contour."""
 
     name = "contour"
@@ -65,7 +65,7 @@ class RandomShiftContour(BesideGrid):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         ((pair, self._count),) = parts
-        part = pair.random_shift
+        part = pair.gaussian_mixture
         if part is None:  # pragma: no cover (chosen by the caller)
             raise UnsupportedError(f"{pair!r} is not Gaussian noise with a random shift")
         self._part = part

@@ -9,9 +9,9 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.dispatch import solver
-from accountant.analyses.random_shifts import RandomShiftContour, covers
+from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.solvers import Grid
-from accountant.pairs.base import RandomShift
+from accountant.pairs.base import GaussianMixture
 from accountant.sampling.with_replacement import WithReplacementSampled
 
 # q, σ, steps, records, δ, ε: plain contours and chord grids that agree, uncertified.
@@ -64,10 +64,10 @@ def test_contour_and_grid_agree(seed):
         steps, records = int(10 ** draw.uniform(0.8, 3.0)), draw.randint(2, 6)
         delta = 10 ** draw.uniform(-9, -1)
         for pair in user(q, sigma, records).pairs():
-            part = pair.random_shift
+            part = pair.gaussian_mixture
             if part is None or not covers(part):
                 continue
-            one = one_way(pair, steps, delta, RandomShiftContour)
+            one = one_way(pair, steps, delta, MixtureContour)
             two = one_way(pair, steps, delta, Grid)
             assert max(one.lower, two.lower) <= min(one.upper, two.upper)
 
@@ -76,7 +76,7 @@ def test_the_roundings_of_weights_are_inside():
     """The exact binomial law: weights as fractions lie between those handed to the core."""
     q, records, steps, delta = 0.003, 12, 5000, 1e-7
     for pair in user(q, 1.3, records).pairs():
-        contour = RandomShiftContour(((pair, steps),))
+        contour = MixtureContour(((pair, steps),))
         cut = contour._cut(delta)
         p = Fraction(q)
         exact = [
@@ -94,7 +94,7 @@ def test_the_roundings_of_weights_are_inside():
 
 def test_shifts_left_out_count():
     """Theorem D8(b): a mixture cut much too early still brackets the whole one."""
-    part = RandomShift(1.0, (1.0, 2.0, 3.0), (0.01, 0.001, 1e-6), False)
+    part = GaussianMixture(1.0, (1.0, 2.0, 3.0), (0.01, 0.001, 1e-6), False)
     whole = pair_of(part)
     cut = pair_of(part._replace(shifts=(1.0, 2.0), weights=(0.01, 0.001), remainder=1.0000001e-6))
     for add in (False, True):
@@ -107,7 +107,7 @@ def test_shifts_left_out_count():
         assert bounds.upper - bounds.lower >= 0.9 * loose.missing
 
 
-class Alone(RandomShiftContour):
+class Alone(MixtureContour):
     """Without the grid, which does not know of the shifts that these pairs leave out."""
 
     def _narrowed(self, found, **question):
@@ -119,7 +119,7 @@ def pair_of(part):
 
     class Stated(MixturePair):
         @property
-        def random_shift(self):
+        def gaussian_mixture(self):
             return part._replace(add=self.add)
 
     def make(add):
@@ -185,7 +185,7 @@ def test_epsilon_zero_and_infinity():
 
 def test_what_is_chosen():
     pair = user(0.01, 1.0, 4).pairs()[0]
-    assert isinstance(solver(((pair, 2),), None), RandomShiftContour)
+    assert isinstance(solver(((pair, 2),), None), MixtureContour)
     assert isinstance(solver(((pair, 1),), None), Grid)
 
 
