@@ -19,7 +19,7 @@ from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray, Parts, GaussianMixture
+    from accountant.pairs.base import FloatArray, GaussianMixture, Parts
 
 __all__ = ["MixtureContour", "covers"]
 

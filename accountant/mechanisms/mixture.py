@@ -16,7 +16,7 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses, GaussianMixture
+from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

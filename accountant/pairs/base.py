@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DominatingPair",
     "FloatArray",
+    "GaussianMixture",
     "GaussianPart",
     "HasPLD",
     "HasProfile",
@@ -45,7 +46,6 @@ __all__ = [
     "Masses",
     "Parts",
     "Problems",
-    "GaussianMixture",
     "has_pld",
     "has_profile",
     "has_rdp",

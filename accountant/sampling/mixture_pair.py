@@ -15,7 +15,7 @@ import numpy as np
 from accountant._rounding import U, half_square, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses, GaussianMixture
+from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

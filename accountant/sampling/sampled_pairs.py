@@ -14,8 +14,8 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import (
     DominatingPair,
-    Masses,
     GaussianMixture,
+    Masses,
     has_pld,
     has_rdp,
     mu_of_pure,
