@@ -67,7 +67,7 @@ class MixtureContour(BesideGrid):
         ((pair, self._count),) = parts
         part = pair.gaussian_mixture
         if part is None:  # pragma: no cover (chosen by the caller)
-            raise UnsupportedError(f"{pair!r} is not Gaussian noise with a random shift")
+            raise UnsupportedError(f"{pair!r} is no mixture of Gaussians")
         self._part = part
         self._direction = core.ADD if part.add else core.REMOVE
 
