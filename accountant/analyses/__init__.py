@@ -13,6 +13,8 @@
     From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
     Composition of (ε, δ) guarantees.
+``over_steps``
+    ε after the releases of a history: after each of them, or brackets after some.
 ``tradeoff``
     Bounds on attackers by a profile; ``tradeoff_upper`` bounds the curve from above.
 

@@ -5,6 +5,12 @@ direction of each alternative.
 """
 
 from accountant.composition.composition import Composition
-from accountant.composition.disjoint import AdaptiveParallel, Parallel, adaptively, parallel
+from accountant.composition.disjoint import (
+    AdaptiveParallel,
+    Parallel,
+    adaptively,
+    composed,
+    parallel,
+)
 
-__all__ = ["AdaptiveParallel", "Composition", "Parallel", "adaptively", "parallel"]
+__all__ = ["AdaptiveParallel", "Composition", "Parallel", "adaptively", "composed", "parallel"]

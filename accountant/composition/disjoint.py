@@ -16,7 +16,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import WorstPair, worst
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["AdaptiveParallel", "Parallel", "adaptively", "parallel"]
+__all__ = ["AdaptiveParallel", "Parallel", "adaptively", "composed", "parallel"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -165,6 +165,15 @@ def adaptively(mechanism: Any) -> Any:
         same = all(new is old for (new, _), (old, _) in zip(found, mechanism.parts, strict=True))
         return mechanism if same else Composition(tuple(found))
     return mechanism
+
+
+def composed(counts: tuple[tuple[Mechanism, int], ...]) -> Composition:
+    """Return the composition of counted releases, each of which may depend on those before.
+
+    The disjoint sets of a ``parallel`` may depend on what other records released (Theorem M18).
+    """
+    whole = Composition(counts)
+    return whole if sum(count for _, count in counts) <= 1 else adaptively(whole)
 
 
 def _splits(count: int, ways: int) -> Iterator[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """The ledger remembers: an append-only record, budgets that refuse, and files that survive.
 
-``accountant``, ``history``, ``questions``, ``numbers``, ``schedule``
-    What was released, what is asked about it, and who computes the answer; ε after every step.
+``accountant``, ``history``, ``queries``, ``evaluation``
+    What was released, what is asked about it, and who computes the answer.
 ``budget``, ``filters``, ``fixed``, ``meters``, ``renyi``, ``exact``
     What must not be exceeded, the meters that watch over it, and their sums without rounding.
 ``odometer``, ``individual``

@@ -6,34 +6,22 @@ import functools
 from typing import TYPE_CHECKING
 
 from accountant.bounds import Bounds
+from accountant.composition import composed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant.composition import Composition
     from accountant.mechanisms.base import Mechanism
 
 __all__ = [
     "FORMER_NAMES",
     "WRAPPERS",
-    "composed",
     "delta_bounds",
     "dp_sgd_step",
     "epsilon",
     "epsilon_bounds",
     "sampled",
 ]
-
-
-def composed(counts: tuple[tuple[Mechanism, int], ...]) -> Composition:
-    """Return the composition of counted records, as a ledger has to account for it.
-
-    The disjoint sets of a ``parallel`` may depend on what other records released (Theorem M18).
-    """
-    from accountant.composition import Composition, adaptively
-
-    whole = Composition(counts)
-    return whole if sum(count for _, count in counts) <= 1 else adaptively(whole)
 
 
 def epsilon_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:

@@ -10,9 +10,10 @@ import numpy as np
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
+from accountant.analyses.over_steps.by_renyi import least_over_orders
+from accountant.analyses.over_steps.divergences import total
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import schedule
 from accountant.ledger.budget import MAX_ORDER
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Odometer:
     def over_steps(self, ledger: Accountant) -> NDArray[np.float64]:
         """Return the reading after each release, in nats: shape (len(ledger),), non-decreasing."""
         orders: Any = self.orders
-        return schedule.over_steps(ledger.history, orders, self._convert)
+        return least_over_orders(ledger.history, orders, self._convert)
 
     @to_nearest
     def epsilon(self, ledger: Accountant) -> float:
@@ -82,7 +83,7 @@ class Odometer:
         counts = ledger.counts
         if not counts:
             return 0.0
-        spent = schedule.total(counts, orders)
+        spent = total(counts, orders)
         rows = [self._convert(a, row) for a, row in zip(orders, spent, strict=True)]
         return float(np.min(rows, axis=0).max())
 

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, overload
 
 from accountant import checks
+from accountant.analyses.over_steps.curve import upper_curve
 from accountant.broadcasting import each_bounds, each_number
 from accountant.environment import to_nearest
-from accountant.ledger import evaluation, mixes, schedule
+from accountant.ledger import evaluation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,21 +128,7 @@ class Questions(ABC):
         """
         checked = checks.number(checks.TARGET_DELTA, delta)
         wanted = None if checkpoints is None else checks.whole(_CHECKPOINTS, checkpoints)
-        history = self.history
-        one = len({item.mechanism for item in history}) <= 1
-        if one or wanted == 0:
-            curve = schedule.pointwise(history, checked)
-        else:
-            curve = (mixes.bounds if wanted is None else mixes.known)(history, checked)
-        steps = len(curve)
-        places: list[int] = []
-        if wanted:
-            places = sorted({-(-steps * k // wanted) for k in range(1, wanted + 1)} - {0})
-        elif wanted is None and one:
-            places = schedule.spread(steps)
-        if places:
-            schedule.sharpen(curve, history, checked, places)
-        return curve
+        return upper_curve(self.history, checked, wanted)
 
 
 _CHECKPOINTS = checks.Argument(

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant.bounds import Bounds
-from accountant.composition import Composition
-from accountant.ledger.evaluation import composed
+from accountant.composition import Composition, composed
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.sampling import PoissonSampled
 

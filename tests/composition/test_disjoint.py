@@ -11,8 +11,8 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant import parallel
+from accountant.analyses.over_steps.brackets import brackets
 from accountant.composition import Composition, adaptively
-from accountant.report import over_steps
 from accountant.report.spending import Spending
 from accountant.sampling import Allocated
 
@@ -179,7 +179,7 @@ def test_a_statement_says_what_the_ledger_does():
     ledger.compose(parallel(*CHOSEN))
     for delta in (0.35, 0.4):
         assert Spending(ledger.counts).epsilon(delta) == ledger.epsilon(delta)
-        last = over_steps._brackets(ledger.history, delta)[-1]
+        last = brackets(ledger.history, delta)[-1]
         assert last[0] == 2
         assert last[-1] == ledger.epsilon(delta)
 

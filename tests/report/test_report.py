@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import accountant as ac
+from accountant.analyses.over_steps.prefixes import counts_at, evenly
 from accountant.bounds import Bounds
 from accountant.derived import BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError
@@ -45,6 +46,10 @@ def two_noises():
     for sigma in (1.3, 1.1):
         ledger.step(noise_multiplier=sigma, sampling_probability=0.05, count=400)
     return ledger
+
+
+def evenly_spaced(history, points):
+    return counts_at(history, evenly(sum(item.count for item in history), points))
 
 
 def schedule(steps=1500):
@@ -151,7 +156,7 @@ def test_steps_grow_to_the_headline(case):
 @pytest.mark.parametrize("make", [lambda: dp_sgd(3000), two_noises])
 def test_steps_are_bounds(make):
     ledger = make()
-    found = dict(over_steps.prefixes(ledger.history, 24))
+    found = dict(evenly_spaced(ledger.history, 24))
     steps = statement(ledger).steps
     assert [step.releases for step in steps] == list(found)
     for step in steps[::6]:
@@ -190,7 +195,7 @@ def test_steps_of_many_kinds_are_enclosed():
         if k % 10 == 0:
             ledger.compose(ac.ApproximateDP(0.02, 1e-7))
     steps = over_steps.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
-    found = over_steps.prefixes(ledger.history, len(steps))
+    found = evenly_spaced(ledger.history, len(steps))
     for (length, low, high), (same, counts) in zip(steps[:-1], found, strict=False):
         gaussian = [(m, n) for m, n in counts if not isinstance(m, ac.ApproximateDP)]
         alone = ac.Composition(tuple(gaussian)).epsilon_bounds(1e-5)
@@ -407,7 +412,7 @@ def test_chords_never_fall_below_the_profile():
 
 def test_prefixes_of_a_history():
     ledger = two_runs()
-    found = dict(over_steps.prefixes(ledger.history, 5))
+    found = dict(evenly_spaced(ledger.history, 5))
     assert list(found) == [41, 81, 122, 162, 202]
     assert found[202] == ledger.counts
     for steps, counts in found.items():

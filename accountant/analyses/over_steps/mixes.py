@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.errors import AccountantError
-from accountant.ledger import evaluation, schedule
+from accountant.analyses.over_steps import by_renyi, gaussian
+from accountant.analyses.over_steps.divergences import gaussian_setting
+from accountant.analyses.over_steps.prefixes import composed_bounds, counts_after, first, monotone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from accountant.ledger.history import Entry
+    from accountant.analyses.over_steps.prefixes import Steps
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["bounds", "counts_after", "known"]
+__all__ = ["bounds", "known"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -38,7 +39,7 @@ WIDE, SMALL = 0.04, 0.01
 LEVELS = (0.0, 0.5, 1.0)
 
 
-def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
+def bounds(history: Steps, delta: float) -> FloatArray:
     """Bound ε(delta) of every prefix of releases of different kinds."""
     curve = known(history, delta)
     if not all(_are_gaussian(history)):
@@ -46,39 +47,39 @@ def bounds(history: Sequence[Entry], delta: float) -> FloatArray:
     return curve
 
 
-def known(history: Sequence[Entry], delta: float) -> FloatArray:
+def known(history: Steps, delta: float) -> FloatArray:
     """Bound ε(delta) of every prefix without composing any exactly on a grid."""
-    gaussian = _are_gaussian(history)
-    if all(gaussian):
-        return schedule.bounds(history, delta)
-    curve = schedule.pointwise(history, delta)
-    if any(gaussian):
-        _lower_by_blocks(curve, history, gaussian, delta)
-    schedule.monotone(curve)
+    plain = _are_gaussian(history)
+    if all(plain):
+        return gaussian.bounds(history, delta)
+    curve = by_renyi.pointwise(history, delta)
+    if any(plain):
+        _lower_by_blocks(curve, history, plain, delta)
+    monotone(curve)
     return curve
 
 
-def _are_gaussian(history: Sequence[Entry]) -> list[bool]:
+def _are_gaussian(history: Steps) -> list[bool]:
     """Tell of each entry whether it is a Gaussian step, asking once for each mechanism."""
     found: dict[Mechanism, bool] = {}
     for item in history:
         if item.mechanism not in found:
-            found[item.mechanism] = schedule.gaussian_setting(item.mechanism) is not None
+            found[item.mechanism] = gaussian_setting(item.mechanism) is not None
     return [found[item.mechanism] for item in history]
 
 
 def _lower_by_blocks(
-    curve: FloatArray, history: Sequence[Entry], gaussian: Sequence[bool], delta: float
+    curve: FloatArray, history: Steps, are_gaussian: Sequence[bool], delta: float
 ) -> None:
     """Lower ``curve`` to the Gaussian steps' exact ε plus the largest losses of the others."""
     repeats = [item.count for item in history]
-    others = [item for item, plain in zip(history, gaussian, strict=True) if not plain]
-    steps = [item for item, plain in zip(history, gaussian, strict=True) if plain]
+    others = [item for item, plain in zip(history, are_gaussian, strict=True) if not plain]
+    steps = [item for item, plain in zip(history, are_gaussian, strict=True) if plain]
     # The number of Gaussian steps, and of others, in each prefix.
-    taken = np.cumsum(np.repeat(np.array(gaussian, dtype=np.int64), repeats))
+    taken = np.cumsum(np.repeat(np.array(are_gaussian, dtype=np.int64), repeats))
     rest = np.arange(1, taken.size + 1) - taken
-    added = np.concatenate([[0.0], schedule.largest_losses(others)])[rest]
-    masses = schedule.infinite_masses(others)
+    added = np.concatenate([[0.0], by_renyi.largest_losses(others)])[rest]
+    masses = by_renyi.infinite_masses(others)
     lost = np.zeros(taken.size) if masses is None else np.concatenate([[0.0], masses])[rest]
     done = 0
     for level in LEVELS:
@@ -92,24 +93,12 @@ def _lower_by_blocks(
             left = math.nextafter(left, 0.0)
         if not left > 1e-3 * delta:
             continue
-        exact = np.concatenate([[0.0], schedule.bounds(_first(steps, int(taken[size - 1])), left)])
+        exact = np.concatenate([[0.0], gaussian.bounds(first(steps, int(taken[size - 1])), left)])
         found = np.nextafter(exact[taken[:size]] + added[:size], np.inf)
         np.minimum(curve[:size], found, out=curve[:size])
 
 
-def _first(history: Sequence[Entry], length: int) -> list[Entry]:
-    """Return the entries of the first ``length`` releases."""
-    kept = []
-    for item in history:
-        if length <= 0:
-            break
-        count = min(item.count, length)
-        kept.append(type(item)(item.mechanism, count))
-        length -= count
-    return kept
-
-
-def _refine(curve: FloatArray, history: Sequence[Entry], delta: float) -> None:
+def _refine(curve: FloatArray, history: Steps, delta: float) -> None:
     """Lower ``curve`` by exact compositions of some prefixes, each where it is widest.
 
     A prefix costs no more than a longer one, and no less than a shorter one, so two compositions
@@ -121,7 +110,7 @@ def _refine(curve: FloatArray, history: Sequence[Entry], delta: float) -> None:
 
     def ask(length: int) -> None:
         place = bisect_left(lengths, length)
-        low, high = _exact(counts_after(history, length), delta)
+        low, high = composed_bounds(counts_after(history, length), delta)
         lengths.insert(place, length)
         lower.insert(place, max(low, lower[place - 1]))
         upper.insert(place, high)
@@ -142,9 +131,9 @@ def _refine(curve: FloatArray, history: Sequence[Entry], delta: float) -> None:
         if not width(widest) > WIDE:
             break
         ask(_between(ends, lengths[widest - 1], lengths[widest]))
-    for first, length, bound in zip(lengths, lengths[1:], upper[1:], strict=False):
-        np.minimum(curve[first:length], bound, out=curve[first:length])
-    schedule.monotone(curve)
+    for done, length, bound in zip(lengths, lengths[1:], upper[1:], strict=False):
+        np.minimum(curve[done:length], bound, out=curve[done:length])
+    monotone(curve)
 
 
 def _between(ends: Sequence[int], low: int, high: int) -> int:
@@ -158,29 +147,9 @@ def _between(ends: Sequence[int], low: int, high: int) -> int:
     return min(near, key=lambda end: abs(end - wanted), default=wanted)
 
 
-def _affordable(history: Sequence[Entry]) -> int:
+def _affordable(history: Steps) -> int:
     """Return how many exact compositions the history is worth."""
     mechanisms = dict.fromkeys(item.mechanism for item in history)
-    settings = {schedule.gaussian_setting(mechanism) for mechanism in mechanisms}
+    settings = {gaussian_setting(mechanism) for mechanism in mechanisms}
     sampled = sum(setting is not None and setting[0] < 1.0 for setting in settings)
     return min(MOST, MOST_PARTS // (1 + sampled))
-
-
-def _exact(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> tuple[float, float]:
-    try:
-        found = evaluation.epsilon_bounds(counts, delta)
-    except AccountantError:
-        # Too dear or unknown: what else is known of the prefix stands.
-        return 0.0, math.inf
-    return float(found.lower), float(found.upper)
-
-
-def counts_after(history: Sequence[Entry], length: int) -> tuple[tuple[Mechanism, int], ...]:
-    """Return the merged counts of the first ``length`` releases."""
-    counts: dict[Mechanism, int] = {}
-    for item in history:
-        if length <= 0:
-            break
-        counts[item.mechanism] = counts.get(item.mechanism, 0) + min(item.count, length)
-        length -= item.count
-    return tuple(counts.items())

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accountant as ac
+from accountant.analyses.over_steps import divergences, mixes
+from accountant.analyses.over_steps.prefixes import composed_bounds, counts_after
 from accountant.errors import UnsupportedError
-from accountant.ledger import Accountant, mixes, schedule
+from accountant.ledger import Accountant
 
 DELTA = 1e-5
 STEP = ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
@@ -125,7 +127,7 @@ def test_every_prefix_is_close_to_its_exact_composition(name):
     assert (np.diff(curve) >= 0).all()
     steps = len(ledger)
     for length in sorted({1, 2, steps // 4, steps // 2, 3 * steps // 4, steps - 1, steps} - {0}):
-        low, high = mixes._exact(mixes.counts_after(ledger.history, length), DELTA)
+        low, high = composed_bounds(counts_after(ledger.history, length), DELTA)
         assert low <= curve[length - 1] <= 1.2 * high, length
     assert curve[-1] <= ledger.epsilon(DELTA) * (1 + 1e-12)
 
@@ -179,4 +181,4 @@ class Curveless:
     [(None, math.inf), (math.nan, math.inf), (-1e-9, 0.0), (-math.inf, 0.0), (0.5, 0.5)],
 )
 def test_a_divergence_that_is_not_known_bounds_nothing(found, used):
-    assert schedule._finite_divergence(Curveless(found), 2.0) == used
+    assert divergences._finite_divergence(Curveless(found), 2.0) == used

@@ -63,12 +63,12 @@ def test_ten_thousand_equal_steps():
 
 
 def test_ten_thousand_different_steps():
-    from accountant.ledger import schedule
+    from accountant.analyses.over_steps.by_renyi import pointwise
 
     ledger = Accountant()
     for sigma in np.geomspace(0.8, 3.0, 10_000):
         ledger.step(noise_multiplier=float(sigma), sampling_probability=0.01)
-    by_renyi = schedule.pointwise(ledger.history, 1e-5)
+    by_renyi = pointwise(ledger.history, 1e-5)
     curve = ledger.epsilon_over_steps(1e-5)
     assert (curve <= by_renyi).all()
     assert (np.diff(curve) >= 0).all()
@@ -110,9 +110,9 @@ def test_each_step_of_a_schedule_of_gaussians_is_exact():
     st.integers(1, 20),
 )
 def test_rounded_parameters_never_cost_less(settings, limit):
-    from accountant.ledger import schedule
+    from accountant.analyses.over_steps import divergences
 
-    rounded = schedule._rounded([(q, sigma) for sigma, q in settings], limit)
+    rounded = divergences._rounded([(q, sigma) for sigma, q in settings], limit)
     for (q, sigma), (up, down) in rounded.items():
         assert q <= up <= 1.0
         assert 0.0 < down <= sigma

@@ -1,0 +1,138 @@
+"""Divergences of many mechanisms at many orders; Gaussian steps together, by the native loop."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant.analyses import rdp
+from accountant.composition.problems import symmetrised_pairs
+from accountant.errors import AccountantError
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["MAX_DISTINCT", "WORKERS", "divergences", "gaussian_setting", "total", "weighted"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# Beyond so many different steps their parameters are rounded (Theorem L8) to keep the work bounded.
+MAX_DISTINCT = 200
+WORKERS = 2
+
+
+def total(counts: Sequence[tuple[Mechanism, int]], orders: Sequence[float]) -> FloatArray:
+    """Return the divergences of everything, of shape (orders, 2 directions), rounded up."""
+    table = divergences([mechanism for mechanism, _ in counts], orders, MAX_DISTINCT)
+    return weighted(table, np.array([float(count) for _, count in counts]))
+
+
+def weighted(table: FloatArray, repeats: FloatArray) -> FloatArray:
+    """Return the sums over mechanisms of divergences times ``repeats``, rounded up."""
+    # Each term is rounded once for its product and at most len(repeats) times for the sum.
+    with np.errstate(over="ignore"):
+        spent = (table * repeats[:, None, None]).sum(axis=0)
+        return np.asarray(spent * (1.0 + (len(repeats) + 4.0) * 2.0**-52))
+
+
+def divergences(
+    mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int, finite: bool = False
+) -> FloatArray:
+    """Return upper bounds on the divergences, of shape (mechanisms, orders, 2 directions).
+
+    Beyond about ``limit`` different Gaussian steps their parameters are rounded. With ``finite``
+    they are those of the finite losses, and infinite where a mechanism has no Rényi curve.
+    """
+    distinct = list(dict.fromkeys(mechanisms))
+    rows = dict(zip(distinct, _distinct(distinct, orders, limit, finite), strict=True))
+    return np.array([rows[m] for m in mechanisms]).reshape(len(mechanisms), len(orders), 2)
+
+
+def _distinct(
+    mechanisms: Sequence[Mechanism], orders: Sequence[float], limit: int, finite: bool
+) -> list[FloatArray]:
+    """Evaluate each mechanism once; Gaussian steps by the native loop, all together."""
+    settings = [gaussian_setting(m) for m in mechanisms]
+    keys = _rounded([s for s in settings if s is not None], limit)
+    curves = _native(list(dict.fromkeys(keys.values())), orders)
+    result = []
+    for mechanism, setting in zip(mechanisms, settings, strict=True):
+        if setting is not None:
+            row = curves[keys[setting]]
+            result.append(np.stack([row, row], axis=1))
+        else:
+            pairs = symmetrised_pairs(mechanism)
+            curve = _finite_divergence if finite else _divergence
+            values = [[curve(p, a) for p in (pairs[0], pairs[-1])] for a in orders]
+            result.append(np.array(values))
+    return result
+
+
+def _divergence(pair: DominatingPair, order: float) -> float:
+    return pair.rdp(order)
+
+
+def _finite_divergence(pair: DominatingPair, order: float) -> float:
+    """Return a bound >= 0 for the finite losses, infinite where none is known."""
+    try:
+        found = pair.finite_rdp(order)
+    except AccountantError:
+        return math.inf
+    if found >= 0.0:
+        return found
+    # The finite losses of a pair with mass at infinity are less than a probability.
+    return 0.0 if found < 0.0 else math.inf
+
+
+def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return q and σ, if both directions are those of one subsampled Gaussian."""
+    found: tuple[float, float] | None = None
+    for pair in mechanism.pairs():
+        part = pair.gaussian_part
+        if part is None or found not in (None, part[:2]):
+            return None
+        found = part[:2]
+    return found
+
+
+def _rounded(
+    settings: Sequence[tuple[float, float]], limit: int
+) -> dict[tuple[float, float], tuple[float, float]]:
+    """Map each (q, σ) to one that costs no less, so that about ``limit`` different ones remain."""
+    rounded = {s: s for s in settings}
+    bits = 16
+    while len(set(rounded.values())) > limit and bits > 2:
+        rounded = {(q, s): (_up(q, bits), _down(s, bits)) for q, s in settings}
+        bits -= 1
+    return rounded
+
+
+def _down(value: float, bits: int) -> float:
+    """Round towards zero to ``bits`` bits, exactly."""
+    if not math.isfinite(value):
+        return value
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.floor(math.ldexp(mantissa, bits)), exponent - bits)
+
+
+def _up(value: float, bits: int) -> float:
+    """Round a probability up to ``bits`` bits, exactly."""
+    mantissa, exponent = math.frexp(value)
+    return min(math.ldexp(math.ceil(math.ldexp(mantissa, bits)), exponent - bits), 1.0)
+
+
+def _native(
+    settings: Sequence[tuple[float, float]], orders: Sequence[float]
+) -> dict[tuple[float, float], FloatArray]:
+    if not settings:
+        return {}
+    q, sigma = np.array(settings).T[:, :, None]
+    shape = (len(settings), len(orders))
+    values = rdp.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), WORKERS)
+    return dict(zip(settings, values, strict=True))
