@@ -146,6 +146,6 @@ def test_the_fast_lane_admits_only_what_the_checks_admit():
 
 
 def test_the_domains_have_advice():
-    for value in vars(checks).values():
-        if isinstance(value, checks.Argument):
-            assert value.advice
+    known = [value for value in vars(checks).values() if isinstance(value, checks.Argument)]
+    assert len(known) > 20
+    assert all(value.advice for value in known)

@@ -6,6 +6,7 @@ import math
 import pytest
 
 import accountant as ac
+from accountant.adapters import _dp_events
 from support.dp_event_names import (
     ALL,
     DELTA,
@@ -34,8 +35,6 @@ from support.dp_event_names import (
     mechanism,
     refusal,
 )
-
-_dp_events = pytest.importorskip("accountant.adapters._dp_events")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -8,7 +8,6 @@ import accountant as ac
 
 torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
-adapter = pytest.importorskip("accountant.adapters.opacus")
 
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler  # noqa: E402
 

@@ -5,8 +5,7 @@ import re
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("accountant.adapters.opacus")
-
+import accountant.adapters.opacus  # noqa: E402, F401 (registers)
 from support.opacus_twins import twins  # noqa: E402
 
 pytestmark = [

@@ -9,11 +9,10 @@ import accountant as ac
 
 torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
-adapter = pytest.importorskip("accountant.adapters.opacus")
-
 from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 
+from accountant.adapters import opacus as adapter  # noqa: E402
 from support.opacus_twins import make, records, twins  # noqa: E402
 
 GHOST = {"grad_sample_mode": "ghost"}

@@ -103,7 +103,7 @@ def test_allocation_over_all_magnitudes(noise, steps):
     """Never dearer than telling which step was picked, never cheaper than its own lower end."""
     one = sampling.Allocated(noise, steps)
     plain = ac.Gaussian(noise)
-    for pair, low in zip(one.pairs(), one.from_below().pairs(), strict=False):
+    for pair, low in zip(one.pairs(), one.from_below().pairs(), strict=True):
         for epsilon in (0.0, 0.5, 3.0):
             bounds = pair.profile(epsilon)
             assert float(low.profile(epsilon).lower) <= float(bounds.upper)

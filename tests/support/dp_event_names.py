@@ -10,7 +10,7 @@ import accountant as ac
 dp = pytest.importorskip("dp_accounting")
 events = pytest.importorskip("dp_accounting.dp_event")
 pytest.importorskip("dp_accounting.pld")
-adapter = pytest.importorskip("accountant.adapters.dp_events")
+from accountant.adapters import dp_events as adapter  # noqa: E402
 
 AddRemove = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
 Replace = dp.NeighboringRelation.REPLACE_ONE

@@ -213,16 +213,18 @@ def test_brute_force_over_outcomes():
     parts = [(0.4, 0.01, 2), (1.1, 0.0, 1)]
     flat = [(e, d) for e, d, k in parts for _ in range(k)]
     for epsilon in (0.0, 0.5, 1.5):
-        total = 0.0
-        for outcome in itertools.product(range(3), repeat=len(flat)):
-            p = q = 1.0
-            for (e, d), o in zip(flat, outcome, strict=True):
-                t = (1 - d) / (1 + math.exp(e))
-                p *= (d, t * math.exp(e), t)[o]
-                q *= (0.0, t, t * math.exp(e))[o]
-            total += max(p - math.exp(epsilon) * q, 0.0)
+        total = mpmath.mpf(0)
+        with mpmath.workdps(50):
+            for outcome in itertools.product(range(3), repeat=len(flat)):
+                p = q = mpmath.mpf(1)
+                for (e, d), o in zip(flat, outcome, strict=True):
+                    grown = mpmath.exp(mpmath.mpf(e))
+                    t = (1 - mpmath.mpf(d)) / (1 + grown)
+                    p *= (mpmath.mpf(d), t * grown, t)[o]
+                    q *= (0, t, t * grown)[o]
+                total += max(p - mpmath.exp(mpmath.mpf(epsilon)) * q, 0)
         lower, upper = optimal_delta_bounds(parts, epsilon)
-        assert lower - 1e-14 <= total <= upper + 1e-14
+        assert lower <= total <= upper
 
 
 @given(
