@@ -1,4 +1,4 @@
-"""Functions of rows whose results depend on nothing but the row, bit by bit.
+"""Functions of rows whose results depend on the row alone, bit by bit.
 
 Matrices must be C-contiguous, except the right factor of a product; shapes are compared here,
 values are not. No function allocates, and all run without the GIL.

@@ -66,13 +66,13 @@ class _Branches(Mechanism):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Parallel(_Branches):
-    """Releases about disjoint sets of records, fixed before any release: each record is in one.
+    """Releases about disjoint sets of records that are fixed before any release.
 
     Made by :func:`parallel`, which states the conditions.
     """
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the worst of the branches' pairs; analyses look at the branches instead."""
+        """Return the worst of the branches' pairs; analyses use the branches instead."""
         found = [branch.pairs() for branch in self.branches]
         problems = problems_or_none(self)
         remove = WorstPair(tuple(pairs[0] for pairs in found), problems)
@@ -80,7 +80,7 @@ class Parallel(_Branches):
         return (remove,) if remove == add else (remove, add)
 
     def alternatives(self, count: int = 1) -> Iterator[Counted]:
-        """Yield every way to meet the branches ``count`` times."""
+        """Yield every way to assign ``count`` releases to the branches."""
         for split in _splits(count, len(self.branches)):
             used = tuple((b, n) for b, n in zip(self.branches, split, strict=True) if n)
             if used:
@@ -100,7 +100,7 @@ class AdaptiveParallel(_Branches):
     """
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return one pair a direction that dominates every branch, whichever comes up."""
+        """Return one pair a direction that dominates every branch."""
         found = [branch.pairs() for branch in self.branches]
         # Of a single release: nothing comes before it that its sets could depend on.
         alone = problems_or_none(Parallel(self.branches))
@@ -118,31 +118,31 @@ def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | Adaptiv
     Parameters
     ----------
     *branches : Mechanism
-        What is released about each set, all under one relation: add-or-remove or zero-out.
+        The release about each set, all under one relation: add-or-remove or zero-out.
     adaptive : bool, keyword only
         Whether the sets may depend on the outputs of other releases that it is composed with.
 
     Returns
     -------
     Parallel or AdaptiveParallel
-        A mechanism that costs a record no more than the branch it meets.
+        The mechanism of all branches; a record is in one of them only.
 
     Notes
     -----
-    *Guarantee.* Which set a record belongs to is a function of the record alone, and of coins that
-    do not look at the data. Then the output of all other branches is independent of the record,
-    and the worst branch is paid (McSherry 2009; docs/theorems_mechanisms.md, Theorem M18).
+    *Guarantee.* The set of a record must be a function of the record alone, and of coins that are
+    independent of the data. Then the outputs of all other branches are independent of the record,
+    and the worst branch bounds the loss (McSherry 2009; docs/theorems_mechanisms.md, Theorem M18).
 
     *Without* ``adaptive`` that function is fixed before the first of *all* releases that are
     composed, and ``a + parallel(b, c)`` costs the worse of ``a + b`` and ``a + c``. In
-    ``n * parallel(b, c)`` there are n such functions, all fixed in advance, and the worst split of
-    the n between the branches is paid; with the same sets each time write
+    ``n * parallel(b, c)`` there are n such functions, all fixed in advance, and the account takes
+    the worst split of the n between the branches. If the sets are the same each time, write
     ``parallel(n * b, n * c)``.
 
-    *With* it the function may be chosen when ``a`` and earlier repetitions are known, and a record
-    can be put where its loss so far makes a branch costlier: each time the worst branch is paid,
-    for every loss so far. An :class:`Accountant` of several releases takes every ``parallel`` it
-    holds for adaptive, since it cannot know.
+    *With* ``adaptive`` the function may depend on the outputs of ``a`` and of earlier repetitions,
+    so that a record can be in the branch that is worst for its loss so far. The account then takes
+    the worst branch each time. An :class:`Accountant` of several releases treats every ``parallel``
+    as adaptive, because it does not know how the sets were chosen.
 
     Examples
     --------

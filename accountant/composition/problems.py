@@ -1,4 +1,4 @@
-"""From a mechanism to what analyses solve: the counted pairs of every direction and alternative."""
+"""Turns a mechanism into the counted pairs of every direction and alternative."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_ALTERNATIVES = 64
 
 
 def problems_of(mechanism: Mechanism) -> Problems:
-    """Return every direction of every alternative; the worst of them is the answer."""
+    """Return every direction of every alternative; the worst answer is the result."""
     return tuple(
         parts
         for alternative in counted_alternatives(mechanism)
@@ -35,7 +35,7 @@ def problems_of(mechanism: Mechanism) -> Problems:
 
 
 def problems_or_none(mechanism: Mechanism) -> Problems:
-    """Return the problems, or none where the alternatives are too many to be tried."""
+    """Return the problems, or none if there are too many alternatives."""
     try:
         return problems_of(mechanism)
     except UnsupportedError:
@@ -43,7 +43,7 @@ def problems_or_none(mechanism: Mechanism) -> Problems:
 
 
 def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
-    """Merge equal pairs and drop what releases nothing."""
+    """Merge equal pairs and drop pairs that release nothing."""
     merged: dict[DominatingPair, int] = {}
     for pair, count in parts:
         if count and pair.pure_epsilon > 0.0:

@@ -1,4 +1,4 @@
-"""What may be composed at all: mechanisms, and under one relation."""
+"""Checks that composed values are mechanisms under one relation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["must_be_mechanism", "same_relation"]
 
 
 def must_be_mechanism(value: object) -> None:
-    """Refuse what does not compose."""
+    """Raise if a value is not a mechanism."""
     if not isinstance(value, Mechanism):
         raise ArgumentTypeError(
             f"only mechanisms compose, such as Gaussian(1.1) or n * PoissonSampled(...);"
@@ -21,7 +21,7 @@ def must_be_mechanism(value: object) -> None:
 
 
 def same_relation(mechanisms: Iterable[Mechanism]) -> None:
-    """Refuse guarantees under different relations."""
+    """Raise if the relations differ."""
 
     def same(first: Mechanism, other: Mechanism) -> Mechanism:
         if first.relation is other.relation:

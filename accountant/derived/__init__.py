@@ -1,7 +1,7 @@
-"""Releases made of the answers to others: what needs an answer before it can be described.
+"""Mechanisms whose pairs are computed from the profile of another mechanism.
 
-Several releases on one sample (``joint``), the best of a random number of runs (``repetition``),
-and a release on a sample whose record is exchanged for another (``sampled_replacement``).
+``joint`` is several releases on one sample, ``repetition`` the best of a random number of runs, and
+``sampled_replacement`` a release on a sample under replace-one.
 """
 
 from accountant.derived.joint import JointRelease

@@ -1,4 +1,4 @@
-"""Several releases as one: the pair of a composition's profile, for what runs on one sample."""
+"""Several releases on one sample as one release, with the pair of their joint profile."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["JointRelease"]
 
 @dataclass(frozen=True, repr=False)
 class JointRelease(Mechanism):
-    """A composition as one release: what Poisson sampling needs, whose coins its parts share.
+    """A composition as one release, for one draw of a Poisson sample that its parts share.
 
     Parameters
     ----------
     base : Mechanism
-        What is released about the same records, as in ``3 * Gaussian(2.0) + Laplace(4.0)``.
+        The releases about the same records, as in ``3 * Gaussian(2.0) + Laplace(4.0)``.
 
     Notes
     -----
     *Guarantee.* The pair of Theorem E1 (docs/theorems_adapters.md), made of the larger profile of
     both directions.
 
-    *Algorithm.* Some five hundred values of the profile of ``base``, joined by chords.
+    *Algorithm.* About five hundred values of the profile of ``base``, joined by chords.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class JointRelease(Mechanism):
 
     @property
     def relation(self) -> NeighbouringRelation:
-        """That of the composition."""
+        """The relation of the composition."""
         return self.base.relation
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return one pair, made of the worst of both directions."""
+        """Return one pair for the larger profile of the two directions."""
         return (joint_pair(problems_of(self.base)),)
 
     @property

@@ -1,4 +1,4 @@
-"""The best of a random number of private runs: hyper-parameter search as one release."""
+"""The best of a random number of private runs, as in a hyper-parameter search."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BestOfRuns(Mechanism):
     Parameters
     ----------
     base : Mechanism
-        A bound on one run: on every setting that may be drawn, the score included.
+        A bound on one run with its score, for every setting that may be drawn.
     stopping_probability : float
         γ in (0, 1].
     eta : float, optional
@@ -69,8 +69,8 @@ class BestOfRuns(Mechanism):
     -----
     *Guarantee.* The profile is at most E[K]·δ(ε - (1+η)·c), δ the profile of one run and c least
     with δ(c) <= γ(e^c - 1)/(1 - γ) (docs/theorems_selection.md, Theorem P4); the Rényi divergence
-    at most D_α + log E[K]/(α-1) + (1+η)·min(c, Papernot and Steinke's term) (Theorem P5). Nothing
-    but the best output may be seen, K included.
+    at most D_α + log E[K]/(α-1) + (1+η)·min(c, Papernot and Steinke's term) (Theorem P5). Only the
+    best output may be published; K must stay secret.
 
     *Algorithm.* Five hundred values of the profile of one run, joined by chords (Theorem P7).
 
@@ -110,11 +110,11 @@ class BestOfRuns(Mechanism):
 
     @property
     def relation(self) -> NeighbouringRelation:
-        """That of one run."""
+        """The relation of one run."""
         return self.base.relation
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return one pair, made of the worst of both directions."""
+        """Return one pair for the larger profile of the two directions."""
         if self.stopping_probability == 1.0:
             return self.base.pairs()
         bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
@@ -126,7 +126,7 @@ class BestOfRuns(Mechanism):
         return self.base.covers_removal
 
     def group(self, size: int) -> BestOfRuns:
-        """Return the search as seen by a group."""
+        """Return the search with one run's bound for a group."""
         return BestOfRuns(self.base.group(size), self.stopping_probability, self.eta)
 
     def under(self, relation: NeighbouringRelation) -> BestOfRuns:
@@ -134,7 +134,7 @@ class BestOfRuns(Mechanism):
         return BestOfRuns(self.base.under(relation), self.stopping_probability, self.eta)
 
     def excess(self) -> float:
-        """Return (1+η)·c: what the choice adds to the loss of the run chosen (Theorem P4)."""
+        """Return (1+η)·c, the loss that the choice adds to the chosen run (Theorem P4)."""
         return excess(self.base.profile(), self.stopping_probability, self.eta)
 
 
@@ -152,7 +152,7 @@ class BestOfPoissonRuns(Mechanism):
     Notes
     -----
     *Guarantee.* The lesser of m·δ(ε - m·δ(0)), δ the profile of one run, and Papernot and
-    Steinke's Rényi bound D_α + m·δ(log(1 + 1/(α-1))) + log m/(α-1), with what no run at all adds
+    Steinke's Rényi bound D_α + m·δ(log(1 + 1/(α-1))) + log m/(α-1), plus a term for no run at all
     (docs/theorems_selection.md, Theorem P6).
     """
 
@@ -165,11 +165,11 @@ class BestOfPoissonRuns(Mechanism):
 
     @property
     def relation(self) -> NeighbouringRelation:
-        """That of one run."""
+        """The relation of one run."""
         return self.base.relation
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return one pair, made of the worst of both directions."""
+        """Return one pair for the larger profile of the two directions."""
         return (_pair(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
 
     @property
@@ -178,7 +178,7 @@ class BestOfPoissonRuns(Mechanism):
         return self.base.covers_removal
 
     def group(self, size: int) -> BestOfPoissonRuns:
-        """Return the search as seen by a group."""
+        """Return the search with one run's bound for a group."""
         return BestOfPoissonRuns(self.base.group(size), self.mean)
 
     def under(self, relation: NeighbouringRelation) -> BestOfPoissonRuns:

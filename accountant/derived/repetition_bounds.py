@@ -1,4 +1,4 @@
-"""Bounds on the best of a random number of runs, by those on one run (Theorems P4 to P6)."""
+"""Bounds on the best of a random number of runs, from bounds on one run (Theorems P4 to P6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
 
 @dataclass(frozen=True)
 class BestOfRunsBounds:
-    """What is known of the best of a negative binomial number of runs, by what is known of one.
+    """Bounds on the best of a negative binomial number of runs, from bounds on one run.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class BestOfRunsBounds:
 
 @dataclass(frozen=True)
 class BestOfPoissonRunsBounds:
-    """What is known of the best of a Poisson number of runs, by what is known of one.
+    """Bounds on the best of a Poisson number of runs, from bounds on one run.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _rdp_term(profile: Profile, gamma: float) -> float:
 
 @lru_cache(maxsize=64)
 def _curve(bounds: ProfileBounds) -> NDArray[np.float64]:
-    """Return rows of order - 1 and a bound on the divergence, where it says something."""
+    """Return rows of order - 1 and a bound on the divergence, where the bound is finite."""
     rows = [(order - 1.0, rdp_bound(bounds, order)) for order in ORDERS]
     return np.array([row for row in rows if row[1] < 1e300]).reshape(-1, 2)
 
@@ -158,5 +158,5 @@ def _converted(bounds: ProfileBounds, epsilon: float) -> float:
     below, rho = _curve(bounds).T
     exponents = log_deltas(rho, 1.0 + below, epsilon)
     # A logarithm above -745 is the sum of terms of that size, so it is wrong by less than 1e-12;
-    # below that exp underflows, which lift makes up for.
+    # below that exp underflows, and lift covers the error.
     return lift(math.exp(min([0.0, *exponents.tolist()])) * (1.0 + 5e-10))

@@ -1,4 +1,4 @@
-"""A release on a random sample, when a record of the sample is exchanged for another."""
+"""A release on a random sample under replace-one, from the profile without sampling."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
 class SampledReplacement(Mechanism):
     """A release on a sample that holds the record with probability q, under replace-one.
 
-    For batches of fixed size, of which the record is one; of a Poisson sample
-    :class:`~accountant.sampling.PoissonSampled` knows more, and what has a theorem.
+    Use it for batches of fixed size. For Poisson samples use
+    :class:`~accountant.sampling.PoissonSampled`, which is tighter and checks the theorem.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What is run on the sample, under replace-one. Its bound must cover every way in which a
-        sample that holds the record may differ from one that holds the other record, and from one
-        that holds neither: for batches of fixed size, replacing a record.
+        The mechanism that runs on the sample, under replace-one. Its bound must cover every way in
+        which a sample that holds the record may differ from one that holds the other record, and
+        from one that holds neither. For batches of fixed size it must cover replacing a record.
     sampling_probability : float
         An upper bound q in [0, 1] on the probability of being in the sample.
     relation : NeighbouringRelation, keyword only
@@ -89,7 +89,7 @@ class SampledReplacement(Mechanism):
         noise = ratio_down(release.noise_multiplier, release.sensitivity or 1.0)
         distance = ratio_up(2, noise) if noise < np.inf else 0.0
         if distance < LEAST_DISTANCE or release.sensitivity == 0.0:
-            # Sampling only hides, and there is next to nothing to hide.
+            # Sampling never increases the profile, and the profile is already negligible.
             return release.pairs()
         return (ReplacementPair(q, (1.0,), (distance,)),)
 
@@ -101,7 +101,7 @@ def sampled_pairs(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:
 
 @dataclass(frozen=True)
 class SampledBounds:
-    """What is known of the release on the sample, by that of the release itself (Theorem E2).
+    """Bounds on the release on a sample, from bounds on the release itself (Theorem E2).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One pair for both directions, made of bounds on the larger of the two profiles (Theorem E1)."""
+"""One pair for both directions, from bounds on the larger of their profiles (Theorem E1)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["TwoSidedPair", "two_sided"]
 
-ROUNDED = 1.0 - 2.0**-40  # of a slope: what rounding may take off
+ROUNDED = 1.0 - 2.0**-40  # of a slope: the rounding error
 
 
 def two_sided(bounds: ProfileBounds) -> DominatingPair:
-    """Return the pair of what is known by bounds on profile, Rényi divergence and loss (E1)."""
+    """Return the pair that bounds on profile, Rényi divergence and loss imply (E1)."""
     return constant_profile_pair(bounds) or TwoSidedPair(bounds)
 
 
@@ -76,7 +76,7 @@ def _raised(kept: list[Point]) -> list[Point]:
 
 
 def _rest(kept: list[Point]) -> Fraction:
-    """Return the mass at loss 0: what the mirrored halves leave."""
+    """Return the mass at loss 0, one minus the masses of the mirrored halves."""
     start = kept[0][1]
     if len(kept) == 1:
         return 1 - start

@@ -50,8 +50,8 @@ double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) 
     double best = 0.0;
     for (int i = 0; i < d->windows; i++) {
         const acct_cf_decay_window *w = &d->window[i];
-        const double bend = w->variance - y1 * y1 * w->fourth / 24.0;
-        best = fmax(best, y0 * y0 * bend);
+        const double curvature = w->variance - y1 * y1 * w->fourth / 24.0;
+        best = fmax(best, y0 * y0 * curvature);
     }
     best *= 1.0 - 1e-9;
     return best < 1.0 ? 0.5 * log1p(-best) : -0.5 * best;

@@ -1,4 +1,4 @@
-/* What the entry points are asked about, and the domains of their arguments.
+/* The questions of the entry points, and the domains of their arguments.
  * Every test is in positive form, so that a NaN fails it. */
 #ifndef ACCT_DOMAIN_H
 #define ACCT_DOMAIN_H

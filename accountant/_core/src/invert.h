@@ -12,7 +12,7 @@ typedef struct {
 
 typedef void (*acct_profile_fn)(const void *par, double epsilon, acct_profile_point *point);
 
-/* Newton on log delta from `start`; only estimates are used, nothing is promised of the result */
+/* Newton on log delta from `start`; it uses estimates only, and its result is not certified */
 double acct_invert_estimate(acct_profile_fn profile, const void *par, double start, double delta);
 
 /* sets  *out such that delta(out->lower) > delta or out->lower = 0, and delta(out->upper) <= delta

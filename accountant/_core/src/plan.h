@@ -1,4 +1,4 @@
-/* Where to put the window and the line for one question: searches only, nothing rigorous. */
+/* Searches for the window and the line of one question.  They are not rigorous. */
 #ifndef ACCT_PLAN_H
 #define ACCT_PLAN_H
 

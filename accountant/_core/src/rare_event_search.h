@@ -1,4 +1,4 @@
-/* Where to put the thresholds and the line of a rare-event contour: searches, nothing rigorous. */
+/* Searches for the thresholds and the line of a rare-event contour.  They are not rigorous. */
 #ifndef ACCT_RARE_EVENT_SEARCH_H
 #define ACCT_RARE_EVENT_SEARCH_H
 

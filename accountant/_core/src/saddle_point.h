@@ -1,5 +1,5 @@
 /* Where to put the vertical line: saddle points in plain floating point.
- * Nothing here is rigorous and nothing needs to be: every line gives a valid bound. */
+ * The searches are not rigorous and need not be, because every line gives a valid bound. */
 #ifndef ACCT_SADDLE_POINT_H
 #define ACCT_SADDLE_POINT_H
 

@@ -1,4 +1,4 @@
-"""One part on a grid: two laws whose profiles enclose the true one (Theorems G1-G3)."""
+"""Two distributions on a grid whose profiles enclose that of one part (Theorems G1-G3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LossGrid(NamedTuple):
         return abs(self.offset) + max(map(abs, ends))
 
     def margin(self) -> float:
-        """Return how far from its knot an atom is looked for."""
+        """Return the distance from a knot within which an atom is searched."""
         return min(NEAR * self.reach(), self.spacing / 16.0)
 
 
@@ -72,8 +72,8 @@ def edges_around(knots: FloatArray, margin: float) -> FloatArray:
 def discretise(pair: DominatingPair, knots: LossGrid, has_atoms: bool) -> GridLaw:
     """Return the two laws of ``pair`` on the grid.
 
-    ``has_atoms`` tells that atoms may lie on knots. They are then cut out of the cells, for within
-    a cell nothing but its masses is known.
+    ``has_atoms`` means that atoms may lie on knots. They are then separated from the cells, because
+    only the masses of a cell are known, not their positions.
     """
     t = knots.losses()
     cells = t.size - 1

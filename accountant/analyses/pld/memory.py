@@ -1,4 +1,4 @@
-"""How much memory composed laws may hold between questions, over all problems together."""
+"""A limit on the memory that composed distributions keep between questions, over all problems."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _holders: list[weakref.ref[Holder]] = []  # the last used comes last
 
 
 class Holder(Protocol):
-    """What keeps composed laws to answer the next question faster."""
+    """An object that keeps composed distributions for the next question."""
 
     @property
     def held(self) -> int:
         """The bytes it keeps."""
 
     def forget(self) -> None:
-        """Keep nothing."""
+        """Free them."""
 
 
 def keep(holder: Holder) -> None:

@@ -1,6 +1,6 @@
-"""Where to look: a coarse law of the loss, its saddle point, and the grid that will do.
+"""The plan of a grid: a coarse distribution of the loss, its saddle point, and the range.
 
-Nothing here is certified, and nothing here touches validity: a bad plan only makes a bracket wide.
+Nothing here is certified. It does not affect validity: a bad plan only widens a bracket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POSITIVE = np.geomspace(1e-12, 1e3, 1200)
 _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 # Losses are looked for up to here, a decade at a time beyond those edges.
 _FARTHEST = 1e15
-# Masses under P below this are taken for nothing.
+# Masses under P below this count as zero.
 _LEAST = 1e-290
 
 

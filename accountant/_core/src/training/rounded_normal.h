@@ -9,7 +9,7 @@
  *        word bits[i] begins: its lowest bit is the sign, the other 63 bits k say that the tail
  *        probability of |Z| lies in [k, k + 1] 2^-64. When the word does not decide the integer, or
  *        the bound below is too wide to tell, i is appended to `undecided`.
- * Needs  0 < scale < 2^40; room for n entries at `undecided`.
+ * Needs  0 < scale < 2^40; space for n entries at `undecided`.
  * Returns the number of undecided entries.
  * Error  |z computed - z| <= 2^-46 (1 + z) + 1.3 2^-65 / p, with p the tail probability and k >= 2^20
  *        (docs/theorems_training.md, Theorem T6).
