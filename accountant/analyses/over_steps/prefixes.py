@@ -89,7 +89,7 @@ def spread(steps: int, growth: float = 1.07) -> list[int]:
 
 
 def counts_at(history: Steps, lengths: Iterable[int]) -> Iterator[tuple[int, Counts]]:
-    """Yield each of the increasing ``lengths`` with the merged counts of so many releases."""
+    """Yield each of the increasing ``lengths``, >= 1, with the merged counts up to there."""
     wanted = iter(lengths)
     upcoming = next(wanted, None)
     # By identity first: a ledger that was loaded holds one object of each mechanism, and hashing a
@@ -115,7 +115,7 @@ def counts_at(history: Steps, lengths: Iterable[int]) -> Iterator[tuple[int, Cou
 
 
 def counts_after(history: Steps, length: int) -> Counts:
-    """Return the merged counts of the first ``length`` releases."""
+    """Return the merged counts of the first ``length`` releases, >= 1."""
     return next((counts for _, counts in counts_at(history, [length])), ())
 
 
