@@ -26,6 +26,8 @@ from accountant.relations import NeighbouringRelation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
+
 __all__ = ["bolt_on_sgd", "permutation_sgd_rounding", "permutation_sgd_sensitivity"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
@@ -145,13 +147,14 @@ def bolt_on_sgd(
     regularization: float = 0.0,
     step_size: float | None = None,
     radius: float | None = None,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Run permutation SGD without noise and perturb the last iterate.
 
     Parameters
     ----------
-    x, y, data_norm, loss, rng
+    x, y, data_norm, loss, ledger, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`.
     epsilon, delta : float
         The guarantee under *replace-one*; δ = 0 for the pure variant.
@@ -198,7 +201,8 @@ def bolt_on_sgd(
         return min(1.0 / (curvature + gamma), 1.0 / (gamma * (t + 1)))
 
     theta = _descend(chosen, rows, labels, order.reshape(-1, batch), turns, step, gamma, radius)
-    return add_noise(theta, distance, epsilon, delta, NeighbouringRelation.REPLACE_ONE, source)
+    relation = NeighbouringRelation.REPLACE_ONE
+    return add_noise(theta, distance, epsilon, delta, relation, source, ledger, "bolt-on SGD")
 
 
 def _distance(

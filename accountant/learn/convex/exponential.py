@@ -9,6 +9,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
+from accountant.learn.account import charged
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_COUNTED, require_few
@@ -18,6 +19,8 @@ from accountant.mechanisms.stated_guarantees import PureDP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from accountant.ledger import Accountant
 
 __all__ = ["exponential_mechanism", "integer_risk", "oscillation", "require_few_columns"]
 
@@ -49,13 +52,14 @@ def exponential_mechanism(
     radius: float,
     loss: Loss | None = None,
     points: int = 201,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Draw a parameter with probability proportional to exp(-ε risk / oscillation) on a grid.
 
     Parameters
     ----------
-    x, y, data_norm, loss, rng
+    x, y, data_norm, loss, ledger, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
     epsilon : float
         The pure guarantee.
@@ -92,10 +96,11 @@ def exponential_mechanism(
     rows = clip_rows(rows, norm)
     labels = paired(chosen.encode(np.asarray(y)), rows)
     risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))
+    book = charged(ledger, (PureDP(eps),), "exponential mechanism")
     source = NoiseSource(rng)
     winner = source.weighted_index(risk, Fraction(eps) / UNITS)
     details = {"grid_points": float(len(grid))}
-    return PrivateResult(grid[winner], (PureDP(eps),), eps, 0.0, source.private, details)
+    return PrivateResult(grid[winner], (PureDP(eps),), book, eps, 0.0, source.private, details)
 
 
 def integer_risk(

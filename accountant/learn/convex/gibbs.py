@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
+from accountant.learn.account import charged
 from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
 from accountant.learn.convex.exponential import require_few_columns
 from accountant.learn.convex.losses import Huber, Logistic, Loss
@@ -29,6 +30,8 @@ from accountant.noise import Grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from accountant.ledger import Accountant
 
 __all__ = ["gibbs_posterior", "gibbs_posterior_mu"]
 
@@ -75,13 +78,14 @@ def gibbs_posterior(
     regularization: float,
     loss: Loss | None = None,
     max_records: int = MOST_RECORDS,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Draw one sample of the Gibbs posterior exactly, by rejection, in at most two dimensions.
 
     Parameters
     ----------
-    x, y, data_norm, loss, rng
+    x, y, data_norm, loss, ledger, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
     epsilon, delta : float
         The guarantee, which sets the temperature.
@@ -112,6 +116,7 @@ def gibbs_posterior(
     rows = clip_rows(rows, norm)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
     labels = chosen.cut(paired(chosen.encode(np.asarray(y)), rows), law.label)
+    book = charged(ledger, (GDP(target),), "Gibbs posterior")
     source = NoiseSource(rng)
     problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
     centre = minimize(problem, max(1e-6 * norm * chosen.slope_bound, least))
@@ -122,7 +127,7 @@ def gibbs_posterior(
     tau = problem.certified_gradient_norm(centre)
     value = _rejection(problem, centre, tau, law, source)
     details = {"temperature": law.temperature, "rounding": law.rounding}
-    return PrivateResult(value, (GDP(target),), epsilon, delta, source.private, details)
+    return PrivateResult(value, (GDP(target),), book, epsilon, delta, source.private, details)
 
 
 @dataclass(frozen=True)

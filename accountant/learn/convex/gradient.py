@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
+from accountant.learn.account import charged
 from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
@@ -30,6 +31,7 @@ from accountant.relations import NeighbouringRelation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["last_iterate_mu", "noisy_gradient_descent"]
@@ -132,13 +134,14 @@ def noisy_gradient_descent(
     radius: float | None = None,
     momentum: float = 0.0,
     account: Literal["all", "last"] = "all",
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model by noisy full-batch gradient descent on the sum of losses.
 
     Parameters
     ----------
-    x, y, data_norm, loss, rng
+    x, y, data_norm, loss, ledger, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`.
     epsilon, delta : float
         The guarantee; δ in (0, 1).
@@ -192,13 +195,13 @@ def noisy_gradient_descent(
     mechanism: Mechanism
     if account == "all":
         noise, mechanism = run.noise_for_all(target), GDP(target)
-        value = run.mean_of_last_half(noise, source)
     else:
         noise = run.noise_for_last(target)
         mechanism = GDP(target, relation=NeighbouringRelation.ZERO_OUT)
-        value = run.last_iterate(noise, source)
+    book = charged(ledger, (mechanism,), "noisy gradient descent")
+    value = (run.mean_of_last_half if account == "all" else run.last_iterate)(noise, source)
     details = {"noise": noise}
-    return PrivateResult(value, (mechanism,), epsilon, delta, source.private, details)
+    return PrivateResult(value, (mechanism,), book, epsilon, delta, source.private, details)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
+from accountant.learn.account import charged
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.public_bounds import BOUND, MOST_COUNTED, MOST_RECORDS, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
@@ -22,6 +23,7 @@ from accountant.mechanisms.stated_guarantees import PureDP
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["private_covariance", "private_mean", "private_quantile"]
@@ -39,6 +41,7 @@ def private_mean(
     delta: float,
     bound: float,
     center: NDArray[Any] | float = 0.0,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Estimate a mean from a noisy sum and a noisy count.
@@ -53,6 +56,8 @@ def private_mean(
         Records are clipped to this Euclidean distance from ``center``.
     center : array or float
         A public guess.
+    ledger : Accountant, optional
+        Charged before the noise is drawn; the fit has one of its own when left out.
     rng : int, optional
         A seed, for tests only.
 
@@ -70,12 +75,12 @@ def private_mean(
     rows, middle = _centred(x, bound, center)
     d = rows.shape[1]
     statistics = np.append(sum_by_blocks(rows, np.ones(len(rows))) / bound, float(len(rows)))
-    released, mechanism, source = _release(
-        statistics, math.sqrt(2.0), math.sqrt(d) + 1.0, epsilon, delta, rng
+    released, paid, private = _release(
+        statistics, math.sqrt(2.0), math.sqrt(d) + 1.0, epsilon, delta, ledger, "mean", rng
     )
     # Post-processing: a count below one says nothing, and no mean of clipped data leaves the ball.
     mean = clip_rows(bound * released[None, :d] / max(float(released[d]), 1.0), bound)[0]
-    return PrivateResult(mean + middle, (mechanism,), float(epsilon), float(delta), source.private)
+    return PrivateResult(mean + middle, *paid, float(epsilon), float(delta), private)
 
 
 @without_numpy_warnings
@@ -86,13 +91,14 @@ def private_covariance(
     delta: float,
     bound: float,
     center: NDArray[Any] | float = 0.0,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Estimate the second moment about ``center`` from a noisy sum of outer products and a count.
 
     Parameters
     ----------
-    x, epsilon, delta, bound, center, rng
+    x, epsilon, delta, bound, center, ledger, rng
         As in :func:`private_mean`; ``center`` is public, or from a private mean paid for apart.
 
     Returns
@@ -114,14 +120,16 @@ def private_covariance(
     root = math.sqrt(2.0)
     statistics = np.concatenate((np.diag(second), root * second[upper], [float(len(rows))]))
     # Σ_i x_i² + √2 Σ_{i<j} |x_i x_j| <= (Σ |x_i|)² <= d for a unit vector.
-    released, mechanism, source = _release(statistics, root, d + 1.0, epsilon, delta, rng)
+    released, paid, private = _release(
+        statistics, root, d + 1.0, epsilon, delta, ledger, "second moment", rng
+    )
     matrix = np.zeros((d, d))
     matrix[upper] = released[d:-1] / root
     matrix = matrix + matrix.T
     matrix[np.diag_indices(d)] = released[:d]
     values, vectors = np.linalg.eigh(matrix * bound**2 / max(float(released[-1]), 1.0))
     value = (vectors * np.clip(values, 0.0, bound**2)) @ vectors.T
-    return PrivateResult(value, (mechanism,), float(epsilon), float(delta), source.private)
+    return PrivateResult(value, *paid, float(epsilon), float(delta), private)
 
 
 @without_numpy_warnings
@@ -132,6 +140,7 @@ def private_quantile(
     epsilon: float,
     lower: float,
     upper: float,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Draw a quantile by the exponential mechanism on the interval [lower, upper].
@@ -148,6 +157,8 @@ def private_quantile(
         The pure guarantee.
     lower, upper : float
         The public interval.
+    ledger : Accountant, optional
+        Charged before the noise is drawn; the fit has one of its own when left out.
     rng : int, optional
         A seed, for tests only.
 
@@ -182,13 +193,14 @@ def private_quantile(
     # In a gap, `below` records lie under the point: |(1 - q) below - q (n - below)|, in integers.
     parts = round(level * PARTS)
     distance = np.abs(PARTS * below - parts * len(values))
+    book = charged(ledger, (PureDP(eps),), "quantile")
     source = NoiseSource(rng)
     gap = source.weighted_index(distance, Fraction(eps) / (2 * max(parts, PARTS - parts)), widths)
     # What is released is a function of a cell's number: no digit of a record is in it.
     cell = int(edges[gap]) + source.below(int(widths[gap]))
     place = (cell + 0.5) / CELLS
     value = np.array([lower * (1.0 - place) + upper * place])
-    return PrivateResult(value, (PureDP(eps),), eps, 0.0, source.private)
+    return PrivateResult(value, (PureDP(eps),), book, eps, 0.0, source.private)
 
 
 CELLS = 2**40  # of the interval of a quantile
@@ -223,15 +235,21 @@ def _release(
     absolute: float,
     epsilon: float,
     delta: float,
+    ledger: Accountant | None,
+    label: str,
     rng: int | None,
-) -> tuple[FloatArray, Mechanism, NoiseSource]:
+) -> tuple[FloatArray, tuple[tuple[Mechanism, ...], Accountant], bool]:
     """Add noise for the given sensitivities; sums in floating point are inside the last factor."""
     eps = checks.number(checks.TARGET_EPS, epsilon)
     target = checks.number(checks.DELTA, delta)
     source = NoiseSource(rng)
     if target == 0.0:
-        return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), PureDP(eps), source
+        parts: tuple[Mechanism, ...] = (PureDP(eps),)
+        paid = parts, charged(ledger, parts, label)
+        return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), paid, source.private
     multiplier = calibrate_sigma(eps, target)
     room = room_for_rounding(statistics.size, GRID_BITS, multiplier)
     sigma = multiplier * euclidean * (1.0 + 1e-6) / room
-    return source.release(statistics, sigma, GRID_BITS), Gaussian(multiplier), source
+    parts = (Gaussian(multiplier),)
+    paid = parts, charged(ledger, parts, label)
+    return source.release(statistics, sigma, GRID_BITS), paid, source.private

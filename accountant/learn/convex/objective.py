@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
+from accountant.learn.account import charged
 from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
@@ -37,6 +38,7 @@ from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["ObjectivePerturbation", "calibrate_objective", "perturb_objective"]
@@ -63,6 +65,7 @@ def perturb_objective(
     regularization: float | None = None,
     tolerance: float | None = None,
     max_records: int = public_bounds.MOST_RECORDS,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model by objective perturbation.
@@ -90,6 +93,8 @@ def perturb_objective(
     max_records : int
         A public bound on the number of records, of which more are refused. The least tolerance is
         proportional to it.
+    ledger : Accountant, optional
+        Charged before the noise is drawn; the fit has one of its own when left out.
     rng : int, optional
         A seed, for tests only; the result is then marked as not private.
 
@@ -134,6 +139,10 @@ def perturb_objective(
     else:
         mu = 1.0 / calibrate_sigma(share, target * RELEASE_SHARE)
         gaussian_bits(drawn.b.size, mu)
+    # The correction is a tiny release; as a black box a grid composes it without having to resolve
+    # its scale.
+    mechanisms = (drawn.mechanism, ApproximateDP(share, target * RELEASE_SHARE))
+    book = charged(ledger, mechanisms, "objective perturbation")
     # Whatever these public numbers are refused for has been asked: the data come now.
     public_bounds.require_few(rows, limit)
     labels = paired(chosen.encode(np.asarray(y)), rows)
@@ -143,11 +152,8 @@ def perturb_objective(
         value = release_pure(problem, tau, drawn.rounding, share, source)
     else:
         value = release_minimum(problem, tau, drawn.rounding, mu, source)
-    # The correction is a tiny release; as a black box a grid composes it without having to resolve
-    # its scale.
-    correction = ApproximateDP(share, target * RELEASE_SHARE)
     details = {"regularization": lam, "noise": drawn.noise, "tolerance": tau}
-    return PrivateResult(value, (drawn.mechanism, correction), eps, target, source.private, details)
+    return PrivateResult(value, mechanisms, book, eps, target, source.private, details)
 
 
 class _Drawn(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
+from accountant.learn.account import charged
 from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import largest_target
 from accountant.learn.convex.losses import Logistic, Loss
@@ -25,6 +26,7 @@ from accountant.relations import NeighbouringRelation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["add_noise", "minimum_sensitivity", "perturb_output", "require_noise"]
@@ -79,13 +81,14 @@ def perturb_output(
     tolerance: float | None = None,
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
     max_records: int = public_bounds.MOST_RECORDS,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit a linear model and perturb its parameter.
 
     Parameters
     ----------
-    x, y, data_norm, loss, rng
+    x, y, data_norm, loss, ledger, rng
         As in :func:`~accountant.learn.convex.objective.perturb_objective`.
     epsilon, delta : float
         The guarantee; with δ = 0 the noise has density ``exp(-ε|b| / sensitivity)`` (Chaudhuri,
@@ -129,7 +132,7 @@ def perturb_output(
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
     theta = minimize(problem, tau)
-    return add_noise(theta, distance, epsilon, delta, relation, NoiseSource(rng))
+    return add_noise(theta, distance, epsilon, delta, relation, NoiseSource(rng), ledger)
 
 
 def add_noise(
@@ -139,25 +142,28 @@ def add_noise(
     delta: float,
     relation: NeighbouringRelation,
     source: NoiseSource,
+    ledger: Accountant | None = None,
+    label: str = "output perturbation",
 ) -> PrivateResult:
     """Release ``theta``, which neighbours move by at most ``distance`` in Euclidean norm."""
     eps, target, multiplier = require_noise(theta.size, epsilon, delta)
-    mechanism: Mechanism
+    mechanism: Mechanism = (
+        PureDP(eps, relation=relation) if target == 0.0 else _gaussian(multiplier, relation)
+    )
+    book = charged(ledger, (mechanism,), label)
     if target == 0.0:
         # Noise of density exp(-|b| / scale), drawn up to a rounding that a tiny release covers.
         scale = distance / (eps * (1.0 - RELEASE_SHARE)) * (1.0 + 1e-12)
         b, apart = source.multivariate_laplace(theta.shape)
         absolute = 2.0 * scale * apart * math.sqrt(theta.size) * (1.0 + 1e-9)
         value = source.release_pure(theta + scale * b, absolute, eps * RELEASE_SHARE, COARSE)
-        mechanism = PureDP(eps, relation=relation)
     else:
         # Rounding to the grid moves either data set's value by half a step a coordinate.
         excess = 2.0 * multiplier * rounded_shift(theta.size, GRID_BITS)
         scale = multiplier * distance / (1.0 - excess) * (1.0 + 1e-12)
         value = source.release(theta, scale, GRID_BITS)
-        mechanism = _gaussian(multiplier, relation)
     details = {"sensitivity": distance, "noise": scale}
-    return PrivateResult(value, (mechanism,), eps, target, source.private, details)
+    return PrivateResult(value, (mechanism,), book, eps, target, source.private, details)
 
 
 def require_noise(size: int, epsilon: float, delta: float) -> tuple[float, float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.calibration import calibrate_sigma
+from accountant.learn.account import charged
 from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
@@ -21,6 +22,8 @@ from accountant.search import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from accountant.ledger import Accountant
 
 __all__ = ["ada_ssp", "private_ridge"]
 
@@ -39,7 +42,6 @@ class _Statistics(NamedTuple):
     gram: FloatArray  # noisy Xᵀ X, symmetric
     cross: FloatArray  # noisy Xᵀ y
     gram_noise: float
-    mechanism: Gaussian
 
 
 @without_numpy_warnings
@@ -52,6 +54,7 @@ def private_ridge(
     data_norm: float,
     target_bound: float,
     regularization: float | None = None,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit ridge regression from one Gaussian release of (XᵀX, Xᵀy).
@@ -68,6 +71,8 @@ def private_ridge(
         Public bounds, an intercept's column included in the first.
     regularization : float, optional
         λ of the sum form; by default the size of the noise on XᵀX.
+    ledger : Accountant, optional
+        Charged before the noise is drawn; the fit has one of its own when left out.
     rng : int, optional
         A seed, for tests only.
 
@@ -82,15 +87,19 @@ def private_ridge(
     on the isometric embedding of the statistics (docs/theorems_convex.md, Theorem V16), for up to
     1e7 records; more are refused.
     """
+    given = None if regularization is None else checks.number(RIDGE, regularization)
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
     source = NoiseSource(rng)
     multiplier = calibrate_sigma(epsilon, delta)
+    book = charged(ledger, (Gaussian(multiplier),), "private ridge regression")
     statistics = _noisy_statistics(rows, labels, bounds, multiplier, source)
     spread = _spectral_bound(rows.shape[1], statistics.gram_noise)
-    ridge = spread if regularization is None else checks.number(RIDGE, regularization)
+    ridge = spread if given is None else given
     value = _solve(statistics.gram, statistics.cross, ridge)
     details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    return PrivateResult(value, (statistics.mechanism,), epsilon, delta, source.private, details)
+    return PrivateResult(
+        value, (Gaussian(multiplier),), book, epsilon, delta, source.private, details
+    )
 
 
 @without_numpy_warnings
@@ -102,6 +111,7 @@ def ada_ssp(
     delta: float,
     data_norm: float,
     target_bound: float,
+    ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
     """Fit linear regression by adaptive sufficient statistics perturbation.
@@ -111,7 +121,7 @@ def ada_ssp(
 
     Parameters
     ----------
-    x, y, epsilon, delta, data_norm, target_bound, rng
+    x, y, epsilon, delta, data_norm, target_bound, ledger, rng
         As in :func:`private_ridge`.
 
     Returns
@@ -130,6 +140,8 @@ def ada_ssp(
     source = NoiseSource(rng)
     multiplier = calibrate_sigma(epsilon, delta)
     for_eigenvalue, for_rest = multiplier / math.sqrt(0.1), multiplier / math.sqrt(0.9)
+    mechanisms = (Gaussian(for_eigenvalue), Gaussian(for_rest))
+    book = charged(ledger, mechanisms, "AdaSSP")
     statistics = _noisy_statistics(rows, labels, bounds, for_rest, source)
     # As for the statistics: floating point, and a grid that moves each value by half a step.
     room = room_for_rounding(1, GRID_BITS, for_eigenvalue)
@@ -140,8 +152,7 @@ def ada_ssp(
     ridge = max(_spectral_bound(d, statistics.gram_noise) - floor, 0.0)
     value = _solve(statistics.gram, statistics.cross, ridge)
     details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    mechanisms = (Gaussian(for_eigenvalue), statistics.mechanism)
-    return PrivateResult(value, mechanisms, epsilon, delta, source.private, details)
+    return PrivateResult(value, mechanisms, book, epsilon, delta, source.private, details)
 
 
 def _regression_data(
@@ -183,9 +194,7 @@ def _noisy_statistics(
     noisy[upper] = released[d:-d] / math.sqrt(2.0)
     noisy = noisy + noisy.T
     noisy[np.diag_indices(d)] = released[:d]
-    return _Statistics(
-        noisy * norm**2, released[-d:] * norm * bound, sigma / room * norm**2, Gaussian(multiplier)
-    )
+    return _Statistics(noisy * norm**2, released[-d:] * norm * bound, sigma / room * norm**2)
 
 
 def _computed_eigenvalue(d: int) -> float:

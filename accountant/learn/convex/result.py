@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant.errors import DomainError
+from accountant.learn.account import epsilon_with
+from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["PrivateResult", "clip_rows", "paired", "project", "row_products", "table"]
@@ -25,27 +28,37 @@ TOGETHER = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateResult:
-    """A released value with its ledger entry.
+class PrivateResult(HoldsLedger):
+    """A released value, what it cost, and the ledger that was charged for it.
 
     Attributes
     ----------
     value : ndarray
         The release. Anything computed from it is private as well.
     mechanisms : tuple of Mechanism
-        What was released, to be composed; the entry for a ledger.
-    epsilon, delta : float
-        The guarantee the fit was calibrated to, under the mechanisms' relation.
+        What was released, to be composed.
+    ledger : Accountant
+        The ledger given, or the fit's own, with the mechanisms charged.
+    run_epsilon, delta : float
+        The guarantee this fit was calibrated to, under the mechanisms' relation.
     private : bool
         False when the noise came from a known seed; then there is no guarantee at all.
+    epsilon : float
+        The ε at ``delta`` of everything in the ledger when the fit ended.
     """
 
     value: FloatArray
     mechanisms: tuple[Mechanism, ...]
-    epsilon: float
+    ledger: Accountant
+    run_epsilon: float
     delta: float
     private: bool
     details: dict[str, float] = field(default_factory=dict)
+    epsilon: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        spent = epsilon_with(self.ledger, len(self.mechanisms), self.run_epsilon, self.delta)
+        object.__setattr__(self, "epsilon", spent)
 
 
 def table(x: NDArray[np.generic]) -> FloatArray:

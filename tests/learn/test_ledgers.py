@@ -1,0 +1,168 @@
+"""Everything that takes a ledger charges it before the noise, and says what all of it costs."""
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.errors import BudgetExceeded, UnsupportedError
+from accountant.learn import LogisticRegression, convex, pate, selection, train_dp_sgd
+from accountant.learn.account import charged
+from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.generation import (
+    Category,
+    Domain,
+    PateGanSettings,
+    synthesize_marginals,
+    train_dp_gan,
+    train_pate_gan,
+)
+from accountant.noise import SecureGenerator
+from accountant.relations import NeighbouringRelation
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 2))
+Y = (X[:, 0] > 0).astype(int)
+SIGNS = 2 * Y - 1
+COLUMNS = Domain({"a": Category((0, 1)), "b": Category((0, 1))})
+TABLE = {"a": Y.tolist(), "b": (X[:, 1] > 0).astype(int).tolist()}
+SMALL = PateGanSettings(teachers=4, iterations=2, labels=3, batch=8, teacher_hidden=4)
+FIT = {"epsilon": 1.0, "delta": 1e-5}
+ROWS = FIT | {"data_norm": 1.0}
+
+
+def dp_sgd(**given):
+    return train_dp_sgd(
+        LogisticRegression(2), X, Y, clipping_norm=1.0, noise_multiplier=2.0, delta=1e-5,
+        expected_batch_size=20, steps=3, **given,
+    )  # fmt: skip
+
+
+def student(**given):
+    shards = pate.TeacherEnsemble(lambda x, y: lambda z: np.zeros(len(z), int), 4, 2, rng=1)
+    return pate.train_student(
+        shards.fit(X, Y), X[:5], lambda public, answered, labels: None, pate.GNMax(4.0),
+        delta=1e-5, **given,
+    )  # fmt: skip
+
+
+CASES = {
+    "train_dp_sgd": dp_sgd,
+    "train_dp_gan": lambda **given: train_dp_gan(
+        TABLE, COLUMNS, delta=1e-5, expected_batch_size=20, steps=3, noise_multiplier=2.0, **given
+    ),
+    "train_pate_gan": lambda **given: train_pate_gan(
+        TABLE, COLUMNS, delta=1e-5, sigma=4.0, settings=SMALL, **given
+    ),
+    "synthesize_marginals": lambda **given: synthesize_marginals(
+        TABLE, COLUMNS, delta=1e-5, target_epsilon=1.0, **given
+    ),
+    "train_student": student,
+    "select_best": lambda **given: selection.select_best(
+        lambda setting: setting, [1, 2], float, mechanism=ac.Gaussian(4.0), delta=1e-5, **given
+    ),
+    "perturb_output": lambda **given: convex.perturb_output(
+        X, SIGNS, regularization=1.0, **ROWS, **given
+    ),
+    "perturb_objective": lambda **given: convex.perturb_objective(X, SIGNS, **ROWS, **given),
+    "gibbs_posterior": lambda **given: convex.gibbs_posterior(
+        X, SIGNS, regularization=1.0, max_records=100, **ROWS, **given
+    ),
+    "exponential_mechanism": lambda **given: convex.exponential_mechanism(
+        X, SIGNS, epsilon=1.0, data_norm=1.0, radius=1.0, **given
+    ),
+    "noisy_gradient_descent": lambda **given: convex.noisy_gradient_descent(
+        X, SIGNS, steps=3, step_size=0.01, **ROWS, **given
+    ),
+    "bolt_on_sgd": lambda **given: convex.bolt_on_sgd(
+        X, SIGNS, passes=1, batch_size=10, **ROWS, **given
+    ),
+    "private_ridge": lambda **given: convex.private_ridge(
+        X, X[:, 0], target_bound=1.0, **ROWS, **given
+    ),
+    "ada_ssp": lambda **given: convex.ada_ssp(X, X[:, 0], target_bound=1.0, **ROWS, **given),
+    "private_mean": lambda **given: convex.private_mean(X, bound=1.0, **FIT, **given),
+    "private_mean, pure": lambda **given: convex.private_mean(
+        X, bound=1.0, epsilon=1.0, delta=0.0, **given
+    ),
+    "private_covariance": lambda **given: convex.private_covariance(X, bound=1.0, **FIT, **given),
+    "private_quantile": lambda **given: convex.private_quantile(
+        X[:, 0], 0.5, epsilon=1.0, lower=-1.0, upper=1.0, **given
+    ),
+}
+each = pytest.mark.parametrize("run", CASES.values(), ids=CASES)
+
+
+@each
+def test_alone_everything_in_the_ledger_is_the_run(run):
+    result = run()
+    assert len(result.ledger) > 0
+    assert result.epsilon == result.run_epsilon > 0.0
+    assert run().ledger is not result.ledger
+    # The number on the result is one that its ledger certifies, up to the last digits.
+    assert result.ledger.epsilon(result.delta) <= result.epsilon * (1.0 + 1e-6)
+
+
+@each
+def test_on_a_ledger_with_more_in_it_the_whole_is_stated_and_the_run_apart(run):
+    alone = run()
+    relation = alone.ledger.relation
+    ledger = ac.Accountant()
+    ledger.compose(ac.PureDP(0.5, relation=relation))
+    result = run(ledger=ledger)
+    assert result.ledger is ledger
+    assert len(ledger) == 1 + len(alone.ledger)
+    assert result.epsilon == ledger.epsilon(result.delta)
+    assert result.epsilon > result.run_epsilon + 0.2
+    assert result.run_epsilon == alone.run_epsilon
+
+
+def no_noise(*given):
+    raise AssertionError("noise was drawn")
+
+
+@each
+def test_what_the_budget_does_not_allow_is_refused_before_any_noise(run, monkeypatch):
+    relation = run().ledger.relation
+    ledger = ac.Accountant(ac.Budget(1e-3, 1e-9, filter="non-adaptive"))
+    ledger.compose(ac.PureDP(1e-4, relation=relation))
+    # The objective's random linear term is no function of the data: it may come before the charge.
+    for owner, name in RELEASES[: 3 if run is CASES["perturb_objective"] else None]:
+        monkeypatch.setattr(owner, name, no_noise)
+    with pytest.raises(BudgetExceeded):
+        run(ledger=ledger)
+    assert len(ledger) == 1
+
+
+RELEASES = [
+    (NoiseSource, "release"),
+    (NoiseSource, "release_pure"),
+    (NoiseSource, "weighted_index"),
+    (SecureGenerator, "rounded_normal"),
+    (SecureGenerator, "discrete_gaussian"),
+]
+
+
+@each
+def test_a_ledger_of_another_relation_is_left_as_it_is(run):
+    mine = run().ledger.relation
+    other = next(one for one in NeighbouringRelation if one is not mine)
+    ledger = ac.Accountant()
+    ledger.compose(ac.PureDP(0.5, relation=other))
+    with pytest.raises(UnsupportedError, match="relation"):
+        run(ledger=ledger)
+    assert len(ledger) == 1
+
+
+@each
+def test_what_is_no_ledger_is_refused(run):
+    with pytest.raises(ac.ArgumentTypeError, match="ledger must be an Accountant"):
+        run(ledger=ac.Budget(1.0, 1e-5))
+
+
+def test_of_a_release_of_several_parts_all_are_charged_or_none():
+    ledger = ac.Accountant(ac.Budget(3.0, 1e-5, filter="non-adaptive"))
+    with pytest.raises(BudgetExceeded):
+        charged(ledger, (ac.Gaussian(4.0), ac.Gaussian(0.1)), "two parts")
+    assert len(ledger) == 0
+    assert charged(ledger, (ac.Gaussian(4.0), ac.Gaussian(8.0)), "two parts") is ledger
+    assert [entry.label for entry in ledger.history] == ["two parts"] * 2
