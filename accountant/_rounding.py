@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "LEAST",
     "TINY",
     "U",
+    "fraction_up",
     "half_square",
     "lift",
     "ratio_down",
@@ -45,6 +50,16 @@ def lift(value: float) -> float:
 def half_square(value: float) -> float:
     """Return value²/2 for value >= 0, rounded up; 0 only of 0."""
     return up(lift(0.5 * value * value)) if value else 0.0
+
+
+def fraction_up(value: Fraction) -> float:
+    """Return the least double that is at least ``value``; ``inf`` beyond all."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -sys.float_info.max
+    # A float is a fraction, compared without rounding.
+    return math.nextafter(nearest, math.inf) if nearest < value else nearest
 
 
 def ratio_down(numerator: float, denominator: float) -> float:

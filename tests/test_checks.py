@@ -149,3 +149,107 @@ def test_the_domains_have_advice():
     known = [value for value in vars(checks).values() if isinstance(value, checks.Argument)]
     assert len(known) > 20
     assert all(value.advice for value in known)
+
+
+def message(call, *arguments, error=ac.DomainError):
+    with pytest.raises(error) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+def test_a_float_count_is_called_a_float():
+    advice = "Pass an int; for a count of releases, rounding up is the safe direction"
+    for steps, got in (
+        (1000.0, "the float 1000.0"),
+        (np.float64(10.0), f"the float64 {np.float64(10.0)!r}"),
+        (np.array([10.0]), "an array of float64"),
+        ([10.0], "a list of float64 values"),
+    ):
+        said = message(ac.get_epsilon, 0.01, 1.0, steps, 1e-5, error=ac.ArgumentTypeError)
+        assert said == f"steps must be an integer in [0, 2**53]; got {got}. {advice}"
+    for steps in (True, np.True_):
+        said = message(ac.get_epsilon, 0.01, 1.0, steps, 1e-5, error=ac.ArgumentTypeError)
+        assert f"got the {type(steps).__name__} " in said, "no array was given"
+
+
+def test_values_that_look_swapped_say_so():
+    assert message(ac.get_epsilon, 5.0, 0.01, 1000, 1e-5).endswith("were q and sigma swapped?")
+    assert message(ac.get_epsilon, [0.1, 5.0], 0.01, 1000, 1e-5).endswith("q and sigma swapped?")
+    said = message(ac.get_epsilon, 0.01, 1.0, 1e-5, 1000, error=ac.ArgumentTypeError)
+    assert said.endswith("were steps and delta swapped?")
+    assert message(ac.get_epsilon, 0.01, 1.0, 1000, 3.0).endswith("is it another argument?")
+    assert message(ac.calibrate_sigma, 1e-5, 2.0).endswith("were epsilon and delta swapped?")
+    assert message(ac.PoissonSampled, ac.Gaussian(0.1), 1.5).endswith("the noise multiplier?")
+    # A value on the other side of the domain was not swapped, but is wrong.
+    assert "swapped" not in message(ac.get_epsilon, -5.0, 0.01, 1000, 1e-5)
+    assert "swapped" not in message(ac.calibrate_sigma, 2.0, -1.0)
+
+
+def test_one_number_is_no_array():
+    assert checks.number(checks.Q, np.array(0.5)) == 0.5
+    assert checks.whole(checks.STEPS, np.array(5)) == 5
+    assert type(checks.whole(checks.STEPS, np.int8(5))) is int
+    for check, argument, value, kind in (
+        (checks.number, checks.Q, [0.5, 0.1], "number"),
+        (checks.whole, checks.STEPS, [5, 6], "integer"),
+    ):
+        said = message(check, argument, value, error=ac.ArgumentTypeError)
+        assert said.startswith(f"{argument.name} must be one {kind}; got an array of shape (2,)")
+
+
+@pytest.mark.parametrize("value", [3, 7, 2**60, 4.0, True, "5", None])
+def test_integers_between_two(value):
+    wrong = ac.DomainError if type(value) is int else ac.ArgumentTypeError
+    said = message(checks.integer, "k", value, 4, 6, error=wrong)
+    assert said.startswith("k must be an integer in [4, 6]; got ")
+    assert [checks.integer("k", good, 4, 6) for good in (4, 5, 6)] == [4, 5, 6]
+
+
+def test_no_advice_is_no_empty_sentence():
+    assert message(checks.integer, "k", 3, 4) == "k must be an integer in [4, 2**53]; got 3"
+    assert message(checks.integer, "k", 3, 4, 6).endswith("got 3")
+
+
+def test_words_flags_functions_and_types():
+    assert checks.choice("form", "a", ("a", "b")) == "a"
+    assert "'a', 'b'; got 'c'" in message(checks.choice, "form", "c", ("a", "b"))
+    assert checks.flag("exact", True) is True
+    assert checks.flag("exact", False) is False
+    for value in (0, 1, None, "True", np.True_):
+        said = message(checks.flag, "exact", value, error=ac.ArgumentTypeError)
+        assert said.startswith("exact must be True or False; got the ")
+    assert checks.function("curve", max, "the order") is max
+    said = message(checks.function, "curve", 3, "the order", "Write one", error=TypeError)
+    assert said == "curve must be a function of the order; got the int 3. Write one"
+    assert checks.instance("budget", None, (float, type(None)), "a float or None") is None
+    said = message(checks.instance, "title", 3, str, "a str", error=ac.ArgumentTypeError)
+    assert said == "title must be a str; got the int 3"
+    for good in ([1], (1,), np.array([1])):
+        assert checks.sequence("masses", good) is good
+    for bad in (1, "12", {1}, np.array(1), np.eye(2), iter([1])):
+        message(checks.sequence, "masses", bad, error=ac.ArgumentTypeError)
+
+
+def test_relations():
+    add, replace = ac.NeighbouringRelation.ADD_OR_REMOVE, ac.NeighbouringRelation.REPLACE_ONE
+    assert checks.relation(add) is add
+    said = message(checks.relation, "ADD_OR_REMOVE", error=ac.ArgumentTypeError)
+    assert said.startswith("relation must be a NeighbouringRelation")
+    assert checks.supported_relation("a sampler", add, [add]) is add
+    said = message(
+        checks.supported_relation, "a sampler", replace, [add], error=ac.UnsupportedError
+    )
+    assert repr(replace) in said
+    assert repr(add) in said
+
+
+def test_a_batch_fits_the_data():
+    assert checks.batch_size(10, 10) == 10
+    assert "at most dataset_size = 10; got 11" in message(checks.batch_size, 11, 10)
+
+
+def test_a_renamed_argument_has_the_same_domain():
+    renamed = checks.Q.renamed("rate")
+    assert message(checks.number, renamed, 2.0).startswith("rate must be a sampling probability")
+    assert "swapped" not in message(checks.number, renamed, 2.0), "a hint names other arguments"
+    assert message(checks.number, checks.Q.renamed("rate", "Halve it"), 2.0).endswith("Halve it")

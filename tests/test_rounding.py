@@ -54,3 +54,23 @@ def test_quotients_are_rounded_where_they_are_asked_to():
         (6.0, 3.0, 2.0, 2.0),
     ):
         assert (ar.ratio_down(a, b), ar.ratio_up(a, b)) == (down, up)
+
+
+def test_a_fraction_becomes_the_least_double_that_is_not_below_it():
+    for value in (Fraction(1, 3), Fraction(-1, 3), Fraction(2**60 + 1), Fraction(1, 10**400)):
+        up = ar.fraction_up(value)
+        assert Fraction(math.nextafter(up, -math.inf)) < value <= Fraction(up)
+    for exact in (0.0, 0.5, -1e300, 5e-324, sys.float_info.max):
+        assert ar.fraction_up(Fraction(exact)) == exact
+    assert ar.fraction_up(Fraction(10) ** 400) == math.inf
+    assert ar.fraction_up(-(Fraction(10) ** 400)) == -sys.float_info.max
+
+
+def test_ratios_of_counts_are_directed():
+    for part, whole in ((1, 3), (2, 3), (10, 49), (1, 2**53), (2**53 - 1, 2**53)):
+        low, high = ar.ratio_down(part, whole), ar.ratio_up(part, whole)
+        assert Fraction(low) <= Fraction(part, whole) <= Fraction(high)
+        assert high in (low, math.nextafter(low, math.inf))
+    assert type(ar.ratio_up(3, 1)) is float
+    assert ar.ratio_up(2, 1.0) == 2.0
+    assert ar.ratio_up(2, 0.5) == 4.0

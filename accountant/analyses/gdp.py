@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from accountant import checks
 from accountant import intervals as iv
 from accountant._core import subsampled_gaussian as core
+from accountant._rounding import U
 from accountant.analyses.parts import tuples
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
@@ -119,7 +120,7 @@ def _total_variation(mu: float) -> tuple[float, float]:
     """Bracket erf(μ/√8), which keeps its relative accuracy however small μ is."""
     # The argument carries three roundings, and erf at most the relative error of its argument;
     # erf itself is trusted to 8 roundings, as in the core. Subnormal results are not.
-    value, error = math.erf(mu / math.sqrt(8.0)), 16.0 * 2.0**-53
+    value, error = math.erf(mu / math.sqrt(8.0)), 16.0 * U
     return max(value * (1.0 - error) - 1e-300, 0.0), min(value * (1.0 + error) + 1e-300, 1.0)
 
 

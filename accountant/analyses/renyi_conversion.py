@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import intervals as iv
+from accountant._rounding import U
 from accountant.analyses.golden_section import golden
 from accountant.pairs.sums import infinite_mass, total
 
@@ -47,7 +48,7 @@ RenyiCurve: TypeAlias = Callable[[float], float]
 Parts: TypeAlias = Sequence[tuple["DominatingPair", int]]
 
 # For the rounding of formulas evaluated with floats.
-_SLACK = 12.0 * 2.0**-53
+_SLACK = 12.0 * U
 
 EPSILON_FORMS = ("asoodeh", "canonne", "mironov")
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.checks import Argument
 
 if TYPE_CHECKING:
@@ -121,6 +122,6 @@ def binomial_modes(
         ]
     )
     # Trusted to 8 roundings each; as much again for where rounding moved j beside the mode.
-    error = 16.0 * 2.0**-53 * np.abs(terms).sum(axis=0)
+    error = 16.0 * U * np.abs(terms).sum(axis=0)
     bounds = np.exp(terms.sum(axis=0) + error) * (1.0 + OUTWARD)
     return np.asarray(np.minimum(bounds, 1.0))

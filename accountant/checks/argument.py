@@ -51,14 +51,12 @@ class Argument:
         self.hint = hint
 
     def renamed(self, name: str, advice: str | None = None) -> Argument:
-        """Return the argument under another name, with other advice where it is given."""
-        return Argument(
-            name,
-            self.requirement,
-            self.holds,
-            self.advice if advice is None else advice,
-            None if advice is not None else self.hint,
-        )
+        """Return the argument under another name, with other advice where it is given.
+
+        The hint goes, for it names other arguments.
+        """
+        other = self.advice if advice is None else advice
+        return Argument(name, self.requirement, self.holds, other)
 
     @property
     def must(self) -> str:

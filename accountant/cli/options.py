@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from accountant._rounding import fraction_up
 from accountant.errors import DomainError
 
 __all__ = [
@@ -137,8 +138,7 @@ class Sampling(NamedTuple):
             )
         if not 0 <= self.q <= 1:
             raise DomainError(f"--q must be a sampling probability in [0, 1]; got {self.q}")
-        nearest = float(self.q)
-        return math.nextafter(nearest, math.inf) if Fraction(nearest) < self.q else nearest
+        return fraction_up(self.q)
 
     def number_of_steps(self) -> int:
         """Return the number of steps."""

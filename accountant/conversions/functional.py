@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
+from accountant._rounding import U
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
@@ -103,7 +104,7 @@ def tradeoff_to_delta(tradeoff: Tradeoff, epsilon: object, *, tolerance: object 
 
     def bound(left: float, at_right: float) -> float:
         # Three roundings of numbers at most 1; where slope * left overflows, nothing is left.
-        return 1.0 - at_right - slope * left + 4.0 * 2.0**-53
+        return 1.0 - at_right - slope * left + 4.0 * U
 
     def cell(left: float, right: float) -> tuple[float, float, float]:
         return -bound(left, miss(right)), left, right

@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 from accountant import checks
 from accountant import intervals as iv
+from accountant._rounding import U
 from accountant.environment import to_nearest
 from accountant.search import DOUBLES, bisect
 
 __all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
 
 # erf and erfc are assumed accurate to 8 roundings, as in the core (docs/theorems.md).
-LIBM = 8.0 * 2.0**-53
+LIBM = 8.0 * U
 LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
 
 

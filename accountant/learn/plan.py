@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from accountant import checks
+from accountant._rounding import fraction_up
 from accountant.checks import Argument
 from accountant.errors import AccountantError, DomainError
 from accountant.learn.account import calibrated_noise, count_charged, step_mechanism
@@ -206,10 +207,7 @@ def _sampling(
                 f"expected_batch_size must be at most the number of records, {records};"
                 f" got {batch:g}"
             )
-        exact = Fraction(batch) / records
-        q = float(exact)
-        if Fraction(q) < exact:  # the account may only err upwards
-            q = math.nextafter(q, math.inf)
+        q = fraction_up(Fraction(batch) / records)  # the account may only err upwards
     return batch, q
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._rounding import U
 from accountant.errors import DomainError
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.noise.grid import Grid
@@ -25,7 +26,6 @@ __all__ = ["MOST_RECORDS", "batch_cap", "grid_for", "relative_excess", "rounded_
 # sums of as many as may be drawn from them: it may not look at how many there are.
 MOST_RECORDS = 2**24
 
-UNIT64 = 2.0**-53
 UNIT32 = 2.0**-24
 OUTWARD = 1.0 + 1e-12  # for the roundings of these few formulas themselves
 RARE = 700.0  # an event of probability below e^-700 is left out (Theorem T4)
@@ -58,10 +58,10 @@ def relative_excess(model: Model, cap: int) -> float:
     between them, within a block, is at most ``spread`` times its norm.
     """
     spread, terms = model.spread, model.terms
-    unit = UNIT32 if model.dtype == np.float32 else UNIT64
-    eta = (model.widest / 8.0 + 64.0) * UNIT64 + 4.0 * unit * spread
-    within = (BLOCK_ROWS * terms + 4) * UNIT64
-    across = (cap / BLOCK_ROWS + 4.0) * UNIT64
+    unit = UNIT32 if model.dtype == np.float32 else U
+    eta = (model.widest / 8.0 + 64.0) * U + 4.0 * unit * spread
+    within = (BLOCK_ROWS * terms + 4) * U
+    across = (cap / BLOCK_ROWS + 4.0) * U
     inside = within / (1.0 - within) * spread
     gamma = inside + across / (1.0 - across) * (1.0 + inside)
     sums = 2.0 * gamma * cap

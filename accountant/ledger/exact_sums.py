@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["INFINITE", "ceiling", "floor", "ratio_up", "to_float_down", "to_float_up", "units"]
+from accountant._rounding import fraction_up
+
+__all__ = ["INFINITE", "ceiling", "floor", "to_float_down", "to_float_up", "units"]
 
 _BITS = 1074
 _SCALE = 1 << _BITS
@@ -38,22 +40,9 @@ def floor(value: float | Fraction) -> int:
 
 def to_float_up(units: int) -> float:
     """Return the least double that is at least ``units`` times 2⁻¹⁰⁷⁴; ``inf`` beyond all."""
-    return _float_up(Fraction(units, _SCALE))
+    return fraction_up(Fraction(units, _SCALE))
 
 
 def to_float_down(units: int) -> float:
     """Return the largest double that is at most ``units`` times 2⁻¹⁰⁷⁴."""
-    return -_float_up(Fraction(-units, _SCALE))
-
-
-def ratio_up(part: int, whole: int) -> float:
-    """Return ``part / whole`` rounded up; ``whole`` > 0."""
-    return _float_up(Fraction(part, whole))
-
-
-def _float_up(value: Fraction) -> float:
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < value else nearest
+    return -fraction_up(Fraction(-units, _SCALE))

@@ -11,6 +11,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from accountant._rounding import fraction_up
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
@@ -205,7 +206,7 @@ def _variance_lower(epsilon: float, delta: float) -> float:
 def _used(spent: int, capacity: int) -> float:
     """Return the spent part of a capacity, rounded up."""
     if capacity > 0:
-        return exact_sums.ratio_up(spent, capacity)
+        return fraction_up(Fraction(spent, capacity))
     return 0.0 if capacity >= 0 and spent == 0 else math.inf
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import fraction_up
 from accountant.analyses import rdp
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
@@ -231,7 +232,7 @@ def _gaussian(order: float, norms: FloatArray, sigma: float, q: float) -> FloatA
 
 def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
     """Return αc²/2σ², rounded up."""
-    factor = _up(Fraction(order) / (2 * Fraction(sigma) ** 2))
+    factor = fraction_up(Fraction(order) / (2 * Fraction(sigma) ** 2))
     with np.errstate(over="ignore"):
         # Each operation is rounded up; a square that vanishes must not.
         square = np.nextafter(norms * norms, np.inf)
@@ -245,11 +246,3 @@ def _round_up(norms: FloatArray) -> FloatArray:
     """Round up to ten bits, exactly."""
     mantissa, exponent = np.frexp(norms)
     return np.asarray(np.ldexp(np.ceil(np.ldexp(mantissa, 10)), exponent - 10))
-
-
-def _up(value: Fraction) -> float:
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < value else nearest

@@ -29,6 +29,8 @@ __all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "merged"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+# Finite, unlike the μ of an analysis.
+MU = checks.FINITE_EPSILON.renamed("mu", checks.MU.advice)
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +130,7 @@ class GDP(Mechanism):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(self, mu: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        mu0 = checks.number(checks.FINITE_EPSILON.renamed("mu"), mu)
+        mu0 = checks.number(MU, mu)
         set_fields(self, mu0=mu0, relation=relation)
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -26,6 +26,7 @@ __all__ = ["MixtureOfGaussians", "MixturePair"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
 STEPS = 200
 
 
@@ -102,7 +103,7 @@ def _mixture(
             "sensitivities and probabilities must have one common length >= 1;"
             f" got {len(sensitivities)} and {len(probabilities)}"
         )
-    weight = checks.SAMPLING_PROBABILITY.renamed("probabilities")
+    weight = WEIGHT
     merged: dict[float, float] = {}
     for shift, chance in zip(sensitivities, probabilities, strict=True):
         at = checks.number(checks.SENSITIVITY, shift)

@@ -167,7 +167,7 @@ class LossDistribution(Mechanism):
         low, high = self.losses
         if not (low <= 0.0 <= high):
             raise DomainError(f"losses must enclose 0; got {self.losses!r}")
-        bound = checks.FINITE_EPSILON.renamed("relative_error")
+        bound = checks.FINITE_EPSILON.renamed("relative_error", "It is that of the functions")
         mass = checks.STATED_DELTA.renamed("infinite_mass")
         set_fields(
             self,

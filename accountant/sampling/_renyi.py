@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from accountant._rounding import lift, up
+from accountant._rounding import U, lift, up
 
 __all__ = ["add_from_curve", "remove_from_curve"]
 
@@ -71,7 +71,7 @@ def _moment(curve: Curve, q: float, n: int, factor: float) -> float:
     total = top + math.log(math.fsum(math.exp(term - top) for term in terms))
     # lgamma and the logarithms are off by a few units of their size, which exp turns into a factor.
     size = 64.0 + 8.0 * (math.lgamma(n + 1) + n * (abs(log_q) + abs(log_rest)) + abs(top))
-    total += size * 2.0**-53
+    total += size * U
     if total > 0.0:
         return up(total + math.log1p(math.exp(-total)))
     return up(lift(math.log1p(math.exp(total))))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._core import convolution
+from accountant._rounding import U
 from accountant.sampling.lognormal import (
-    UNIT,
     Law,
     lognormal_cells,
     merged,
@@ -93,11 +93,11 @@ def _add_merged(a: Law, b: Law, grid: FloatArray) -> Law:
     kept = masses > 1e-290
     masses, moments = masses[kept], moments[kept]
     mass_error, value_error = _errors(a, b, terms)
-    return Law(moments / masses, masses, 0.0, mass_error, value_error + 2.0 * terms * UNIT)
+    return Law(moments / masses, masses, 0.0, mass_error, value_error + 2.0 * terms * U)
 
 
 def _errors(a: Law, b: Law, terms: int) -> tuple[float, float]:
-    mass = (1.0 + a.mass_error) * (1.0 + b.mass_error) - 1.0 + (terms + 16) * UNIT * (1.0 + 1e-6)
+    mass = (1.0 + a.mass_error) * (1.0 + b.mass_error) - 1.0 + (terms + 16) * U * (1.0 + 1e-6)
     # The last grid is exp(k·spacing), which the loss takes back: up to 16 units of |loss| + 1.
     return mass, max(a.value_error, b.value_error) + 1e-13
 

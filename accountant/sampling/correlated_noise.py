@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
@@ -147,7 +148,7 @@ class MatrixMechanism:
         strategy = np.ldexp(self.strategy, -exponent)
         gram = strategy.T @ strategy
         lower, upper = _largest(gram, self.min_separation or 1, self.max_participations or 1)
-        rounding = 4.0 * (strategy.shape[0] + gram.shape[0] + 16) * 2.0**-53
+        rounding = 4.0 * (strategy.shape[0] + gram.shape[0] + 16) * U
         # The products' errors are relative to those of the absolute values.
         size = float(np.abs(strategy).sum(axis=0).max()) if (strategy < 0).any() else 0.0
         slack = rounding * max(upper, size * size)

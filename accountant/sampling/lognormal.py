@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U
 from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["UNIT", "Cells", "Law", "lognormal_cells", "merged", "normal_tail", "spread"]
+__all__ = ["Cells", "Law", "lognormal_cells", "merged", "normal_tail", "spread"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-UNIT = 2.0**-53
 _SQRT2 = math.sqrt(2.0)
 
 
@@ -61,7 +61,7 @@ def normal_tail(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return P{N(0, 1) > z} and the absolute error of each."""
     tail = np.array([0.5 * math.erfc(x / _SQRT2) for x in z.tolist()])
     # 8 units for erfc, and its argument's rounding times the logarithmic derivative.
-    return tail, tail * (8.0 + 4.0 * (z * z + 2.0)) * UNIT + 1e-320
+    return tail, tail * (8.0 + 4.0 * (z * z + 2.0)) * U + 1e-320
 
 
 def lognormal_cells(scores: FloatArray, noise_multiplier: float) -> Cells:
@@ -75,8 +75,8 @@ def lognormal_cells(scores: FloatArray, noise_multiplier: float) -> Cells:
     # a cell, which is at most a few over the cell's width.
     width = float(np.diff(scores).min())
     reach = float(np.abs(scores).max()) + inverse
-    moment_error += 4.0 * UNIT * reach * (reach + 2.0 / width)
-    exponent_error = (float(np.abs(exponents).max()) * 4.0 + 16.0) * UNIT
+    moment_error += 4.0 * U * reach * (reach + 2.0 / width)
+    exponent_error = (float(np.abs(exponents).max()) * 4.0 + 16.0) * U
     return Cells(
         edges, masses, moments, mass_error, 4.0 * (mass_error + moment_error + exponent_error)
     )
@@ -92,13 +92,13 @@ def _normal_cells(z: FloatArray) -> tuple[FloatArray, float]:
     errors = np.where(above, upper_error[:-1] + upper_error[1:], lower_error[1:] + lower_error[:-1])
     straddling = (z[:-1] < 0.0) & (z[1:] > 0.0)
     masses = np.where(straddling, 1.0 - lower[:-1] - upper[1:], masses)
-    errors = np.where(straddling, lower_error[:-1] + upper_error[1:] + 2.0 * UNIT, errors)
+    errors = np.where(straddling, lower_error[:-1] + upper_error[1:] + 2.0 * U, errors)
     if not bool((masses > 0.0).all()):
         raise PrecisionError("the grid of the likelihood ratio is finer than its masses resolve")
-    relative = float((errors / masses).max()) + 2.0 * UNIT
+    relative = float((errors / masses).max()) + 2.0 * U
     first = lower[0] if z[0] < 0.0 else 1.0 - upper[0]
     last = upper[-1] if z[-1] > 0.0 else 1.0 - lower[-1]
-    ends = 64.0 * UNIT * (2.0 + float(np.abs(z[[0, -1]]).max()) ** 2)
+    ends = 64.0 * U * (2.0 + float(np.abs(z[[0, -1]]).max()) ** 2)
     return np.concatenate([[first], masses, [last]]), max(relative, ends)
 
 
@@ -116,8 +116,8 @@ def spread(cells: Cells) -> Law:
         np.concatenate([[0.0], cells.edges]),
         masses,
         float(cells.moments[-1]),
-        cells.mass_error + 8.0 * UNIT,
-        cells.value_error + 16.0 * UNIT,
+        cells.mass_error + 8.0 * U,
+        cells.value_error + 16.0 * U,
     )
 
 
@@ -130,5 +130,5 @@ def merged(cells: Cells) -> Law:
         cells.masses[kept],
         0.0,
         cells.mass_error,
-        cells.value_error + 4.0 * UNIT,
+        cells.value_error + 4.0 * U,
     )

@@ -156,7 +156,7 @@ def _cells(edges: FloatArray, shift: float, steps: int) -> tuple[FloatArray, Flo
 
 
 def _log_complement(tail: FloatArray) -> FloatArray:
-    return np.log1p(-np.minimum(tail, 1.0 - 2.0**-53))
+    return np.log1p(-np.minimum(tail, 1.0 - U))
 
 
 def _complement(tail: FloatArray, score: FloatArray) -> FloatArray:

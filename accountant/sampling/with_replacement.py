@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import ratio_up
+from accountant._rounding import U, ratio_up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
@@ -69,7 +69,7 @@ def _draws(batch_size: int, dataset_size: int) -> _Draws:
     else:
         weight = 0.0
     # From here on the ratios fall below one half: a geometric series.
-    error = 2.0**-53 * (8.0 * (len(weights) + 2) + 16.0 * batch_size / dataset_size + 16.0)
+    error = U * (8.0 * (len(weights) + 2) + 16.0 * batch_size / dataset_size + 16.0)
     return _Draws(tuple(weights), 2.0 * weight * (1.0 + error), error)
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from accountant._rounding import fraction_up
 from accountant.ledger import exact_sums
 
 UNIT = Fraction(1, 2**1074)
@@ -25,7 +26,7 @@ def test_charges_are_rounded_up_and_capacities_down():
         up, down = exact_sums.to_float_up(units), exact_sums.to_float_down(units)
         assert Fraction(down) <= units * UNIT <= Fraction(up)
         assert up <= math.nextafter(down, math.inf)
-        share = exact_sums.ratio_up(value.numerator, value.denominator)
+        share = fraction_up(value)
         assert value <= Fraction(share)
         assert Fraction(math.nextafter(share, 0.0)) < value
     assert exact_sums.ceiling(math.inf) == exact_sums.INFINITE > exact_sums.units(1.7e308) << 53

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant import intervals as iv
-from accountant.analyses.optimal.loss_table import ROUNDING, LossTable
+from accountant._rounding import U
+from accountant.analyses.optimal.loss_table import LossTable
 from accountant.errors import PrecisionError
 from accountant.intervals import Interval
 
@@ -57,8 +58,8 @@ def randomised_response(epsilon: float, count: int, negligible: float = NEGLIGIB
         # No flip at all; P{a flip} <= k e^-ε.
         mass = iv.exp(-(iv.of(float(count)) * iv.log1p(iv.exp(-epsilon))))
         rare = (iv.exp(-epsilon) * float(count)).up()
-        flips, masses, relative = np.zeros(1), np.array([mass.down()]), 4.0 * ROUNDING
-        rare += 4.0 * ROUNDING
+        flips, masses, relative = np.zeros(1), np.array([mass.down()]), 4.0 * U
+        rare += 4.0 * U
     else:
         flips, masses, relative = _binomial(epsilon, count, negligible)
         rare = 2.0 * (count + 1.0) * negligible if flips.size <= count else 0.0
@@ -67,7 +68,7 @@ def randomised_response(epsilon: float, count: int, negligible: float = NEGLIGIB
         losses=losses[::-1].copy(),
         masses=masses[::-1].copy(),
         relative_error=relative,
-        shift=2.0 * ROUNDING * float(np.abs(losses).max()),
+        shift=2.0 * U * float(np.abs(losses).max()),
         missing=rare,
         infinite=iv.of(0.0),
     )
@@ -86,7 +87,7 @@ def _binomial(
     masses = np.concatenate([down[::-1], [peak], up])
     flips = np.arange(mode - down.size, mode + up.size + 1.0)
     # Each step multiplies by a quotient (one rounding), by e^±ε (its own, and one), and once more.
-    return flips, masses, (5.0 * max(up.size, down.size) + 8.0) * ROUNDING
+    return flips, masses, (5.0 * max(up.size, down.size) + 8.0) * U
 
 
 def _upwards(count: int, mode: int, decay: float) -> Ratio:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant import intervals as iv
+from accountant._rounding import U
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
 from accountant.search import bisect
 
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
     from accountant.intervals import Interval
 
-__all__ = ["ROUNDING", "LossTable", "add_up"]
+__all__ = ["LossTable", "add_up"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-ROUNDING = 2.0**-53  # of one operation, relative
 # NumPy's expm1 is trusted to 8 roundings, as the core's is; tests/test_intervals.py measures it.
 LIBRARY = 8.0
 # Share of δ given to the event that roundings to the grid add up further than the lower bound says.
@@ -68,13 +68,13 @@ class LossTable:
         above = math.nextafter(self._sum(_down(epsilon - self.shift)), math.inf)
         roundings = 2.0 * math.sqrt(self.losses.size) + LIBRARY + 32.0
         # The factor 2 covers the products of these errors and what assembling them rounds.
-        error = 2.0 * (self.relative_error + roundings * ROUNDING)
+        error = 2.0 * (self.relative_error + roundings * U)
         upper = above * (1.0 + error) + self.missing
         sacrificed, shift = self._lower_corrections(above)
         lower = self._sum(_up(epsilon + self.shift + shift)) * (1.0 - error) - sacrificed
         # One more rounding each, in the last additions above.
-        upper = min(upper * (1.0 + 8.0 * ROUNDING), 1.0)
-        lower = min(max(lower * (1.0 - 8.0 * ROUNDING), 0.0), 1.0)
+        upper = min(upper * (1.0 + 8.0 * U), 1.0)
+        lower = min(max(lower * (1.0 - 8.0 * U), 0.0), 1.0)
         finite = iv.of(1.0) - self.infinite
         return (
             min(max((self.infinite + finite * lower).down(), 0.0), 1.0),

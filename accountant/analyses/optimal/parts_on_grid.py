@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.analyses.optimal.loss_table import LIBRARY, ROUNDING, LossTable
+from accountant._rounding import U
+from accountant.analyses.optimal.loss_table import LIBRARY, LossTable
 from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def enumerated(tables: Sequence[LossTable]) -> LossTable:
             losses=losses[keep],
             masses=masses[keep],
             relative_error=_both(total.relative_error, table.relative_error),
-            shift=total.shift + table.shift + 2.0 * ROUNDING * largest,
+            shift=total.shift + table.shift + 2.0 * U * largest,
             missing=total.missing + table.missing + 2.0 * float(masses[~keep].sum()) + 1e-290,
             infinite=total.infinite,
         )
@@ -61,12 +62,10 @@ def on_grid(tables: Sequence[LossTable], points: int) -> LossTable:
         masses = _convolved(masses, atoms)
         first += start
         lengths = 2.0 * min(masses.size, atoms.size) + 4.0
-        error = _both(
-            error, _both(table.relative_error, (lengths + _spread_error(table)) * ROUNDING)
-        )
+        error = _both(error, _both(table.relative_error, (lengths + _spread_error(table)) * U))
         missing += table.missing + 1e-290
         # A loss just below zero may be a rounding away from its distance to the grid point below.
-        shift += table.shift + 2.0 * ROUNDING * spacing
+        shift += table.shift + 2.0 * U * spacing
         masses, first, dropped = _trimmed(masses, first)
         missing += 2.0 * dropped
     indices = np.arange(first, first + masses.size, dtype=np.float64)
@@ -142,4 +141,4 @@ def _trimmed(masses: FloatArray, first: int) -> tuple[FloatArray, int, float]:
 
 def _both(a: float, b: float) -> float:
     """Return the relative error of a product, with its own rounding."""
-    return (a + b + a * b) * (1.0 + 1e-12) + 2.0 * ROUNDING
+    return (a + b + a * b) * (1.0 + 1e-12) + 2.0 * U

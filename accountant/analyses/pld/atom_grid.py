@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._rounding import TINY
-from accountant.analyses.pld.loss_grid import UNIT, GridLaw, LossGrid
+from accountant._rounding import TINY, U
+from accountant.analyses.pld.loss_grid import GridLaw, LossGrid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     knot are meant to lie on it.
     """
     cells, spacing = knots.last - knots.first, knots.spacing
-    loss_error = 16.0 * UNIT * knots.reach()
+    loss_error = 16.0 * U * knots.reach()
     distance = table.loss - knots.offset
     index = np.floor(distance / spacing)
     past = np.clip(distance - index * spacing, 0.0, spacing)
@@ -63,15 +63,15 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     past[place >= cells] = spacing
     place = np.clip(place, 0.0, cells - 1.0).astype(np.int64)
     share = np.minimum(np.expm1(-past) / np.expm1(-spacing), 1.0)
-    error = table.relative_error + 8.0 * UNIT
+    error = table.relative_error + 8.0 * U
     most = table.p * (1.0 + error) + np.where(table.p < LEAST, TINY, 0.0)
     least = np.where(table.p < LEAST, 0.0, table.p * (1.0 - error))
-    above = float(most[high].sum()) * (1.0 + table.p.size * UNIT)
-    split = np.minimum(most * share * (1.0 + 16.0 * UNIT), most)
+    above = float(most[high].sum()) * (1.0 + table.p.size * U)
+    split = np.minimum(most * share * (1.0 + 16.0 * U), most)
     split[low] = 0.0
     upper = _sums(place, np.where(high, 0.0, most), np.where(high, 0.0, split), cells, 1.0)
     inside = np.where(low, 0.0, least)
-    lower = _sums(place, inside, inside * share * (1.0 - 16.0 * UNIT), cells, -1.0)
+    lower = _sums(place, inside, inside * share * (1.0 - 16.0 * U), cells, -1.0)
     kept = inside > 0.0
     unseen = 0.0 if bounded and above == 0.0 else TINY
     infinite = table.infinite_p
@@ -95,4 +95,4 @@ def _sums(
     found = np.bincount(place, weights=mass - split, minlength=size).astype(np.float64)
     found = found + np.bincount(place + 1, weights=split, minlength=size)
     terms = 2.0 * int(np.bincount(place, minlength=1).max())
-    return np.asarray(found * (1.0 + sign * UNIT * (terms + 16.0)))
+    return np.asarray(found * (1.0 + sign * U * (terms + 16.0)))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import scipy.fft
 
-from accountant.analyses.pld.fft import UNIT, Tilted, fft_error
+from accountant._rounding import U
+from accountant.analyses.pld.fft import Tilted, fft_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Tilt(NamedTuple):
         # more only where nothing is
         exponent = np.minimum(self.tilt * distance - self.log_scale, 700.0)
         size = np.abs(distance) + 2.0 * abs(self.centre)
-        error = UNIT * (24.0 + 8.0 * abs(self.log_scale) + 8.0 * self.tilt * size)
+        error = U * (24.0 + 8.0 * abs(self.log_scale) + 8.0 * self.tilt * size)
         return np.exp(exponent), error
 
 
@@ -83,8 +84,8 @@ class ChordExcess(NamedTuple):
         real, imaginary = self.spectrum.real, self.spectrum.imag
         value = float((real * np.cos(phase) - imaginary * np.sin(phase)).sum())
         gross = np.abs(real) + np.abs(imaginary)
-        error = float(gross @ frequency) * (8.0 * abs(distance) * UNIT + doubt)
-        error += (gross.size + 16) * UNIT * float(gross.sum())
+        error = float(gross @ frequency) * (8.0 * abs(distance) * U + doubt)
+        error += (gross.size + 16) * U * float(gross.sum())
         return max(value, 0.0) + error * (1.0 + 1e-9) + self.error
 
 
@@ -107,7 +108,7 @@ def tilted_atoms(atoms: AtomsOnGrid, knots: LossGrid, origin: int, tilt: Tilt) -
     end = math.exp((tilt.tilt + 1.0) * spacing) * (1.0 + 1e-12)
     height = (np.expm1(-atoms.past) / np.expm1(-spacing)) * -np.expm1(atoms.past - spacing)
     bumps = atoms.mass * factors * (1.0 + error) * height * end
-    found = float(error.max(initial=0.0)) + UNIT * (16.0 + 8.0 * tilt.tilt * spacing)
+    found = float(error.max(initial=0.0)) + U * (16.0 + 8.0 * tilt.tilt * spacing)
     distance = (atoms.below - (knots.first + origin)) * spacing + atoms.past
     return TiltedAtoms(distance, weights, bumps, found)
 
@@ -141,7 +142,7 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
         # 1 - s/T, T = π/spacing, at frequencies of either sign
         fejer = (4.0 / size) * (1.0 - loud / half)
         fejer[loud == 0] *= 0.5
-        relative = 32.0 * UNIT * (sum(counts) + len(parts)) + sum(
+        relative = 32.0 * U * (sum(counts) + len(parts)) + sum(
             k * each.relative[loud] for k, each in zip(counts, found, strict=True)
         )
         gross = most * fejer * np.exp(envelope[loud])
@@ -209,15 +210,15 @@ def _transform(part: GridPower, step: float, spacing: float, size: int) -> _Tran
         mass = max(mass, float(part.atoms.weights.sum()))
         # of phases, of sines and cosines, of products and sums, and of the weights
         moment = float(part.atoms.weights @ np.abs(part.atoms.distance)) + mass * spacing
-        rounding = mass * (8.0 * UNIT * (part.atoms.weights.size + 24.0) + part.atoms.error)
-        error = np.maximum(error, 8.0 * UNIT * moment * step * np.arange(half) + rounding + RARE)
+        rounding = mass * (8.0 * U * (part.atoms.weights.size + 24.0) + part.atoms.error)
+        error = np.maximum(error, 8.0 * U * moment * step * np.arange(half) + rounding + RARE)
         modulus = np.maximum(modulus, _modulus(exact))
     modulus = np.minimum(modulus + error, mass * (1.0 + 1e-12)) + math.exp(LEAST)
     return _Transform(chords, exact, bumps, np.log(modulus) + 1e-14, 1.01 * error / modulus)
 
 
 def _modulus(z: ComplexArray) -> FloatArray:
-    return np.asarray(np.sqrt(z.real**2 + z.imag**2) * (1.0 + 8.0 * UNIT))
+    return np.asarray(np.sqrt(z.real**2 + z.imag**2) * (1.0 + 8.0 * U))
 
 
 def _sums(atoms: TiltedAtoms, step: float, count: int) -> tuple[ComplexArray, ComplexArray]:

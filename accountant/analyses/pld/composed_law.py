@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._rounding import sum_up, times_up, up
+from accountant._rounding import U, sum_up, times_up, up
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
 from accountant.analyses.pld.chord_excess import (
@@ -19,7 +19,7 @@ from accountant.analyses.pld.chord_excess import (
     tilted_atoms,
 )
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
-from accountant.analyses.pld.loss_grid import UNIT, GridLaw, LossGrid, discretise
+from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
 from accountant.analyses.pld.saddle_point import CoarseLaw, Saddle, reach
 
 if TYPE_CHECKING:
@@ -137,13 +137,13 @@ class ComposedLaw:
             k * (abs(s) + self._tilt * abs(c))
             for k, s, c in zip(counts, self._log_scales, self._centres, strict=True)
         )
-        self._rounding = 1e-12 + 16.0 * UNIT * size
+        self._rounding = 1e-12 + 16.0 * U * size
         # of the knots of the total loss, offset + index * spacing
         self._steps = steps = abs(self._offset) + (abs(self._last) + self.size) * self._spacing
         self._shift = (
             sum(k * law.loss_error for k, law in zip(counts, laws, strict=True))
             + sum(part.times * part.pair.loss_error for part in parts)
-            + 16.0 * UNIT * steps
+            + 16.0 * U * steps
         ) * (1.0 + 1e-9)
 
     def _side(
@@ -225,14 +225,14 @@ class ComposedLaw:
             return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error), 0.0
         factor = math.exp(scale)
         size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
-        rounding = self._rounding + 16.0 * UNIT * size
+        rounding = self._rounding + 16.0 * U * size
         return factor * value, factor * (error + (value + error) * 2.0 * rounding), factor * slope
 
     def _chords(self, side: _Side, epsilon: float, nearest: float) -> float:
         """Bound what chords add to the value of ``side``, in its units."""
         if side.excess is None:
             return 0.0
-        doubt = 8.0 * UNIT * (abs(epsilon) + self._steps)
+        doubt = 8.0 * U * (abs(epsilon) + self._steps)
         bumps = side.excess.at(epsilon - self._origins, doubt)
         return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
 
@@ -279,7 +279,7 @@ class ComposedLaw:
         if self.delta_upper(0.0) <= delta:
             return 0.0
         epsilon = min(self._root(self._upper, delta, self._shift), self._top)
-        step = max(resolution, 4.0 * UNIT * abs(epsilon))
+        step = max(resolution, 4.0 * U * abs(epsilon))
         while epsilon < self._top:
             if epsilon > 0.0 and self.delta_upper(epsilon) <= delta:
                 return epsilon
@@ -293,7 +293,7 @@ class ComposedLaw:
         if delta < self._lower.infinite:
             return math.inf
         epsilon = min(self._root(self._lower, delta, -self._shift, resolution), self._top)
-        step = max(resolution, 4.0 * UNIT * abs(epsilon))
+        step = max(resolution, 4.0 * U * abs(epsilon))
         while epsilon > 0.0 and self.covers(epsilon):
             if self.delta_lower(epsilon) > delta:
                 return epsilon
@@ -313,7 +313,7 @@ class ComposedLaw:
         epsilon = min(max(self._saddle.epsilon, low), high)
         misses, widths = 0, high - low
         for _ in range(100):
-            close = max(4.0 * UNIT * abs(epsilon) + 1e-11 * self._spacing, 0.5 * resolution)
+            close = max(4.0 * U * abs(epsilon) + 1e-11 * self._spacing, 0.5 * resolution)
             value, error, slope = self._evaluate(side, epsilon - shift)
             # Where round-off dominates, far below the saddle point, only the value is usable.
             total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)

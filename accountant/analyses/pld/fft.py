@@ -10,6 +10,7 @@ import numpy as np
 import scipy.fft
 
 from accountant._core import discretise as core
+from accountant._rounding import U
 from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ __all__ = ["Tilted", "Total", "compose", "fft_error", "fft_size", "total_sums"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-UNIT = 2.0**-53
 # Larger sums of weights (log; nearly 0 without round-off) are not transformed.
 MOST_GROWTH = 300.0
 # Weights whose squares stay in the doubles.
@@ -59,7 +59,7 @@ def fft_error(size: int) -> float:
 
     Theorem G4 derives it from the accuracy of the twiddle factors; the tests measure it.
     """
-    return 8.0 * UNIT * (math.log2(size) + 1.0)
+    return 8.0 * U * (math.log2(size) + 1.0)
 
 
 def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> Total:
@@ -92,7 +92,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
         core.multiply_power(scipy.fft.rfft(part.weights, size), part.times, spectrum)
     roundings = sum(part.times for part in parts) + len(parts)
     norm = math.sqrt(2.0) * float(np.linalg.norm(spectrum.view(np.float64)))
-    product = 1.01 * math.expm1(3.1 * UNIT * roundings) * norm + math.exp(growth - 89.0) * size
+    product = 1.01 * math.expm1(3.1 * U * roundings) * norm + math.exp(growth - 89.0) * size
     weights = scipy.fft.irfft(spectrum, size, overwrite_x=True)
     inverse = 1.01 * relative * float(np.linalg.norm(weights))
     error = (math.exp(growth) * lipschitz + product) / math.sqrt(size) + inverse

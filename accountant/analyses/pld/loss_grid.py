@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._core import discretise as core
+from accountant._rounding import U
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,6 @@ __all__ = ["GridLaw", "LossGrid", "discretise", "edges_around"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-UNIT = 2.0**-53
 # Atoms are looked for within this relative distance of their lattice point, far above round-off.
 NEAR = 2.0**-40
 
@@ -78,7 +78,7 @@ def discretise(pair: DominatingPair, knots: LossGrid, has_atoms: bool) -> GridLa
     t = knots.losses()
     cells = t.size - 1
     middle = t[:-1] + 0.5 * knots.spacing
-    loss_error = 16.0 * UNIT * knots.reach()
+    loss_error = 16.0 * U * knots.reach()
     if has_atoms:
         margin = knots.margin()
         loss_error += margin

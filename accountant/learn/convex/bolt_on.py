@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.errors import DomainError
-from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.output import add_noise, require_noise
@@ -122,8 +122,8 @@ def permutation_sgd_rounding(
     move = slope + regularization * reach
     size = columns * (loss.outputs or 1)
     # The step and its size, the move, the projection; each in units of the last place.
-    each = eta * (batch / batch_size + 16.0 * ROUNDOFF * move)
-    each += (size + 16) * ROUNDOFF * reach
+    each = eta * (batch / batch_size + 16.0 * U * move)
+    each += (size + 16) * U * reach
     total = steps * each
     if not (total <= 1e-3 * reach):
         raise DomainError(

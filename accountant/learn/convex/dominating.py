@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
+from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Masses
 
@@ -24,7 +25,6 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # What log_ndtr, exp and a few hundred additions may lose, with a wide margin; measured below 1e-13.
 RELATIVE_ERROR = 1e-11
-ROUNDOFF = 2.0**-53
 FARTHEST = 40.0  # deviations: masses beyond are below e^-800
 
 
@@ -66,7 +66,7 @@ class ConvexNormalPair(DominatingPair):
     def loss_error(self) -> float:
         """How far, in nats, rounding moves an edge of :meth:`masses`."""
         sizes = np.abs(self._a) + FARTHEST * np.abs(self._s)
-        return 4.0 * ROUNDOFF * float(sizes.max())
+        return 4.0 * U * float(sizes.max())
 
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E[(1 - e^{ε - L})₊]."""
@@ -114,7 +114,7 @@ class ConvexNormalPair(DominatingPair):
         q[0] += max(1.0 - float(q.sum()), 0.0)
         # Exponents as large as a line's intercept are rounded before they are taken.
         largest = float((np.abs(self._a) + self._s**2).max())
-        return Masses(p, q, 1e-9 + 8.0 * ROUNDOFF * largest)
+        return Masses(p, q, 1e-9 + 8.0 * U * largest)
 
     def _loss(self, z: FloatArray) -> FloatArray:
         return np.asarray((self._a[:, None] + self._s[:, None] * z).max(axis=0, initial=-np.inf))
@@ -163,7 +163,7 @@ class ConvexNormalPair(DominatingPair):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = near + 1.0 + 1.0 / (high - low)
             exponent = abs(t) * (abs(shift) + np.abs(self._a)) + tilt**2 + near**2
-            found = ROUNDOFF * (4.0 * exponent + 4.0 * ends * share)
+            found = U * (4.0 * exponent + 4.0 * ends * share)
         return np.where(high > low, found, 0.0)
 
     def _last_below(self, edges: FloatArray) -> FloatArray:

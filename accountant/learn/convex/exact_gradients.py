@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,7 +35,6 @@ __all__ = [
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-ROUNDOFF = 2.0**-53
 ROW_BITS = 30  # of a coordinate below the bound on a row's norm
 PIECE_BITS = 22  # of a piece of the parameter: with a row's below 53
 SLOPE_BITS = 12  # of the leading piece of a slope
@@ -150,7 +151,7 @@ class RegularizedRisk:
     def finest(self) -> int:
         """The exponent of the grid that points are rounded to: it costs one rounding a record."""
         size = self.linear.size
-        allowed = max(len(self.x), 1) * self.norm_bound * self.loss.slope_bound * ROUNDOFF
+        allowed = max(len(self.x), 1) * self.norm_bound * self.loss.slope_bound * U
         return math.frexp(allowed / (self.smoothness * math.sqrt(size)))[1] - 1
 
     def scores(self, point: Point) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
@@ -189,7 +190,7 @@ class RegularizedRisk:
         """Return an upper bound on |∇J(θ)| of exact arithmetic (docs/theorems_convex.md, V10)."""
         # Beyond reach the last additions round by more, and by no more than this.
         beyond = max(norm_of(theta) - self.reach, 0.0)
-        far = 8.0 * ROUNDOFF * self.regularization * beyond
+        far = 8.0 * U * self.regularization * beyond
         found = norm_of(self.exact_gradient(Point.of(theta)))
         return (found + self.gradient_error + far) * (1.0 + 1e-9)
 
@@ -219,4 +220,4 @@ def gradient_error(
     trailing = math.sqrt(outputs) * 2.0**-SLOPE_BITS * (BLOCK + blocks + 4.0)
     each = loss.slope_roundings + trailing + 16.0 + 1.0
     largest = max(records, 1) * norm * loss.slope_bound
-    return ROUNDOFF * (each * largest + 16.0 * linear) * (1.0 + 1e-6)
+    return U * (each * largest + 16.0 * linear) * (1.0 + 1e-6)

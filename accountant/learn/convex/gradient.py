@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
-from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
 from accountant.learn.convex.public_bounds import (
@@ -283,9 +283,9 @@ class _Run:
         reach = self.reach_for_last(2.0 * base)
         # A step's computed point before its noise, and its projection after: both move by these.
         move = records * self.slope + self.lam * reach
-        before = self.rounding(records, reach) + 16.0 * ROUNDOFF * move
-        before += 4.0 * ROUNDOFF * reach / self.eta
-        after = (self.size + 16) * ROUNDOFF * reach / self.eta
+        before = self.rounding(records, reach) + 16.0 * U * move
+        before += 4.0 * U * reach / self.eta
+        after = (self.size + 16) * U * reach / self.eta
         grid = 2.0 * rounded_shift(self.size, GRID_BITS) * (2.0 * base)
         found = noise(self.slope + 2.0 * (before + after + grid)) * (1.0 + 1e-9)
         if not (found <= 2.0 * base):

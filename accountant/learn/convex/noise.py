@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import bernoulli_exp, uniform_below
@@ -84,7 +85,7 @@ class NoiseSource:
         apart = longest[1] * rounded_shift(d, FINE_BITS) + longest[0] * rounded_shift(
             d + 1, FINE_BITS
         )
-        computed = longest[0] * longest[1] * (d + 16) * 2.0**-53
+        computed = longest[0] * longest[1] * (d + 16) * U
         b = z * math.sqrt(float(np.vdot(g, g)))
         return b.reshape(shape), (apart + computed) * (1.0 + 1e-6)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.learn.account import charged
-from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, room_for_rounding
 from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS, require_few
@@ -200,7 +200,7 @@ def _noisy_statistics(
 def _computed_eigenvalue(d: int) -> float:
     """Return what one record moves a *computed* least eigenvalue by, in units of R² (V16)."""
     blocks = BLOCK + 2 * math.log2(MOST_RECORDS) + 8
-    return 1.0 + 2.0 * MOST_RECORDS * ROUNDOFF * (blocks + EIGENVALUE_ROUNDINGS * d)
+    return 1.0 + 2.0 * MOST_RECORDS * U * (blocks + EIGENVALUE_ROUNDINGS * d)
 
 
 def _least_eigenvalue(gram: FloatArray) -> float:

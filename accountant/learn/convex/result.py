@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U
 from accountant.errors import DomainError
 from accountant.learn.account import epsilon_with
 from accountant.ledger.closed import HoldsLedger
@@ -89,7 +90,7 @@ def clip_rows(rows: FloatArray, norm: float) -> FloatArray:
     # A row whose squares overflow: its direction does not matter, its length must not survive.
     lengths = np.where(np.isfinite(lengths), lengths, np.inf)
     # A computed norm of d squares is off by d/2 roundings at most, and some.
-    limit = norm * (INSIDE - (rows.shape[1] + 8) * 2.0**-53)
+    limit = norm * (INSIDE - (rows.shape[1] + 8) * U)
     long = lengths > limit
     if not long.any():
         return rows

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from accountant._rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import (
-    ROUNDOFF,
     Point,
     RegularizedRisk,
     gradient_error,
@@ -99,7 +99,7 @@ def least_tolerance(
 
 def _least(error: float, largest: float) -> float:
     """Return what the error of a gradient and the last rounding of the point leave certifiable."""
-    return (4.0 * error + 4.0 * ROUNDOFF * largest) * (1.0 + 1e-6)
+    return (4.0 * error + 4.0 * U * largest) * (1.0 + 1e-6)
 
 
 def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
@@ -136,7 +136,7 @@ def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
         place = _start(problem, descend(problem, 0.5 * tolerance), largest)
         best = math.inf
         while True:
-            rounding = ROUNDOFF * problem.regularization * norm_of(place.point.high)
+            rounding = U * problem.regularization * norm_of(place.point.high)
             if (place.norm + error + rounding) * (1.0 + 1e-9) <= tolerance:
                 return place.point.high + place.point.low
             best = min(best, place.norm)
@@ -172,7 +172,7 @@ def _step(problem: RegularizedRisk, here: _Place, best: float, error: float) -> 
     wanted = here.norm**2 / (8.0 * problem.smoothness)
     direction, guess = _newton(problem, here)
     length = norm_of(direction)
-    digits = 2.0 * direction.size * ROUNDOFF  # of an inner product, and of the step itself
+    digits = 2.0 * direction.size * U  # of an inner product, and of the step itself
     for step in dict.fromkeys((1.0, guess)) if length < math.inf else ():
         there = _at(problem, here.point.moved(direction, step))
         if there is None:

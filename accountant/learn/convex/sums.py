@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant.learn.convex.exact_gradients import ROUNDOFF
+from accountant._rounding import U
 from accountant.learn.convex.losses import SLOPE_ROUNDINGS
 from accountant.learn.convex.result import row_products
 
@@ -61,8 +61,8 @@ def gradient_rounding(
     (docs/theorems_convex.md). ``blocked`` sums are those of :func:`sum_by_blocks`, others one
     matrix product.
     """
-    score = (columns + 2) * ROUNDOFF * norm * reach
+    score = (columns + 2) * U * norm * reach
     per_slope = loss.curvature_bound * score
-    per_slope += (SLOPE_ROUNDINGS + (loss.outputs or 1)) * ROUNDOFF * loss.slope_bound
+    per_slope += (SLOPE_ROUNDINGS + (loss.outputs or 1)) * U * loss.slope_bound
     added = BLOCK + 2 * math.log2(records + 2) if blocked else records
-    return records * norm * (per_slope + (added + 8) * ROUNDOFF * loss.slope_bound) * (1.0 + 1e-6)
+    return records * norm * (per_slope + (added + 8) * U * loss.slope_bound) * (1.0 + 1e-6)

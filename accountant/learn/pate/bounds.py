@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
@@ -42,7 +43,6 @@ SIGMA = checks.SCALE.renamed("sigma")
 # A log q below this one is replaced by it, which is on the safe side.
 LEAST_LOG = -700.0
 SLACK = 1e-12  # relative, for the library functions and the few dozen operations below
-U = 2.0**-53
 # Of the grid of the noise at most: of Gaussian noise in units of sigma, of Laplace noise in votes.
 STEP = 2.0**-30
 LAPLACE_STEP = 2.0**-20

@@ -8,6 +8,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.special import ndtr
 
+from accountant._rounding import U
 from accountant.learn.convex import bolt_on, gradient, regression
 from accountant.learn.convex.bolt_on import (
     bolt_on_sgd,
@@ -15,7 +16,6 @@ from accountant.learn.convex.bolt_on import (
     permutation_sgd_sensitivity,
 )
 from accountant.learn.convex.dominating import normal_profile
-from accountant.learn.convex.exact_gradients import ROUNDOFF
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource
@@ -196,7 +196,7 @@ def test_computed_eigenvalues_are_within_their_rounding(d):
     with mp.workdps(40):
         rows = mp.matrix(x.tolist())
         exact = min(mp.eigsy(rows.T * rows, eigvals_only=True))
-        allowed = n * ROUNDOFF * (256 + 2 * math.log2(n) + 8 + 32 * d)
+        allowed = n * U * (256 + 2 * math.log2(n) + 8 + 32 * d)
         assert abs(mpf(computed) - exact) < allowed
     assert regression._computed_eigenvalue(d) < 1 + 1e-5
 
