@@ -24,7 +24,8 @@ def fresh(n=5, budget=BUDGET):
     return IndividualFilter(budget, n)
 
 
-@given(st.lists(st.lists(st.floats(0.0, 0.05), min_size=4, max_size=4), max_size=30))
+# The capacity is 0.6: some are refused.
+@given(st.lists(st.lists(st.floats(0.0, 0.3), min_size=4, max_size=4), max_size=30))
 def test_nobody_overspends_and_the_refused_pay_nothing(rounds):
     watch = fresh(4)
     exact = [Fraction(0)] * 4
@@ -39,6 +40,16 @@ def test_nobody_overspends_and_the_refused_pay_nothing(rounds):
     for total, spent in zip(exact, watch.spent[0], strict=True):
         assert total <= Fraction(spent) <= Fraction(watch.capacities[0])
         assert Fraction(spent) <= total * (1 + Fraction(1, 10**12)) + Fraction(1, 10**300)
+
+
+def test_the_refused_pay_nothing_and_the_others_do():
+    watch = fresh(2)
+    for _ in range(2):
+        assert list(watch.charge([0.3, 0.1])) == [True, True]
+    before = list(watch.spent[0])
+    assert list(watch.charge([0.3, 0.1])) == [False, True]
+    assert watch.spent[0][0] == before[0]
+    assert watch.spent[0][1] > before[1]
 
 
 def test_records_drop_out_one_by_one():
