@@ -74,6 +74,8 @@ def mixture_delta_bounds(
     steps: float,
     epsilon: float,
     direction: int,
+    silent: float = 0.0,
+    weight_error: float = 0.0,
 ) -> tuple[float, float]: ...
 def mixture_epsilon_bounds(
     sigma: float,
@@ -82,6 +84,8 @@ def mixture_epsilon_bounds(
     steps: float,
     delta: float,
     direction: int,
+    silent: float = 0.0,
+    weight_error: float = 0.0,
 ) -> tuple[float, float]: ...
 def fill_heterogeneous_odometer(
     q: _Floats,

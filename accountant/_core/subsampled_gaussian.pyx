@@ -62,6 +62,8 @@ cdef extern from "gaussian_mixture.h" nogil:
         int count
         const double *shift
         const double *weight
+        double silent
+        double weight_err
 
     int acct_gaussian_mixture_delta(
         const acct_mixture_part *part, double steps, double epsilon, int direction,
@@ -317,7 +319,7 @@ def fill_heterogeneous_odometer(
 cdef tuple mixture_bounds(
     mixture_function function,
     double sigma, const double[::1] shifts, const double[::1] weights,
-    double steps, double given, int direction,
+    double steps, double given, int direction, double silent, double weight_error,
 ):
     cdef acct_environment saved
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
@@ -329,6 +331,8 @@ cdef tuple mixture_bounds(
     part.count = <int>shifts.shape[0]
     part.shift = &shifts[0]
     part.weight = &weights[0]
+    part.silent = silent
+    part.weight_err = weight_error
     with nogil:
         acct_enter(&saved)
         status = function(&part, steps, given, direction, &out)
@@ -339,19 +343,21 @@ cdef tuple mixture_bounds(
 
 def mixture_delta_bounds(
     double sigma, const double[::1] shifts, const double[::1] weights,
-    double steps, double epsilon, int direction,
+    double steps, double epsilon, int direction, double silent=0.0, double weight_error=0.0,
 ):
     """Bracket δ(epsilon) of ``steps`` steps with a random shift, in one direction."""
     return mixture_bounds(
-        acct_gaussian_mixture_delta, sigma, shifts, weights, steps, epsilon, direction
+        acct_gaussian_mixture_delta, sigma, shifts, weights, steps, epsilon, direction,
+        silent, weight_error,
     )
 
 
 def mixture_epsilon_bounds(
     double sigma, const double[::1] shifts, const double[::1] weights,
-    double steps, double delta, int direction,
+    double steps, double delta, int direction, double silent=0.0, double weight_error=0.0,
 ):
     """Bracket ε(delta) of ``steps`` steps with a random shift, in one direction."""
     return mixture_bounds(
-        acct_gaussian_mixture_epsilon, sigma, shifts, weights, steps, delta, direction
+        acct_gaussian_mixture_epsilon, sigma, shifts, weights, steps, delta, direction,
+        silent, weight_error,
     )

@@ -26,7 +26,8 @@ __all__ = ["MixtureContour", "covers"]
 # Shifts and weights that the native core takes.
 MOST_SHIFTS = 256
 LEAST_NO_SHIFT = 1e-8
-LEAST_WEIGHT = 1e-250
+LEAST_WEIGHT = 1e-240
+MOST_ERROR = 9e-14
 # The δ for which shifts are cut off, and how small their part of it is.
 FIRST_DELTA, LEAST_DELTA = 1e-14, 1e-290
 SHARE = 1e-10
@@ -41,19 +42,32 @@ class _Cut:
     less_shifts: FloatArray
     less_weights: FloatArray
     missing: float
+    # The weight of no shift and the relative error of all weights; 0 where it is what is left.
+    no_shift: float = 0.0
+    weight_error: float = 0.0
 
 
 def covers(part: GaussianMixture) -> bool:
     """Tell whether the contour takes such a release."""
     if not (part.shifts and 1e-90 < part.noise_multiplier < 1e90):
         return False
-    total = math.fsum(part.weights) * (1.0 + part.weight_error) + part.remainder
     return (
-        1.0 - total > LEAST_NO_SHIFT
+        (_rest(part) > LEAST_NO_SHIFT or _is_known(part))
         and part.shifts[0] > 1e-60 * part.noise_multiplier
         and part.shifts[-1] < 1e60 * part.noise_multiplier
         and part.weights[0] > LEAST_WEIGHT
     )
+
+
+def _rest(part: GaussianMixture) -> float:
+    """Return what the weights leave of one at least, when rounded up as they will be."""
+    total = math.fsum(part.weights) * (1.0 + part.weight_error + 4.0 * U) + part.remainder
+    return 1.0 - total - 8.0 * U
+
+
+def _is_known(part: GaussianMixture) -> bool:
+    """Tell whether all weights, that of no shift included, are known well enough as they are."""
+    return part.no_shift > LEAST_WEIGHT and part.weight_error <= MOST_ERROR
 
 
 class MixtureContour(BesideGrid):
@@ -107,7 +121,14 @@ class MixtureContour(BesideGrid):
         assert callable(question)
         try:
             found = question(
-                self._part.noise_multiplier, shifts, weights, self._count, at, self._direction
+                self._part.noise_multiplier,
+                shifts,
+                weights,
+                self._count,
+                at,
+                self._direction,
+                cut.no_shift,
+                cut.weight_error,
             )
         except AccountantError:
             return nothing
@@ -117,20 +138,25 @@ class MixtureContour(BesideGrid):
         """Leave out the largest shifts, of a total weight that is negligible beside delta."""
         part = self._part
         wide = part.weight_error + 4.0 * U
-        weights = part.weights
-        total = math.fsum(weights) * (1.0 + wide) + part.remainder
-        no_shift = 1.0 - total - 8.0 * U
-        most = SHARE * delta * no_shift / self._count
+        weights, rest = part.weights, _rest(part)
+        is_rest = rest > LEAST_NO_SHIFT
+        # Its weight is moved to no shift, or to the likeliest one.
+        base = rest if is_rest else max(weights)
+        most = SHARE * delta * base / self._count
         kept, left_out = len(weights), part.remainder
         while kept > 1:
             more = left_out + weights[kept - 1] * (1.0 + wide)
             if (more > most and weights[kept - 1] > LEAST_WEIGHT) and kept <= MOST_SHIFTS:
                 break
             kept, left_out = kept - 1, more
-        missing = self._count * left_out / no_shift * (1.0 + 64.0 * U)
+        missing = self._count * left_out / base * (1.0 + 2.0 * wide + 64.0 * U)
         shifts = np.array(part.shifts[:kept], dtype=np.float64)
         chances = np.array(weights[:kept], dtype=np.float64)
         slip = part.shift_error
+        if not is_rest:
+            up, down = shifts * (1.0 + slip), shifts * (1.0 - slip)
+            error = wide + left_out / base * (1.0 + 1e-9)
+            return _Cut(up, chances, down, chances, missing, part.no_shift, error)
         return _Cut(
             shifts * (1.0 + slip) if slip else shifts,
             chances * (1.0 + wide) if part.weight_error else chances,

@@ -81,6 +81,8 @@ class GaussianMixture(NamedTuple):
         The positive d_j, increasing, and their w_j > 0; d_0 has the rest.
     add : bool
         The reversed pair.
+    no_shift : float
+        w_0 with the same relative error as the others; 0 where it is known as the rest alone.
     weight_error, shift_error : float
         Relative errors of the weights and of the shifts.
     remainder : float
@@ -91,6 +93,7 @@ class GaussianMixture(NamedTuple):
     shifts: tuple[float, ...]
     weights: tuple[float, ...]
     add: bool
+    no_shift: float = 0.0
     weight_error: float = 0.0
     shift_error: float = 0.0
     remainder: float = 0.0

@@ -74,7 +74,14 @@ class MixturePair(DominatingPair):
         """The mixture itself, in units of the noise."""
         shifts = tuple(k * self.distance for k in range(1, len(self.weights)))
         return GaussianMixture(
-            1.0, shifts, self.weights[1:], self.add, self.weight_error + U, 4.0 * U, self.remainder
+            1.0,
+            shifts,
+            self.weights[1:],
+            self.add,
+            self.weights[0],
+            self.weight_error + U,
+            4.0 * U,
+            self.remainder,
         )
 
     @property

@@ -179,7 +179,8 @@ class SampledPair(SampledCurve):
             return None
         return inner._replace(
             weights=tuple(self.q * weight for weight in inner.weights),
-            weight_error=inner.weight_error + 2.0 * U,
+            no_shift=(1.0 - self.q) + self.q * inner.no_shift if inner.no_shift > 0.0 else 0.0,
+            weight_error=inner.weight_error + 4.0 * U,
             remainder=up(self.q * inner.remainder, 2.0),
             add=self.add,
         )

@@ -156,7 +156,20 @@ def test_records_and_steps_only_add():
         assert before.upper <= after.lower
 
 
-@pytest.mark.parametrize("weights", [[0.0, 1.0], [1e-12, 1.0 - 1e-12]])
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps", "records"), [(0.2, 3.0, 200, 100), (0.3, 1.0, 50, 60)]
+)
+def test_users_who_are_nearly_always_sampled(q, sigma, steps, records):
+    """No record is ever unused with a chance that the doubles' rounding covers."""
+    for pair in user(q, sigma, records).pairs():
+        contour = Alone(((pair, steps),)).epsilon_bounds(1e-6)
+        grid = Grid(((pair, steps),), (1e-3,)).epsilon_bounds(1e-6)
+        assert contour.upper - contour.lower <= 1e-9 * contour.upper
+        assert grid.lower <= contour.upper
+        assert contour.lower <= grid.upper
+
+
+@pytest.mark.parametrize("weights", [[0.0, 1.0], [1e-250, 1.0]])
 def test_what_the_contour_does_not_cover_is_answered_as_before(weights):
     mixture = ac.MixtureOfGaussians(2.0, [0.0, 1.0], weights)
     bounds = (40 * mixture).epsilon_bounds(1e-5)

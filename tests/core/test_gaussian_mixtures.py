@@ -40,6 +40,29 @@ def test_stored_profiles_are_enclosed():
     assert len(wide) <= 0.05 * len(STORED), wide
 
 
+def test_stored_profiles_are_enclosed_when_all_weights_are_given():
+    """The weight of no shift as a double, and a common error, in place of what is left of one."""
+    wrong = []
+    for row in STORED:
+        rest = 1.0 - math.fsum(row["weights"])
+        shifts, weights = np.array(row["shifts"]), np.array(row["weights"])
+        low, high = core.mixture_delta_bounds(
+            row["sigma"], shifts, weights, float(row["steps"]), row["epsilon"],
+            DIRECTION[row["direction"]], rest, 1e-15 / rest,
+        )  # fmt: skip
+        if not (Decimal(low) <= Decimal(row["upper"]) and Decimal(high) >= Decimal(row["lower"])):
+            wrong.append(row["id"])
+    assert not wrong
+
+
+@pytest.mark.parametrize(("silent", "error"), [(0.5, 0.0), (0.7, 1e-12), (-0.7, 0.0), (0.7, -1.0)])
+def test_the_core_refuses_weights_that_do_not_add_up(silent, error):
+    with pytest.raises(ValueError, match="domain"):
+        core.mixture_epsilon_bounds(
+            1.0, np.ones(1), np.full(1, 0.3), 10.0, 1e-5, core.REMOVE, silent, error
+        )
+
+
 def test_stored_profiles_invert():
     """δ just below the truth at ε asks for at least ε, δ just above for at most ε."""
     wrong = []
@@ -119,6 +142,14 @@ class Point(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_double) for name in ("loss", "slope", "present", "error"))
 
 
+class Part(ctypes.Structure):
+    _fields_ = (
+        ("sigma", ctypes.c_double), ("count", ctypes.c_int),
+        ("shift", ctypes.POINTER(ctypes.c_double)), ("weight", ctypes.POINTER(ctypes.c_double)),
+        ("silent", ctypes.c_double), ("weight_err", ctypes.c_double),
+    )  # fmt: skip
+
+
 class Region(ctypes.Structure):
     _fields_ = (
         ("lo", Point), ("mid", Point), ("hi", Point),
@@ -143,10 +174,10 @@ class Mixture:
         self.weights = [most * part / (math.fsum(parts) * 1.0000001) for part in parts]
         self.library, self.room = library, ctypes.create_string_buffer(8192)
         double = ctypes.c_double * len(self.shifts)
-        status = library.acct_mixture_set(
-            self.room, ctypes.c_double(self.sigma), len(self.shifts), double(*self.shifts),
-            double(*self.weights),
-        )  # fmt: skip
+        self.part = Part(
+            self.sigma, len(self.shifts), double(*self.shifts), double(*self.weights), 0.0, 0.0
+        )
+        status = library.acct_mixture_set(self.room, ctypes.byref(self.part))
         assert status == 0
 
     def exact(self, x, eta=0.0):

@@ -11,7 +11,7 @@ static int set(acct_mixture *mixture, const acct_mixture_part *part, double step
     if (!(part->sigma > 1e-100 && part->sigma < 1e100)) return ACCT_EDOMAIN;
     if (!(acct_valid_steps(steps) && steps >= 2.0)) return ACCT_EDOMAIN;
     if (direction != ACCT_REMOVE && direction != ACCT_ADD) return ACCT_EDOMAIN;
-    return acct_mixture_set(mixture, part->sigma, part->count, part->shift, part->weight);
+    return acct_mixture_set(mixture, part);
 }
 
 int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, double epsilon, int direction,

@@ -9,12 +9,7 @@
 
 #include "bounds.h"
 #include "domain.h"
-
-typedef struct {
-    double sigma;
-    int count;                    /* of positive shifts */
-    const double *shift, *weight; /* increasing; the weights are exact, and w_0 is what they leave of one */
-} acct_mixture_part;
+#include "mixture_loss.h"
 
 /* ensures out->lower <= delta(epsilon) <= out->upper, both in [0, 1] */
 int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, double epsilon, int direction,

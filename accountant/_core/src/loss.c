@@ -18,12 +18,13 @@ acct_step acct_step_make(double q, double sigma) {
 
 acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma) {
     acct_step s;
-    s.q = fmin(mixture->present * (1.0 + 4.0 * ACCT_U), 1.0);
+    s.q = fmin(mixture->present * (1.0 + 4.0 * ACCT_U + mixture->weight_err), 1.0);
     s.sigma = sigma;
     s.log_q = log(s.q);
     /* below log w_0, so that no loss is */
-    s.log_1mq = mixture->silent > 0.5 ? log1p(-mixture->present) : log(mixture->silent);
-    s.log_1mq *= 1.0 + 32.0 * ACCT_U;
+    s.log_1mq = mixture->silent > 0.5 ? log1p(-mixture->present * (1.0 + mixture->weight_err))
+                                        : log(mixture->silent);
+    s.log_1mq = s.log_1mq * (1.0 + 32.0 * ACCT_U) - 1.01 * mixture->weight_err;
     s.odds = mixture->silent / mixture->present;
     s.mixture = mixture;
     return s;

@@ -7,7 +7,9 @@
 #include "status.h"
 #include "vmath.h"
 
-int acct_mixture_set(acct_mixture *m, double sigma, int count, const double *shift, const double *weight) {
+int acct_mixture_set(acct_mixture *m, const acct_mixture_part *part) {
+    const double sigma = part->sigma, *shift = part->shift, *weight = part->weight;
+    const int count = part->count;
     acct_sum rest = {1.0, 0.0}, present = {0.0, 0.0};
     if (!(count >= 1 && count <= ACCT_MOST_SHIFTS && sigma > 0.0)) return ACCT_EDOMAIN;
     double before = 0.0;
@@ -25,7 +27,13 @@ int acct_mixture_set(acct_mixture *m, double sigma, int count, const double *shi
     m->var2 = 2.0 * sigma * sigma;
     m->silent = acct_sum_total(&rest);
     m->present = acct_sum_total(&present);
-    return m->silent >= ACCT_LEAST_SILENT ? ACCT_OK : ACCT_EDOMAIN;
+    m->weight_err = 0.0;
+    if (part->silent == 0.0) return m->silent >= ACCT_LEAST_SILENT ? ACCT_OK : ACCT_EDOMAIN;
+    if (!(part->silent > 1e-250 && fabs(m->silent - part->silent) < 1e-9)) return ACCT_EDOMAIN;
+    if (!(part->weight_err >= 0.0 && part->weight_err <= 1e-13)) return ACCT_EDOMAIN;
+    m->silent = part->silent;
+    m->weight_err = part->weight_err;
+    return ACCT_OK;
 }
 
 /* sums over the shifts, in units of e^top */
@@ -93,6 +101,9 @@ void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mi
         out->loss = log(all);
         out->error = 1.01 * ACCT_U * (2.0 * adds + 4.5 * s.angle / all + 9.0 * fabs(out->loss));
     }
+    /* e^L = 1 + sum of w (e^u - 1), if the weights add up to one */
+    const int near = top == 0.0 && s.excess > -0.5;
+    out->error += 1.01 * m->weight_err * (near ? s.size / (1.0 + s.excess) : 1.0);
     out->slope = s.slope / all;
     out->present = s.total / all;
     if (posterior)
@@ -122,8 +133,9 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
     /* the first two parts as in acct_mixture_at, relative to |e^L| here; each e^{i t} - 1 adds 12 u t */
     const double size = near ? s.size : 2.0 * all;
     *error = 1.01 * ACCT_U *
-             (((m->count + 16.0) * (size + turned) + 5.0 * s.angle + 12.0 * turned) / sqrt(modulus2) +
-              9.0 * (fabs(*re) + fabs(*im)) + 8.0 * top);
+                 (((m->count + 16.0) * (size + turned) + 5.0 * s.angle + 12.0 * turned) / sqrt(modulus2) +
+                  9.0 * (fabs(*re) + fabs(*im)) + 8.0 * top) +
+             1.01 * m->weight_err * (size + turned) / sqrt(modulus2);
 }
 
 /* E over the posterior of bounds on 1 - cos and on |sin| of (d - centre) theta.  Both bounds grow with the

@@ -14,16 +14,28 @@ typedef struct {
     int count;           /* of shifts, made up to a multiple of ACCT_LANES by weights 0 */
     double var2;         /* 2 sigma^2 */
     double present;      /* sum of the weights w_j, j > 0 */
-    double silent;       /* w_0, relative error at most 4 u */
+    double silent;       /* w_0, relative error at most 4 u and weight_err */
+    double weight_err;   /* relative error of all weights */
     double smallest, largest; /* of the shifts */
     double shift[ACCT_MOST_SHIFTS], weight[ACCT_MOST_SHIFTS];
 } acct_mixture;
 
-/* sets     *m; the weights are exact, and w_0 is what they leave of one
- * requires count >= 1, shifts positive and increasing, weights positive
- * returns  ACCT_EDOMAIN where they are too many or leave less than ACCT_LEAST_SILENT */
+/* the shifts and their weights, in the caller's memory */
+typedef struct {
+    double sigma;
+    int count;                    /* of positive shifts */
+    const double *shift, *weight; /* increasing */
+    double silent;     /* 0: the weights are exact, and w_0 is what they leave of one; else w_0 */
+    double weight_err; /* relative error of the weights, that of silent included, if silent > 0 */
+} acct_mixture_part;
+
+/* sets     *m
+ * requires count >= 1, shifts positive and increasing, weights positive; with silent > 0 a law of weights
+ *          that add up to one, from which the given ones differ relatively by at most weight_err <= 1e-13
+ * returns  ACCT_EDOMAIN where they do not, where the shifts are too many, or where w_0 is below
+ *          ACCT_LEAST_SILENT and is not given */
 #define ACCT_LEAST_SILENT 1e-9
-int acct_mixture_set(acct_mixture *m, double sigma, int count, const double *shift, const double *weight);
+int acct_mixture_set(acct_mixture *m, const acct_mixture_part *part);
 
 /* one point of the noise */
 typedef struct {

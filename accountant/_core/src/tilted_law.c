@@ -139,7 +139,7 @@ static void set_above(acct_tilted_law *law, double root) {
         if (m->weight[j] > 0.0)
             law->pq_above += m->weight[j] * 0.5 *
                              tail_between(far, (law->hi - m->shift[j]) * root, m->shift[j] * root);
-    law->above_err = (64.0 + 32.0 * far * far) * ACCT_U;
+    law->above_err = (64.0 + 32.0 * far * far) * ACCT_U + (m ? m->weight_err : 0.0);
 }
 
 /* sets the fields that do not depend on the panels; returns 0 if there is no window */
