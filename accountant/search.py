@@ -19,11 +19,14 @@ from typing import NamedTuple
 __all__ = ["COUNTS", "DOUBLES", "Grid", "bisect", "boundary", "crossing", "narrow"]
 
 
-class Grid(NamedTuple):
+class Grid:
     """An increasing map from integers to positive numbers, and its rounded inverse."""
 
-    value: Callable[[int], float]
-    rank: Callable[[float], int]
+    __slots__ = ("rank", "value")  # not a named tuple, which takes long to define
+
+    def __init__(self, value: Callable[[int], float], rank: Callable[[float], int]) -> None:
+        self.value = value
+        self.rank = rank
 
 
 def _double(rank: int) -> float:
