@@ -102,19 +102,29 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler
     q = ratio_up(batch, n)
     cap = batch + math.ceil(6.0 * math.sqrt(batch))
     return {
-        "poisson": lambda: PoissonSampler(n, q, steps),
-        "truncated poisson": lambda: TruncatedPoissonSampler(n, q, cap, steps),
-        "random allocation": lambda: RandomAllocation(n, per_epoch, epochs),
-        "with replacement": lambda: WithReplacementSampler(n, batch, steps),
-        "full batch": lambda: FullBatch(n, epochs),
-        "cyclic": lambda: CyclicBatches(n, batch, epochs),
-        "shuffled": lambda: ShuffledBatches(n, batch, epochs),
-        "fixed size": lambda: FixedSizeSampler(n, batch, steps),
-        "with replacement, replace-one": lambda: WithReplacementSampler(
-            n, batch, steps, relation=_REPLACE_ONE
+        "poisson": lambda: PoissonSampler(dataset_size=n, sampling_probability=q, steps=steps),
+        "truncated poisson": lambda: TruncatedPoissonSampler(
+            dataset_size=n, sampling_probability=q, cap=cap, steps=steps
         ),
-        "cyclic, replace-one": lambda: CyclicBatches(n, batch, epochs, relation=_REPLACE_ONE),
-        "shuffled, replace-one": lambda: ShuffledBatches(n, batch, epochs, relation=_REPLACE_ONE),
+        "random allocation": lambda: RandomAllocation(
+            dataset_size=n, steps_per_epoch=per_epoch, epochs=epochs
+        ),
+        "with replacement": lambda: WithReplacementSampler(
+            dataset_size=n, batch_size=batch, steps=steps
+        ),
+        "full batch": lambda: FullBatch(dataset_size=n, steps=epochs),
+        "cyclic": lambda: CyclicBatches(dataset_size=n, batch_size=batch, epochs=epochs),
+        "shuffled": lambda: ShuffledBatches(dataset_size=n, batch_size=batch, epochs=epochs),
+        "fixed size": lambda: FixedSizeSampler(dataset_size=n, batch_size=batch, steps=steps),
+        "with replacement, replace-one": lambda: WithReplacementSampler(
+            dataset_size=n, batch_size=batch, steps=steps, relation=_REPLACE_ONE
+        ),
+        "cyclic, replace-one": lambda: CyclicBatches(
+            dataset_size=n, batch_size=batch, epochs=epochs, relation=_REPLACE_ONE
+        ),
+        "shuffled, replace-one": lambda: ShuffledBatches(
+            dataset_size=n, batch_size=batch, epochs=epochs, relation=_REPLACE_ONE
+        ),
     }
 
 
@@ -124,26 +134,27 @@ SAMPLERS = tuple(_samplers(1, 1, 1))
 
 @to_nearest
 def compare_samplers(
-    n: int,
+    *,
+    dataset_size: int,
     batch_size: int,
     epochs: int,
-    sigma: float,
+    noise_multiplier: float,
     delta: float,
-    *,
     samplers: Sequence[str] | None = None,
 ) -> SamplerTable:
     """Return ε of one training run under every sampler.
 
     Parameters
     ----------
-    n : int
+    dataset_size : int
         Number of records.
     batch_size : int
-        Batch size, expected or exact, at most ``n``. Poisson sampling uses the probability
-        ``batch_size / n``, truncated Poisson a cap six standard deviations above.
+        Batch size, expected or exact, at most ``dataset_size``. Poisson sampling uses the
+        probability ``batch_size / dataset_size``, truncated Poisson a cap six standard deviations
+        above.
     epochs : int
-        Passes over the data; an epoch has ⌈n / batch_size⌉ steps (full batches: one).
-    sigma : float
+        Passes over the data; an epoch has ⌈dataset_size / batch_size⌉ steps (full batches: one).
+    noise_multiplier : float
         Noise multiplier, > 0.
     delta : float
         In (0, 1).
@@ -172,15 +183,18 @@ def compare_samplers(
     Examples
     --------
     >>> import accountant as ac
-    >>> table = ac.compare_samplers(1000, 100, 2, 1.0, 1e-5, samplers=["poisson", "shuffled"])
+    >>> table = ac.compare_samplers(
+    ...     dataset_size=1000, batch_size=100, epochs=2, noise_multiplier=1.0, delta=1e-5,
+    ...     samplers=["poisson", "shuffled"],
+    ... )
     >>> poisson, shuffled = table.rows
     >>> poisson.upper < shuffled.lower  # a Poisson account of a shuffled run is wrong
     True
     """
-    size = checks.integer("n", n, 1, advice="It is the number of records")
+    size = checks.whole(checks.DATASET_SIZE, dataset_size)
     batch = checks.batch_size(batch_size, size)
     passes = checks.integer("epochs", epochs, 1, advice="It counts passes over the data")
-    noise = checks.number(checks.SIGMA, sigma)
+    noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     target = checks.number(checks.TARGET_DELTA, delta)
     known = _samplers(size, batch, passes)
     chosen = list(known) if samplers is None else list(samplers)

@@ -58,15 +58,18 @@ def mechanism(rng):
             f"ac.DiscreteGaussian({scale!r})",
             f"ac.DiscreteLaplace({scale!r})",
             f"ac.RandomizedResponse({1 / scale!r})",
-            f"ac.RandomizedResponse({1 / scale!r}, 5)",
+            f"ac.RandomizedResponse({1 / scale!r}, k=5)",
             f"ac.PureDP({1 / scale!r})",
-            f"ac.ApproximateDP({1 / scale!r}, {log_uniform(rng, 1e-12, 1e-7)!r})",
+            f"ac.ApproximateDP({1 / scale!r}, delta={log_uniform(rng, 1e-12, 1e-7)!r})",
             f"ac.ZCDP({0.5 / scale**2!r})",
             f"ac.GDP({1 / scale!r})",
             f"ac.ExponentialMechanism({1 / scale!r})",
             f"ac.ReportNoisyMax({1 / scale!r})",
             f"ac.BestOfRuns.with_mean(ac.Gaussian({2 * scale!r}), {rng.uniform(2, 20)!r})",
-            f"ac.MixtureOfGaussians({scale!r}, (0.0, 1.0, 2.0), (0.9, 0.08, 0.02))",
+            (
+                f"ac.MixtureOfGaussians({scale!r}, sensitivities=(0.0, 1.0, 2.0),"
+                " probabilities=(0.9, 0.08, 0.02))"
+            ),
         ]
     )
 

@@ -18,7 +18,14 @@ def figures():
     yield "tradeoff", plots.tradeoff(14_063 * STEP, 1000 * STEP, labels=["60 epochs", "4 epochs"])
     yield "calibration", plots.calibration_map([0.5, 1.0, 3.0, 8.0], 1e-5, 1000)
     names = ["poisson", "with replacement", "full batch", "cyclic", "shuffled", "fixed size"]
-    table = ac.compare_samplers(1000, 100, 2, 1.0, 1e-5, samplers=names)
+    table = ac.compare_samplers(
+        dataset_size=1000,
+        batch_size=100,
+        epochs=2,
+        noise_multiplier=1.0,
+        delta=1e-5,
+        samplers=names,
+    )
     yield "samplers", plots.samplers(table)
 
 

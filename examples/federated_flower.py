@@ -108,7 +108,7 @@ def main(rounds=20, clients=200):
         manager.register(client)
     ledger = Accountant(Budget(epsilon=10.0, delta=1e-4))
     strategy = PrivateFedAvg(
-        PoissonSampler(clients, 0.2, rounds),
+        PoissonSampler(dataset_size=clients, sampling_probability=0.2, steps=rounds),
         noise_multiplier=1.0,
         clipping_norm=0.5,
         ledger=ledger,

@@ -58,7 +58,7 @@ def main(steps=200, noise_multiplier=1.2, probability=0.05):
 
     ledger, w = Accountant(), jnp.zeros(11)
     key = jax.random.key(secrets.randbits(32))  # whoever knows it can subtract the noise
-    sampler = PoissonSampler(len(x), probability, steps)
+    sampler = PoissonSampler(dataset_size=len(x), sampling_probability=probability, steps=steps)
     for batch in accounted(sampler, noise_multiplier, ledger):
         key, fresh = jax.random.split(key)
         w = step(w, *padded(batch, 256), fresh)

@@ -92,7 +92,12 @@ def main(steps=200, noise_multiplier=1.2, probability=0.05):
     records = len(x)
     model = PrivateModel([keras.Input((10,)), keras.layers.Dense(2)])
     model.compile(keras.optimizers.SGD(1.0))
-    batches = PoissonBatches(PoissonSampler(records, probability, steps), x, y, 256)
+    batches = PoissonBatches(
+        PoissonSampler(dataset_size=records, sampling_probability=probability, steps=steps),
+        x,
+        y,
+        256,
+    )
     ledger = Accountant()
     callback = PrivacyCallback(batches, noise_multiplier, ledger)
     model.fit(iter(batches), steps_per_epoch=steps, epochs=1, callbacks=[callback], verbose=0)

@@ -62,7 +62,7 @@ def main(steps=200, noise_multiplier=1.2):
     model = torch.nn.Linear(10, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
 
-    sampler = PoissonSampler(len(data), 0.05, steps)
+    sampler = PoissonSampler(dataset_size=len(data), sampling_probability=0.05, steps=steps)
     empty = (x[:0], torch.zeros(0, dtype=torch.long))
     loader = DataLoader(
         data,

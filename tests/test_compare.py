@@ -8,12 +8,18 @@ from click.testing import CliRunner
 import accountant as ac
 from accountant import cli
 
-RUN = (2000, 100, 3, 1.0, 1e-5)
+RUN = {
+    "dataset_size": 2000,
+    "batch_size": 100,
+    "epochs": 3,
+    "noise_multiplier": 1.0,
+    "delta": 1e-5,
+}
 
 
 @pytest.fixture(scope="module")
 def table():
-    return ac.compare_samplers(*RUN)
+    return ac.compare_samplers(**RUN)
 
 
 def test_every_row_is_a_bracket_with_a_theorem(table):
@@ -76,14 +82,14 @@ def test_command():
     ("change", "match"),
     [
         ({"batch_size": 3000}, "batch_size must be at most"),
-        ({"n": 0}, "n must be"),
+        ({"dataset_size": 0}, "dataset_size must be"),
         ({"epochs": 0}, "epochs must be"),
-        ({"sigma": 0.0}, "sigma must be"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"samplers": ["shuffle"]}, "samplers must be among"),
     ],
 )
 def test_bad_input(change, match):
-    call = dict(zip(("n", "batch_size", "epochs", "sigma", "delta"), RUN, strict=True)) | change
+    call = RUN | change
     with pytest.raises(ac.DomainError, match=match):
         ac.compare_samplers(**call)

@@ -82,7 +82,7 @@ def recorded():
     book.compose(ac.Laplace(7.0))
     curve = book.epsilon_over_steps(1e-5)
     left = book.remaining()
-    watch = ledger.IndividualFilter(ledger.Budget(1.0, 1e-5), records=3)
+    watch = ledger.IndividualFilter(ledger.Budget(1.0, 1e-5), dataset_size=3)
     spent = [watch.charge_gaussian([0.1, 0.7, 1.0], noise_multiplier=5.0).tolist()]
     spent.append(watch.spent.tolist())
     return np.asarray(curve).tolist(), repr(left), book.affordable(ac.Gaussian(9.0)), spent
@@ -108,16 +108,22 @@ MECHANISMS = {
     "contour": lambda: 100 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01) + ac.Gaussian(3.3),
     "grid": lambda: 7 * ac.Laplace(1.3) + 3 * ac.PoissonSampled(ac.Laplace(0.9), 0.1),
     "atoms": lambda: ac.PoissonSampled(ac.DiscreteLaplace(1.1), 0.03) + ac.DiscreteLaplace(3.3),
-    "response": lambda: 40 * ac.RandomizedResponse(0.1, 3),
+    "response": lambda: 40 * ac.RandomizedResponse(0.1, k=3),
     "renyi": lambda: 30 * ac.ZCDP(0.01) + ac.PureDP(0.1),
     "selection": lambda: ac.ExponentialMechanism(0.7) + ac.ReportNoisyMax(0.3),
     "best": lambda: ac.BestOfRuns.with_mean(ac.Gaussian(4.0), 3.0),
-    "allocated": lambda: 2 * sampling.Allocated(1.3, 10),
-    "without replacement": lambda: 10 * sampling.FixedSizeSampled(2.1, 10, 100),
-    "with replacement": lambda: sampling.WithReplacementSampled(2.1, 3, 100),
+    "allocated": lambda: 2 * sampling.Allocated(1.3, steps=10),
+    "without replacement": lambda: (
+        10 * sampling.FixedSizeSampled(2.1, batch_size=10, dataset_size=100)
+    ),
+    "with replacement": lambda: sampling.WithReplacementSampled(
+        2.1, batch_size=3, dataset_size=100
+    ),
     "matrix": lambda: sampling.MatrixMechanism(sampling.square_root_strategy(6)).mechanism(3.3),
-    "sampler": lambda: sampling.PoissonSampler(1000, 0.013, 300).mechanism(1.3),
-    "shuffled": lambda: ac.mechanisms.ShuffledResponses(1.0, 1000),
+    "sampler": lambda: sampling.PoissonSampler(
+        dataset_size=1000, sampling_probability=0.013, steps=300
+    ).mechanism(1.3),
+    "shuffled": lambda: ac.mechanisms.ShuffledResponses(1.0, dataset_size=1000),
 }
 
 ENTRIES = {
@@ -161,7 +167,7 @@ ENTRIES = {
     "composed": lambda: tuple(
         pld.epsilon_bounds([(ac.Laplace(1.3).pairs()[0], 10)], 1e-6, tolerance=1e-4)
     ),
-    "amplified": lambda: sampling.amplify(1.0, 1e-6, sampling_probability=0.03),
+    "amplified": lambda: sampling.amplify(1.0, delta=1e-6, sampling_probability=0.03),
     "ledger": recorded,
     **{name: mechanism(release) for name, release in MECHANISMS.items()},
 }

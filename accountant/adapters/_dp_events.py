@@ -142,7 +142,9 @@ def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
     if release is None or batch == 0:
         return ()
     if relation is REPLACE_ONE and isinstance(release, Gaussian) and release.sensitivity == 1.0:
-        return ((FixedSizeSampled(release.noise_multiplier, batch, size), 1),)
+        return (
+            (FixedSizeSampled(release.noise_multiplier, batch_size=batch, dataset_size=size), 1),
+        )
     return ((SampledReplacement(release, ratio_up(batch, size), relation=relation), 1),)
 
 
@@ -157,7 +159,9 @@ def _with_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
         return ()
     if not (isinstance(release, Gaussian) and release.sensitivity == 1.0):
         raise Refused(event, "the theorems are for Gaussian noise, composed or not")
-    found = WithReplacementSampled(release.noise_multiplier, batch, size, relation=relation)
+    found = WithReplacementSampled(
+        release.noise_multiplier, batch_size=batch, dataset_size=size, relation=relation
+    )
     return ((found, 1),)
 
 
@@ -174,7 +178,14 @@ def _truncated(event: Any, relation: NeighbouringRelation) -> Parts:
     if relation is ADD_OR_REMOVE:
         # The neighbour may be the larger of the two.
         size += 1
-    return ((TruncatedPoissonSampled(noise, q, cap, max(size, 1), relation=relation), 1),)
+    return (
+        (
+            TruncatedPoissonSampled(
+                noise, sampling_probability=q, cap=cap, dataset_size=max(size, 1), relation=relation
+            ),
+            1,
+        ),
+    )
 
 
 def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -196,7 +207,7 @@ def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Parts:
         gamma *= 1.0 - 2.0**-36
         if gamma == 0.0:
             raise Refused(event, "mean is too large")
-    return ((BestOfRuns(base, gamma, shape), 1),)
+    return ((BestOfRuns(base, gamma, eta=shape), 1),)
 
 
 def _together(

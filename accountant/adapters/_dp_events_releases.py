@@ -86,7 +86,9 @@ def discrete_laplace(event: Any, relation: NeighbouringRelation) -> Parts:
     if rate == 0.0 or rate > _HIDES:
         # The first is no distribution; dp-accounting treats it as no privacy, too.
         return no_noise(relation)
-    return ((DiscreteLaplace(ratio_down(1.0, rate), sensitivity, relation=relation), 1),)
+    return (
+        (DiscreteLaplace(ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation), 1),
+    )
 
 
 def randomized_response(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -100,7 +102,7 @@ def randomized_response(event: Any, relation: NeighbouringRelation) -> Parts:
         return no_noise(relation)
     if relation is REPLACE_ONE:
         loss = up(math.log1p(k * (1.0 - p) / p), 16.0)
-        return ((RandomizedResponse(loss, k, relation=relation), 1),)
+        return ((RandomizedResponse(loss, k=k, relation=relation), 1),)
     # Masses are rounded so that the two tell more apart: the record's bucket is likelier with it,
     # and less likely without, also after both are divided by their sums.
     less = 1.0 - 16.0 * U
@@ -114,7 +116,9 @@ def mixture_of_gaussians(event: Any, relation: NeighbouringRelation) -> Parts:
     shifts, chances = tuple(event.sensitivities), tuple(event.sampling_probs)
     if relation is REPLACE_ONE:
         raise Refused(event, "no theorem bounds a mixture of Gaussians against another")
-    found = MixtureOfGaussians(noise or 1.0, shifts, chances, relation=relation)
+    found = MixtureOfGaussians(
+        noise or 1.0, sensitivities=shifts, probabilities=chances, relation=relation
+    )
     if max(found.sensitivities) == 0.0:
         return ()
     return ((found, 1),) if noise else no_noise(relation)
@@ -157,12 +161,12 @@ def single_epoch_tree(event: Any, relation: NeighbouringRelation) -> Parts:
     if noise == 0.0:
         return no_noise(relation)
     # √levels, rounded up.
-    return ((Gaussian(noise, root_of_squares([(1.0, levels)]), relation=relation), 1),)
+    return ((Gaussian(noise, sensitivity=root_of_squares([(1.0, levels)]), relation=relation), 1),)
 
 
 def no_noise(relation: NeighbouringRelation) -> Parts:
     """Return what a release of the data themselves costs."""
-    return ((ApproximateDP(0.0, 1.0, relation=relation), 1),)
+    return ((ApproximateDP(0.0, delta=1.0, relation=relation), 1),)
 
 
 def number(event: Any, name: str, highest: float = math.inf) -> float:

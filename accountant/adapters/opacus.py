@@ -210,7 +210,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
 
     def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
         noise = float(noise_multiplier)
-        release = ApproximateDP(0.0, 1.0) if noise == 0.0 else Gaussian(noise)
+        release = ApproximateDP(0.0, delta=1.0) if noise == 0.0 else Gaussian(noise)
         self.ledger.compose(PoissonSampled(release, float(sample_rate)), steps)
 
 
@@ -280,7 +280,7 @@ def _row(mechanism: Mechanism) -> tuple[float, float] | None:
     release, rate = mechanism.mechanism, mechanism.sampling_probability
     if isinstance(release, Gaussian) and release == Gaussian(release.noise_multiplier):
         return release.noise_multiplier, rate
-    return (0.0, rate) if release == ApproximateDP(0.0, 1.0) else None
+    return (0.0, rate) if release == ApproximateDP(0.0, delta=1.0) else None
 
 
 def _parameters(mechanism: Mechanism) -> tuple[float, float]:

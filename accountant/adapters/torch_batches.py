@@ -34,7 +34,8 @@ class BatchSampler:
     Examples
     --------
     >>> from accountant.sampling import PoissonSampler
-    >>> batches = BatchSampler(PoissonSampler(1000, 0.01, steps=3))
+    >>> sampler = PoissonSampler(dataset_size=1000, sampling_probability=0.01, steps=3)
+    >>> batches = BatchSampler(sampler)
     >>> len(batches), all(isinstance(batch, list) for batch in batches)
     (3, True)
     """

@@ -128,7 +128,7 @@ def objective_perturbation(delta: float) -> AuditReport:
     return audit_masses(
         masses(1),
         masses(0),
-        claimed=ObjectivePerturbation(Logistic(), 1.0, lam, noise),
+        claimed=ObjectivePerturbation(Logistic(), data_norm=1.0, regularization=lam, noise=noise),
         delta=delta,
         name="objective perturbation, one dimension",
     )

@@ -106,11 +106,11 @@ def samplers(names: tuple[str, ...], plot: Path | None, as_json: bool, **run: An
         for name in chosen:
             tables.append(
                 compare_samplers(
-                    run["dataset_size"],
-                    run["batch_size"],
-                    run["epochs"],
-                    run["sigma"],
-                    run["delta"],
+                    dataset_size=run["dataset_size"],
+                    batch_size=run["batch_size"],
+                    epochs=run["epochs"],
+                    noise_multiplier=run["sigma"],
+                    delta=run["delta"],
                     samplers=[name],
                 )
             )

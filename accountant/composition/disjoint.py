@@ -147,7 +147,7 @@ def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | Adaptiv
     Examples
     --------
     >>> import accountant as ac
-    >>> branches = ac.PureDP(2.0), ac.ApproximateDP(0.0, 0.3)
+    >>> branches = ac.PureDP(2.0), ac.ApproximateDP(0.0, delta=0.3)
     >>> round((ac.PureDP(0.5) + ac.parallel(*branches)).delta(1.5), 3)
     0.347
     >>> round((ac.PureDP(0.5) + ac.parallel(*branches, adaptive=True)).delta(1.5), 3)

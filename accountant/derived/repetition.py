@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from accountant import checks
@@ -83,7 +83,7 @@ class BestOfRuns(Mechanism):
 
     base: Mechanism
     stopping_probability: float
-    eta: float = 1.0
+    eta: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         mechanism_of(self.base, "base")
@@ -101,7 +101,8 @@ class BestOfRuns(Mechanism):
             return mean_runs(DOUBLES.value(rank), shape) <= target
 
         # E[K] decreases with γ.
-        return cls(base, DOUBLES.value(bisect(few, DOUBLES.rank(1.0), DOUBLES.rank(1e-300))), shape)
+        rank = bisect(few, DOUBLES.rank(1.0), DOUBLES.rank(1e-300))
+        return cls(base, DOUBLES.value(rank), eta=shape)
 
     @property
     def mean(self) -> float:
@@ -127,11 +128,11 @@ class BestOfRuns(Mechanism):
 
     def group(self, size: int) -> BestOfRuns:
         """Return the search with one run's bound for a group."""
-        return BestOfRuns(self.base.group(size), self.stopping_probability, self.eta)
+        return BestOfRuns(self.base.group(size), self.stopping_probability, eta=self.eta)
 
     def under(self, relation: NeighbouringRelation) -> BestOfRuns:
         """Return the search with one run's bound stated under another relation."""
-        return BestOfRuns(self.base.under(relation), self.stopping_probability, self.eta)
+        return BestOfRuns(self.base.under(relation), self.stopping_probability, eta=self.eta)
 
     def excess(self) -> float:
         """Return (1+η)·c, the loss that the choice adds to the chosen run (Theorem P4)."""

@@ -29,7 +29,7 @@ __all__ = [
 def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:
     """Return one step: a noisy sum over a Poisson sample, or over all records."""
     if noise_multiplier == 0.0:
-        return ApproximateDP(0.0, 1.0)  # no guarantee at all
+        return ApproximateDP(0.0, delta=1.0)  # no guarantee at all
     law = Gaussian if noise == "gaussian" else DiscreteGaussianVector
     step = law(noise_multiplier)
     return step if sampling_probability == 1.0 else PoissonSampled(step, sampling_probability)

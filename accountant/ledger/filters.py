@@ -115,8 +115,8 @@ class ApproximateMeter(Meter):
         if not epsilon < math.inf:
             raise UnsupportedError(
                 f"{mechanism!r} has no finite ε at its own δ, so an (ε, δ) filter cannot charge it."
-                " Charge ApproximateDP(mechanism.epsilon(d), d) at a d fixed for this release, or"
-                ' use filter="renyi"'
+                " Charge ApproximateDP(mechanism.epsilon(d), delta=d) at a d fixed for this"
+                ' release, or use filter="renyi"'
             )
         return (
             exact_sums.units(epsilon),

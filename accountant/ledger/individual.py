@@ -46,14 +46,14 @@ _NORMS = checks.Argument(
 
 
 class IndividualFilter(Uncopied):
-    """A Rényi filter for each of ``n`` records.
+    """A Rényi filter for each of ``dataset_size`` records.
 
     Parameters
     ----------
     budget : Budget
         With ``filter="renyi"`` and no share. One order costs least memory and time:
         :meth:`Budget.suited_to` finds it.
-    records : int
+    dataset_size : int
         How many records there are, >= 1.
 
     Notes
@@ -70,7 +70,7 @@ class IndividualFilter(Uncopied):
     Examples
     --------
     >>> from accountant.ledger import Budget, IndividualFilter
-    >>> watch = IndividualFilter(Budget(1.0, 1e-5), records=3)
+    >>> watch = IndividualFilter(Budget(1.0, 1e-5), dataset_size=3)
     >>> watch.charge_gaussian([0.1, 1.0, 1.0], noise_multiplier=5.0).tolist()
     [True, True, True]
     """
@@ -79,14 +79,14 @@ class IndividualFilter(Uncopied):
     _PICKLED = "an IndividualFilter is not pickled; keep spent, and restore it"
 
     @to_nearest
-    def __init__(self, budget: Budget, records: int) -> None:
+    def __init__(self, budget: Budget, dataset_size: int) -> None:
         checks.instance("budget", budget, Budget, "a Budget")
         if budget.filter != "renyi" or budget.share != 0.0:
             raise DomainError(
                 'budget must have filter="renyi" and no share for individual accounting;'
                 f" got {budget!r}"
             )
-        n = checks.whole(_RECORDS, records)
+        n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders, self._capacities = budget.renyi_capacities()
@@ -239,7 +239,9 @@ def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
         return np.where(norms > 0.0, np.nextafter(square * factor, np.inf), 0.0)
 
 
-_RECORDS = checks.integers("records", 1, 2**40, "It is the number of records of the data set")
+_DATASET_SIZE = checks.integers(
+    "dataset_size", 1, 2**40, "It is the number of records of the data set"
+)
 
 
 def _round_up(norms: FloatArray) -> FloatArray:

@@ -42,6 +42,12 @@ __all__ = [
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _MAX_DEPTH = 64
 
+# Arguments that files written before call otherwise: mechanism -> (former name, name).
+_FORMER_ARGUMENTS = {
+    "DiscreteGaussian": ("sigma", "noise_multiplier"),
+    "ShuffledResponses": ("n", "dataset_size"),
+}
+
 _registered: dict[str, type[Mechanism]] = {}
 
 # Rooms to the right of the ledger have mechanisms of their own, which register themselves when
@@ -110,6 +116,7 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
     if kind is None:
         known = ", ".join(names())
         raise LedgerError(f"unknown mechanism {name!r:.80}; known are {known}")
+    parameters = _renamed(name, parameters)
     required, optional = _arguments(kind)
     keys(parameters, required, f"the parameters of {name}", optional if defaults else frozenset())
     arguments = {key: decode_value(item, depth + 1, defaults) for key, item in parameters.items()}
@@ -119,6 +126,17 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
         raise LedgerError(f"{name} refuses its parameters: {error}") from error
     except (TypeError, ValueError, ArithmeticError) as error:
         raise LedgerError(f"{name} cannot be built from its parameters: {error}") from error
+
+
+def _renamed(name: str, parameters: Any) -> Any:
+    """Return the parameters by the names they have now, where an older file used others."""
+    former = _FORMER_ARGUMENTS.get(name)
+    if former is None or not isinstance(parameters, dict):
+        return parameters
+    old, new = former
+    if old not in parameters or new in parameters:
+        return parameters
+    return {new if key == old else key: value for key, value in parameters.items()}
 
 
 @functools.lru_cache(maxsize=256)

@@ -46,7 +46,7 @@ class Described:
     def parameters(self) -> dict[str, Any]:
         """Return the keyword arguments of the shortest constructor call that makes this value."""
         found: dict[str, Any] = {}
-        for name, argument, default in _parts(type(self)):  # type: ignore[arg-type]
+        for name, argument, default, _ in _parts(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
             if default is MISSING or value != default:
                 found[argument] = value
@@ -55,11 +55,11 @@ class Described:
     def __repr__(self) -> str:
         """Return the shortest constructor call."""
         shown = []
-        for name, argument, default in _parts(type(self)):  # type: ignore[arg-type]
+        for name, argument, default, by_name in _parts(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
-            if default is MISSING:
+            if default is MISSING and not by_name:
                 shown.append(repr(value))
-            elif value != default:
+            elif default is MISSING or value != default:
                 shown.append(f"{argument}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -250,10 +250,15 @@ class Mechanism(Described, ABC):
 
 
 @cache
-def _parts(kind: Any) -> tuple[tuple[str, str, Any], ...]:
-    """Return the name, the argument and the default of every field of a dataclass."""
+def _parts(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Return name, argument, default of each field, and whether it is keyword-only."""
     # A field cannot have the name of a question (epsilon, delta, mu, rho), an argument can.
     return tuple(
-        (part.name, str(part.metadata.get("argument", part.name)), part.default)
+        (
+            part.name,
+            str(part.metadata.get("argument", part.name)),
+            part.default,
+            part.kw_only is True,
+        )
         for part in fields(kind)
     )

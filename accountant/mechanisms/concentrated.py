@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
 from accountant._rounding import times_up, up
@@ -74,11 +74,12 @@ class TruncatedCDP(Mechanism):
     """
 
     rho0: float = field(metadata={"argument": "rho"})
+    _: KW_ONLY
     omega: float
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(
-        self, rho: float, omega: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE
+        self, rho: float, *, omega: float, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
         set_fields(
             self,

@@ -59,7 +59,7 @@ class DiscreteGaussian(IntegerNoise):
 
     Parameters
     ----------
-    sigma : float
+    noise_multiplier : float
         The parameter σ > 0 (close to the standard deviation for σ above 1/2).
     sensitivity : int, optional
         How far one record can move the integer, >= 0.
@@ -73,21 +73,20 @@ class DiscreteGaussian(IntegerNoise):
     ``ZCDP(l2**2 / (2 * sigma**2))``, which their Theorem 4 proves.
     """
 
-    sigma: float
-    sensitivity: int = 1
+    noise_multiplier: float
+    sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        sigma = checks.SCALE.renamed("sigma")
         set_fields(
             self,
-            sigma=checks.number(sigma, self.sigma),
+            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
             sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteGaussianPair(self.sigma, self.distance),)
+        return (DiscreteGaussianPair(self.noise_multiplier, self.distance),)
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ class DiscreteLaplace(IntegerNoise):
     """
 
     scale: float
-    sensitivity: int = 1
+    sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -206,7 +205,7 @@ class DiscreteLaplacePair(AtomicPair):
         if not (shift < MOST_ATOMS):
             raise UnsupportedError(
                 f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
-                " Laplace(scale, sensitivity), which is close to it, only if that is what ran, or"
+                " Laplace(scale), which is close to it, only if that is what ran, or"
                 " PureDP(sensitivity / scale)"
             )
         most = shift / b

@@ -44,7 +44,7 @@ class SumNoise(Mechanism):
     """
 
     noise_multiplier: float
-    sensitivity: float = 1.0
+    sensitivity: float = field(default=1.0, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -68,13 +68,15 @@ class SumNoise(Mechanism):
         """Return the mechanism for a group: the contributions of its records add up."""
         factor = checks.integer("size", size, 1)
         return type(self)(
-            self.noise_multiplier, times_up(self.sensitivity, factor), relation=self.relation
+            self.noise_multiplier,
+            sensitivity=times_up(self.sensitivity, factor),
+            relation=self.relation,
         )
 
     def under(self, relation: NeighbouringRelation) -> Self:
         """Return the same noise on the same contributions under another relation."""
         return type(self)(
-            self.noise_multiplier, self.sensitivity, relation=checks.relation(relation)
+            self.noise_multiplier, sensitivity=self.sensitivity, relation=checks.relation(relation)
         )
 
 

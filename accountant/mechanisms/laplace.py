@@ -53,7 +53,7 @@ class Laplace(Mechanism):
     """
 
     scale: float
-    sensitivity: float = 1.0
+    sensitivity: float = field(default=1.0, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -77,11 +77,13 @@ class Laplace(Mechanism):
     def group(self, size: int) -> Laplace:
         """Return the mechanism for a group: the contributions of its records add up."""
         factor = checks.integer("size", size, 1)
-        return Laplace(self.scale, times_up(self.sensitivity, factor), relation=self.relation)
+        return Laplace(
+            self.scale, sensitivity=times_up(self.sensitivity, factor), relation=self.relation
+        )
 
     def under(self, relation: NeighbouringRelation) -> Laplace:
         """Return the same noise on the same contributions under another relation."""
-        return Laplace(self.scale, self.sensitivity, relation=checks.relation(relation))
+        return Laplace(self.scale, sensitivity=self.sensitivity, relation=checks.relation(relation))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,13 +53,14 @@ class MixtureOfGaussians(Mechanism):
     Examples
     --------
     >>> import accountant as ac
-    >>> mixture = ac.MixtureOfGaussians(1.0, [0.0, 1.0], [0.99, 0.01])
+    >>> mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0.0, 1.0], probabilities=[0.99, 0.01])
     >>> single = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
     >>> abs(mixture.delta(0.5) / single.delta(0.5) - 1.0) < 1e-3
     True
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     sensitivities: tuple[float, ...]
     probabilities: tuple[float, ...]
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -86,8 +87,8 @@ class MixtureOfGaussians(Mechanism):
         """Return the same release under another relation."""
         return MixtureOfGaussians(
             self.noise_multiplier,
-            self.sensitivities,
-            self.probabilities,
+            sensitivities=self.sensitivities,
+            probabilities=self.probabilities,
             relation=checks.relation(relation),
         )
 

@@ -161,8 +161,8 @@ class AboveThreshold(Mechanism):
     """
 
     threshold_scale: float
-    query_scale: float
-    positives: int = 1
+    query_scale: float = field(kw_only=True)
+    positives: int = field(default=1, kw_only=True)
     sensitivity: float = field(default=1.0, kw_only=True)
     monotonic: bool = field(default=False, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -203,8 +203,8 @@ class AboveThreshold(Mechanism):
     def _with(self, sensitivity: float, relation: NeighbouringRelation) -> AboveThreshold:
         return AboveThreshold(
             self.threshold_scale,
-            self.query_scale,
-            self.positives,
+            query_scale=self.query_scale,
+            positives=self.positives,
             sensitivity=sensitivity,
             monotonic=self.monotonic,
             relation=relation,

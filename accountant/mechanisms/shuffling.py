@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,13 +32,13 @@ BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
 
 @dataclass(frozen=True, repr=False, init=False)
 class ShuffledResponses(Mechanism):
-    """The multiset of reports of ``n`` users, all made by *one* ε₀-private randomiser.
+    """The multiset of reports of ``dataset_size`` users, all made by *one* ε₀-private randomiser.
 
     Parameters
     ----------
     epsilon : float
         ε₀ > 0 of the randomiser, under replacing a user's value.
-    n : int
+    dataset_size : int
         The number of users, in [1, 2**30]; public.
     k : int, optional
         When the randomiser is k-ary randomised response; any other one when None.
@@ -57,14 +57,15 @@ class ShuffledResponses(Mechanism):
     """
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
-    n: int
+    _: KW_ONLY
+    dataset_size: int
     k: int | None = None
 
-    def __init__(self, epsilon: float, n: int, k: int | None = None) -> None:
+    def __init__(self, epsilon: float, *, dataset_size: int, k: int | None = None) -> None:
         set_fields(
             self,
             epsilon0=checks.number(EPSILON, epsilon),
-            n=checks.integer("n", n, 1, 2**30),
+            dataset_size=checks.integer("dataset_size", dataset_size, 1, 2**30),
             k=None if k is None else checks.integer("k", k, 2, 2**30),
         )
 
@@ -75,7 +76,7 @@ class ShuffledResponses(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
-        return (ProfilePair(ShuffledBounds(self.epsilon0, self.n, self.k)),)
+        return (ProfilePair(ShuffledBounds(self.epsilon0, self.dataset_size, self.k)),)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
 from accountant._rounding import U, lift
@@ -44,6 +44,7 @@ class SmoothSensitivityGaussian(Mechanism):
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     smoothness: float
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
 from accountant._rounding import times_up, up
@@ -75,11 +75,12 @@ class ApproximateDP(Mechanism):
     """
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
+    _: KW_ONLY
     delta0: float = field(metadata={"argument": "delta"})
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(
-        self, epsilon: float, delta: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE
+        self, epsilon: float, *, delta: float, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
         set_fields(
             self,
@@ -102,7 +103,7 @@ class ApproximateDP(Mechanism):
 
     def _steps(self, size: int, relation: NeighbouringRelation) -> ApproximateDP:
         if size == 1:
-            return ApproximateDP(self.epsilon0, self.delta0, relation=relation)
+            return ApproximateDP(self.epsilon0, delta=self.delta0, relation=relation)
         e, epsilon = self.epsilon0, times_up(self.epsilon0, size)
         growth = float(size)
         if e > 0.0:
@@ -112,7 +113,9 @@ class ApproximateDP(Mechanism):
                 else math.inf
             )
         delta = self.delta0 * growth if self.delta0 > 0.0 else 0.0
-        return ApproximateDP(epsilon, min(up(delta, 32.0 + 4.0 * epsilon), 1.0), relation=relation)
+        return ApproximateDP(
+            epsilon, delta=min(up(delta, 32.0 + 4.0 * epsilon), 1.0), relation=relation
+        )
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -136,11 +139,12 @@ class RandomizedResponse(Mechanism):
     """
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
+    _: KW_ONLY
     k: int = 2
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __init__(
-        self, epsilon: float, k: int = 2, *, relation: NeighbouringRelation = ADD_OR_REMOVE
+        self, epsilon: float, *, k: int = 2, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
         set_fields(
             self,
@@ -159,4 +163,4 @@ class RandomizedResponse(Mechanism):
 
     def under(self, relation: NeighbouringRelation) -> RandomizedResponse:
         """Return itself under another relation whose neighbours may have any two answers."""
-        return RandomizedResponse(self.epsilon0, self.k, relation=checks.relation(relation))
+        return RandomizedResponse(self.epsilon0, k=self.k, relation=checks.relation(relation))

@@ -255,7 +255,11 @@ def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     --------
     >>> import accountant as ac
     >>> names = ["poisson", "shuffled"]
-    >>> figure = samplers(ac.compare_samplers(1000, 100, 2, 1.0, 1e-5, samplers=names))
+    >>> table = ac.compare_samplers(
+    ...     dataset_size=1000, batch_size=100, epochs=2, noise_multiplier=1.0, delta=1e-5,
+    ...     samplers=names,
+    ... )
+    >>> figure = samplers(table)
     """
     names = [f"{row.sampler}\n({_words(row.relation.name)})" for row in table.rows]
     figure, drawn = new_axes(axes, 1.2 + 0.45 * len(names))

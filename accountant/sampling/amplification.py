@@ -32,9 +32,9 @@ class Amplified(NamedTuple):
 @to_nearest
 def amplify(
     epsilon: float,
+    *,
     delta: float,
     sampling_probability: float,
-    *,
     sampler: str = "poisson",
     relation: NeighbouringRelation | None = None,
 ) -> Amplified:
@@ -74,7 +74,7 @@ def amplify(
     Examples
     --------
     >>> from accountant.sampling import amplify
-    >>> amplify(1.0, 1e-6, 0.01).epsilon < 0.01704
+    >>> amplify(1.0, delta=1e-6, sampling_probability=0.01).epsilon < 0.01704
     True
     """
     from accountant.checks import choice

@@ -25,7 +25,7 @@ def _settle(sampler: Any, counted: str) -> None:
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class EpochSampler(Sampler):
     """Every record once an epoch, in batches cut from an order."""
 
@@ -61,7 +61,7 @@ class EpochSampler(Sampler):
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class StepSampler(Sampler):
     """A batch of a stated size in every step, independent of all others."""
 

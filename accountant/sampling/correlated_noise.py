@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -109,6 +109,7 @@ class MatrixMechanism:
     """
 
     strategy: FloatArray
+    _: KW_ONLY
     min_separation: int | None = None
     max_participations: int | None = None
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
@@ -181,7 +182,7 @@ class MatrixMechanism:
 
         return Gaussian(
             checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
-            float(self.sensitivity_bounds().upper),
+            sensitivity=float(self.sensitivity_bounds().upper),
             relation=self.relation,
         )
 
@@ -192,7 +193,9 @@ class MatrixMechanism:
 
         low = float(self.sensitivity_bounds().lower)
         below = Gaussian(
-            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), low, relation=self.relation
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
+            sensitivity=low,
+            relation=self.relation,
         )
         upper = float(self.mechanism(noise_multiplier).epsilon(delta))
         return Bounds(min(float(below.epsilon_bounds(delta).lower), upper), upper)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CyclicBatches"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class CyclicBatches(EpochSampler):
     """Consecutive records form a batch; the batches come in order, once per epoch.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant import checks
@@ -48,6 +48,7 @@ class FixedSizeSampled(Mechanism):
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     batch_size: int
     dataset_size: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.REPLACE_ONE, kw_only=True)
@@ -126,7 +127,7 @@ def _log_expm1(x: float) -> float:
     return x + math.log(-math.expm1(-x))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class FixedSizeSampler(StepSampler):
     """Every step uses a fresh uniform batch of exactly ``batch_size`` records.
 
@@ -159,7 +160,9 @@ class FixedSizeSampler(StepSampler):
 
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return ``steps`` fixed-size releases."""
-        return self.steps * FixedSizeSampled(noise_multiplier, self.batch_size, self.dataset_size)
+        return self.steps * FixedSizeSampled(
+            noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size
+        )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the loss of a record +1 that becomes -1 among records that are all -1."""

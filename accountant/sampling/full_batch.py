@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FullBatch"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class FullBatch(Sampler):
     """Gradient descent: all records take part in every step.
 

@@ -45,10 +45,10 @@ class _Sample(NamedTuple):
 @to_nearest
 def monte_carlo_delta(
     noise_multiplier: float,
+    *,
     steps: int,
     epochs: int,
     epsilon: float,
-    *,
     samples: int = 20_000,
     confidence: float = 0.999,
     seed: Seed = None,
@@ -84,11 +84,11 @@ def monte_carlo_delta(
 @to_nearest
 def monte_carlo_epsilon(
     noise_multiplier: float,
+    *,
     steps: int,
     epochs: int,
     delta: float,
     near: float,
-    *,
     samples: int = 20_000,
     confidence: float = 0.999,
     seed: Seed = None,

@@ -152,8 +152,8 @@ class PoissonSampled(Mechanism):
         )
         return MixtureOfGaussians(
             inner.noise_multiplier,
-            tuple(shifts),
-            chances,
+            sensitivities=tuple(shifts),
+            probabilities=chances,
             relation=self.relation,
         )
 

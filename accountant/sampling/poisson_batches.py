@@ -31,7 +31,7 @@ def poisson_gaussian(
     return PoissonSampled(Gaussian(noise_multiplier, relation=relation), probability)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class PoissonSampler(Sampler):
     """Poisson sampling: in every step each record takes part with one probability, independently.
 

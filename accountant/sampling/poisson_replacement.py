@@ -13,7 +13,7 @@ _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 def PoissonReplacement(  # noqa: N802 (it was a class)
-    noise_multiplier: float, sampling_probability: float
+    noise_multiplier: float, *, sampling_probability: float
 ) -> PoissonSampled:
     """Return ``PoissonSampled`` of Gaussian noise under replace-one: another name of the same.
 
@@ -27,7 +27,7 @@ def PoissonReplacement(  # noqa: N802 (it was a class)
     Examples
     --------
     >>> from accountant.sampling.poisson_replacement import PoissonReplacement
-    >>> 2.843 < (1000 * PoissonReplacement(1.0, 0.01)).epsilon(1e-5) < 2.844
+    >>> 2.843 < (1000 * PoissonReplacement(1.0, sampling_probability=0.01)).epsilon(1e-5) < 2.844
     True
     """
     return PoissonSampled(Gaussian(noise_multiplier, relation=_REPLACE_ONE), sampling_probability)
@@ -35,10 +35,10 @@ def PoissonReplacement(  # noqa: N802 (it was a class)
 
 def TruncatedReplacement(  # noqa: N802 (it was a class)
     noise_multiplier: float,
+    *,
     sampling_probability: float,
     cap: int,
     dataset_size: int,
-    *,
     relation: NeighbouringRelation = _REPLACE_ONE,
 ) -> TruncatedPoissonSampled:
     """Return ``TruncatedPoissonSampled`` under replace-one or zero-out: another name of the same.
@@ -49,5 +49,9 @@ def TruncatedReplacement(  # noqa: N802 (it was a class)
         As in :class:`~accountant.sampling.TruncatedPoissonSampled`.
     """
     return TruncatedPoissonSampled(
-        noise_multiplier, sampling_probability, cap, dataset_size, relation=relation
+        noise_multiplier,
+        sampling_probability=sampling_probability,
+        cap=cap,
+        dataset_size=dataset_size,
+        relation=relation,
     )

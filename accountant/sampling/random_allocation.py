@@ -7,7 +7,7 @@ its own; one of T is also called balls-in-bins.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -65,11 +65,12 @@ class Allocated(Mechanism):
     Examples
     --------
     >>> import accountant as ac
-    >>> ac.sampling.Allocated(1.0, 1000).epsilon(1e-6) < ac.Gaussian(1.0).epsilon(1e-6) / 10
+    >>> ac.sampling.Allocated(1.0, steps=1000).epsilon(1e-6) < ac.Gaussian(1.0).epsilon(1e-6) / 10
     True
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
     points: int = field(default=POINTS, kw_only=True, repr=False)
@@ -124,7 +125,7 @@ class _FromBelow(Mechanism):
         return self.above._pairs(upper=False)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class RandomAllocation(Sampler):
     """In every epoch each record picks its steps at random, independently of all others.
 
@@ -202,7 +203,7 @@ class RandomAllocation(Sampler):
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return the epochs, each one or more allocations of one step."""
         block = self.steps_per_epoch // self.participations
-        one = Allocated(noise_multiplier, block, relation=self.relation)
+        one = Allocated(noise_multiplier, steps=block, relation=self.relation)
         return (self.epochs * self.participations) * one
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
@@ -212,7 +213,7 @@ class RandomAllocation(Sampler):
         has standard deviation √T σ.
         """
         if self.participations == 1:
-            one = Allocated(noise_multiplier, self.steps_per_epoch, relation=self.relation)
+            one = Allocated(noise_multiplier, steps=self.steps_per_epoch, relation=self.relation)
             return (WorstCaseInstance(self.epochs * one.from_below()),)
         from accountant.mechanisms.gaussian import Gaussian
 

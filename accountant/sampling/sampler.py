@@ -91,9 +91,7 @@ class Sampler(ABC):
         shown = []
         for part in fields(self):  # type: ignore[arg-type]
             value = getattr(self, part.name)
-            if part.default is MISSING:
-                shown.append(repr(value))
-            elif value != part.default:
+            if part.default is MISSING or value != part.default:
                 shown.append(f"{part.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 

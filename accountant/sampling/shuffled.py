@@ -36,7 +36,7 @@ _CELLS = 400
 _LEAST_NOISE = 0.05
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class ShuffledBatches(EpochSampler):
     """Every epoch shuffles the records afresh and cuts them into batches of a fixed size.
 
@@ -75,7 +75,7 @@ class ShuffledBatches(EpochSampler):
         zero_out = self.relation is NeighbouringRelation.ZERO_OUT
         # Other contributions are constant, so only the batch of the record shows; with unequal
         # batches, after the releases are put in a random order.
-        one = Allocated(noise if zero_out else 0.5 * noise, steps)
+        one = Allocated(noise if zero_out else 0.5 * noise, steps=steps)
         found = [WorstCaseInstance(self.epochs * one.from_below())]
         if zero_out and steps > 1 and noise >= _LEAST_NOISE:
             found.append(WorstCaseInstance(self.epochs * _LargestBatch(noise, steps)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant import checks
@@ -94,6 +94,7 @@ class TruncatedPoissonSampled(Mechanism):
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     sampling_probability: float
     cap: int
     dataset_size: int
@@ -145,7 +146,7 @@ class TruncatedPoissonSampled(Mechanism):
         return tuple(BlendPair(overflow, displaced, pair) for pair in usual)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class TruncatedPoissonSampler(Sampler):
     """Poisson sampling whose batches never exceed a cap.
 
@@ -201,9 +202,9 @@ class TruncatedPoissonSampler(Sampler):
         """Return ``steps`` truncated releases."""
         return self.steps * TruncatedPoissonSampled(
             noise_multiplier,
-            self.sampling_probability,
-            self.cap,
-            self.dataset_size,
+            sampling_probability=self.sampling_probability,
+            cap=self.cap,
+            dataset_size=self.dataset_size,
             relation=self.relation,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -94,6 +94,7 @@ class WithReplacementSampled(Mechanism):
     """
 
     noise_multiplier: float
+    _: KW_ONLY
     batch_size: int
     dataset_size: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
@@ -133,7 +134,7 @@ class WithReplacementSampled(Mechanism):
         return (ReplacementPair(q, shares, distances, remainder / q, 4.0 * error + 2.0**-46),)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class WithReplacementSampler(StepSampler):
     """Every step draws ``batch_size`` records independently; a record may come several times.
 
@@ -166,11 +167,16 @@ class WithReplacementSampler(StepSampler):
     def mechanism(self, noise_multiplier: float) -> Any:
         """Return ``steps`` releases with replacement."""
         return self.steps * WithReplacementSampled(
-            noise_multiplier, self.batch_size, self.dataset_size, relation=self.relation
+            noise_multiplier,
+            batch_size=self.batch_size,
+            dataset_size=self.dataset_size,
+            relation=self.relation,
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the add-or-remove pair: a record +1 among records that are all -1."""
-        one = WithReplacementSampled(noise_multiplier, self.batch_size, self.dataset_size)
+        one = WithReplacementSampled(
+            noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size
+        )
         left_out = sum(pair.infinite_mass for pair in one.pairs())
         return (WorstCaseInstance(self.steps * one, self.steps * left_out),)

@@ -116,7 +116,7 @@ def test_other_releases_in_the_ledger_are_counted_and_kept():
 @pytest.mark.parametrize(
     "release",
     [
-        ac.PoissonSampled(ac.Gaussian(NOISE, 3.0), 0.1),
+        ac.PoissonSampled(ac.Gaussian(NOISE, sensitivity=3.0), 0.1),
         ac.PoissonSampled(ac.Laplace(NOISE), 0.1),
         ac.Gaussian(NOISE),
     ],

@@ -40,12 +40,14 @@ def test_known_users(q, sigma, steps, records, delta, epsilon):
 )
 def test_draws_with_replacement_are_narrow(records, batch, epochs, sigma):
     steps = -(-records * epochs // batch)
-    bounds = (steps * WithReplacementSampled(sigma, batch, records)).epsilon_bounds(1e-5)
+    bounds = (
+        steps * WithReplacementSampled(sigma, batch_size=batch, dataset_size=records)
+    ).epsilon_bounds(1e-5)
     assert 0.0 < bounds.upper - bounds.lower <= 1e-6
 
 
 def test_more_steps_never_cost_less():
-    one = WithReplacementSampled(1.0, 256, 60_000)
+    one = WithReplacementSampled(1.0, batch_size=256, dataset_size=60_000)
     ends = [(steps * one).epsilon_bounds(1e-5) for steps in (2, 50, 500, 1000, 2350, 10_000)]
     for before, after in pairwise(ends):
         assert before.upper <= after.lower
@@ -131,8 +133,12 @@ def pair_of(part):
 
 
 def test_sampling_a_mixture_thins_its_shifts():
-    mixture = ac.MixtureOfGaussians(1.0, [0.0, 1.0, 2.0], [0.9, 0.08, 0.02])
-    thinned = ac.MixtureOfGaussians(1.0, [0.0, 1.0, 2.0], [0.99, 0.008, 0.002])
+    mixture = ac.MixtureOfGaussians(
+        1.0, sensitivities=[0.0, 1.0, 2.0], probabilities=[0.9, 0.08, 0.02]
+    )
+    thinned = ac.MixtureOfGaussians(
+        1.0, sensitivities=[0.0, 1.0, 2.0], probabilities=[0.99, 0.008, 0.002]
+    )
     one = (300 * ac.PoissonSampled(mixture, 0.1)).epsilon_bounds(1e-6)
     two = (300 * thinned).epsilon_bounds(1e-6)
     # The probabilities of the second are rounded and add up to one only so far.
@@ -142,7 +148,7 @@ def test_sampling_a_mixture_thins_its_shifts():
 
 def test_a_group_of_one_is_one_record():
     single = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
-    mixture = ac.MixtureOfGaussians(1.0, [0.0, 1.0], [0.99, 0.01])
+    mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0.0, 1.0], probabilities=[0.99, 0.01])
     one = (1000 * single).epsilon_bounds(1e-6)
     two = (1000 * mixture).epsilon_bounds(1e-6)
     assert max(one.lower, two.lower) <= min(one.upper, two.upper)
@@ -171,7 +177,7 @@ def test_users_who_are_nearly_always_sampled(q, sigma, steps, records):
 
 @pytest.mark.parametrize("weights", [[0.0, 1.0], [1e-250, 1.0]])
 def test_what_the_contour_does_not_cover_is_answered_as_before(weights):
-    mixture = ac.MixtureOfGaussians(2.0, [0.0, 1.0], weights)
+    mixture = ac.MixtureOfGaussians(2.0, sensitivities=[0.0, 1.0], probabilities=weights)
     bounds = (40 * mixture).epsilon_bounds(1e-5)
     plain = (40 * ac.Gaussian(2.0)).epsilon_bounds(1e-5)
     assert math.isclose(bounds.upper, plain.upper, rel_tol=1e-2)

@@ -170,7 +170,7 @@ def gaussian(sigma):
 
 
 def test_mass_at_infinity_and_finite_losses_share_delta():
-    pair = ApproximateDP(0.5, 1e-6).pairs()[0]
+    pair = ApproximateDP(0.5, delta=1e-6).pairs()[0]
     pure = PureDP(0.5).pairs()[0]
     for count in (1, 3):
         parts, mass = [(pair, count)], 1 - (1 - Fraction(pair.infinite_mass)) ** count
@@ -189,7 +189,7 @@ def test_mass_at_infinity_and_finite_losses_share_delta():
         rc.curve_of([(gaussian(1.0), 1)]), 1.0, "canonne", limit=rc.HIGHEST
     )
     assert rc.epsilon_upper([(gaussian(1.0), 1)], 0.0) == math.inf
-    exact = rc.epsilon_upper([(ApproximateDP(0.5, 0.25).pairs()[0], 1)], 0.25)
+    exact = rc.epsilon_upper([(ApproximateDP(0.5, delta=0.25).pairs()[0], 1)], 0.25)
     assert exact == math.inf
 
 
@@ -213,7 +213,7 @@ def test_sums_of_curves_are_rounded_up():
 
 
 def test_mass_at_infinity_is_taken_from_delta_before_a_renyi_conversion():
-    (pair, *_) = ApproximateDP(0.5, 1e-6).pairs()
+    (pair, *_) = ApproximateDP(0.5, delta=1e-6).pairs()
     assert renyi_conversion.epsilon_upper([(pair, 1)], 9e-7) == math.inf
     assert renyi_conversion.epsilon_upper([(pair, 3)], 2.9e-6) == math.inf
     assert renyi_conversion.epsilon_upper([(pair, 3)], 1e-5) < math.inf

@@ -135,7 +135,7 @@ def laplace_delta(a, count, epsilon):
 
 @pytest.mark.parametrize(("a", "count", "epsilon"), [(0.1, 100, 2.0), (0.5, 20, 4.0)])
 def test_laplace_against_its_transform(a, count, epsilon):
-    lower, upper = (count * ac.Laplace(1.0, a)).delta_bounds(epsilon)
+    lower, upper = (count * ac.Laplace(1.0, sensitivity=a)).delta_bounds(epsilon)
     truth = laplace_delta(a, count, epsilon)
     # The oracle's integral ends at y = 20,000: it moves in the seventh digit.
     assert lower * (1 - 1e-6) <= truth <= upper * (1 + 1e-6)
@@ -165,7 +165,7 @@ def test_two_and_three_laplaces_exactly(epsilon):
         two = next_profile(one, [-a, a])
         three = next_profile(two, [-2 * a, 0, 2 * a])
         for count, truth in ((2, two(mpf(epsilon))), (3, three(mpf(epsilon)))):
-            lower, upper = (count * ac.Laplace(1.0, 0.7)).delta_bounds(epsilon)
+            lower, upper = (count * ac.Laplace(1.0, sensitivity=0.7)).delta_bounds(epsilon)
             assert mpf(lower) * (1 - mpf(10) ** -14) <= truth <= mpf(upper) * (1 + mpf(10) ** -14)
             assert upper - lower <= 1e-5 * upper + 1e-300
     finally:
@@ -176,7 +176,7 @@ def test_two_and_three_laplaces_exactly(epsilon):
 def test_grid_and_contour_agree(count):
     """The same release, once as a Gaussian and once as a mixture the contour does not know."""
     for q, sigma in ((0.01, 1.0), (0.2, 3.0)):
-        mixture = ac.MixtureOfGaussians(sigma, [0.0, 1.0], [1.0 - q, q])
+        mixture = ac.MixtureOfGaussians(sigma, sensitivities=[0.0, 1.0], probabilities=[1.0 - q, q])
         exact = (count * PoissonSampled(ac.Gaussian(sigma), q)).delta_bounds(0.4)
         grid = (count * mixture).delta_bounds(0.4)
         assert grid.lower <= exact.upper
@@ -191,7 +191,9 @@ def test_a_schedule_goes_through_the_contour():
     lower, upper = schedule.epsilon_bounds(1e-5)
     assert upper - lower < 1e-7 * upper
     # One part as a mixture, which only the grid knows.
-    on_grid = schedule + 1 * ac.MixtureOfGaussians(1e6, [0.0, 1.0], [0.9, 0.1])
+    on_grid = schedule + 1 * ac.MixtureOfGaussians(
+        1e6, sensitivities=[0.0, 1.0], probabilities=[0.9, 0.1]
+    )
     assert on_grid.explain(1e-5).analysis == "grid"
     assert on_grid.epsilon_bounds(1e-5).lower <= upper * (1 + 1e-5)
     assert lower <= on_grid.epsilon_bounds(1e-5).upper
@@ -217,7 +219,7 @@ def test_zcdp_converts_like_the_formula():
 
 
 def test_infinite_losses_stay_apart_from_renyi():
-    whole = ac.ZCDP(0.1) + 3 * ac.ApproximateDP(0.0, 1e-6)
+    whole = ac.ZCDP(0.1) + 3 * ac.ApproximateDP(0.0, delta=1e-6)
     assert whole.epsilon(1e-6) == math.inf
     assert whole.epsilon(1e-5) >= ac.ZCDP(0.1).epsilon(7.0001e-6)
     assert whole.epsilon(1e-5) <= ac.ZCDP(0.1).epsilon(6.999e-6)
@@ -288,7 +290,7 @@ def test_explain_adds_up():
 
 
 def test_no_gdp_no_rho():
-    for call in (lambda: ac.ZCDP(0.1).mu(), lambda: ac.TruncatedCDP(0.1, 3.0).rho()):
+    for call in (lambda: ac.ZCDP(0.1).mu(), lambda: ac.TruncatedCDP(0.1, omega=3.0).rho()):
         with pytest.raises(ac.UnsupportedError):
             call()
     assert ac.ZCDP(0.1).rho() == 0.1
@@ -367,7 +369,7 @@ def test_more_different_steps_are_as_tight_as_renyi():
 
 def test_an_equal_question_has_an_equal_answer():
     release = ac.sampling.WithReplacementSampled(
-        2.0, 5, 100, relation=ac.NeighbouringRelation.REPLACE_ONE
+        2.0, batch_size=5, dataset_size=100, relation=ac.NeighbouringRelation.REPLACE_ONE
     )
     for mechanism in (release, 3 * ac.PoissonSampled(ac.DiscreteGaussian(2.0), 0.01)):
         first = mechanism.epsilon_bounds(1e-5)

@@ -16,7 +16,7 @@ from accountant.composition import Composition, adaptively
 from accountant.report.spending import Spending
 from accountant.sampling import Allocated
 
-FIXED, CHOSEN = ac.PureDP(0.5), (ac.PureDP(2.0), ac.ApproximateDP(0.0, 0.3))
+FIXED, CHOSEN = ac.PureDP(0.5), (ac.PureDP(2.0), ac.ApproximateDP(0.0, delta=0.3))
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +101,8 @@ def test_a_ledger_takes_the_sets_for_chosen_by_its_other_records():
 def test_no_strategy_exceeds_the_adaptive_account():
     kinds = {
         "pure": (ac.PureDP(0.7), pure(0.7)),
-        "wide": (ac.RandomizedResponse(1.3, 5), of_answers(1.3, 5)),
-        "failing": (ac.ApproximateDP(0.1, 0.08), approximate(0.1, 0.08)),
+        "wide": (ac.RandomizedResponse(1.3, k=5), of_answers(1.3, 5)),
+        "failing": (ac.ApproximateDP(0.1, delta=0.08), approximate(0.1, 0.08)),
         "small": (ac.PureDP(0.4), pure(0.4)),
     }
     cases = [
@@ -165,7 +165,7 @@ def test_its_algebra():
 
 
 def test_a_branch_that_may_fail_keeps_its_delta():
-    release = parallel(ac.Laplace(2.0), ac.ApproximateDP(0.1, 0.01), adaptive=True)
+    release = parallel(ac.Laplace(2.0), ac.ApproximateDP(0.1, delta=0.01), adaptive=True)
     for times in (1, 3):
         assert (times * release).delta(float("inf")) >= (1 - mpf("0.99") ** times) * (
             1 - mpf(10) ** -15
@@ -186,6 +186,6 @@ def test_a_statement_says_what_the_ledger_does():
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_lower_ends_of_branches_computed_from_above_are_those_of_the_mechanism(adaptive):
-    alone = Allocated(2.0, 20)
+    alone = Allocated(2.0, steps=20)
     found = parallel(alone, alone, adaptive=adaptive).epsilon_bounds(1e-3)
     assert found.lower <= alone.epsilon_bounds(1e-3).lower

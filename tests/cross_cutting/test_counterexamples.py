@@ -113,7 +113,7 @@ def test_a_grid_out_of_reach_is_no_crash(mechanism):
 @pytest.mark.parametrize("q", [0.5, 1.0 - 1e-5])
 def test_a_loss_whose_mass_underflows_is_not_forgotten(q):
     reach = 1000.0
-    mechanism = ac.PoissonSampled(ac.DiscreteLaplace(0.05, 50), q)
+    mechanism = ac.PoissonSampled(ac.DiscreteLaplace(0.05, sensitivity=50), q)
     # With probability almost q the loss is log(q) + Δ/b, whatever the order.
     assert mechanism.rdp(1.5) >= reach + 3 * math.log(q) - 1e-6
     assert mechanism.delta(reach - 10.0) >= 0.99 * q
@@ -154,11 +154,11 @@ def test_a_loss_distribution_is_accounted_in_both_directions():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ac.Gaussian(1e300, 1e-300),
+        ac.Gaussian(1e300, sensitivity=1e-300),
         ac.Gaussian(1e200),
-        ac.Laplace(1e300, 1e-300),
+        ac.Laplace(1e300, sensitivity=1e-300),
         ac.ReportNoisyMax(1e300, sensitivity=1e-300),
-        ac.AboveThreshold(1e300, 1e300, sensitivity=1e-300),
+        ac.AboveThreshold(1e300, query_scale=1e300, sensitivity=1e-300),
         ac.PureDP(1e-200),
     ],
     ids=repr,
@@ -172,7 +172,7 @@ def test_what_is_released_costs_something(mechanism):
 @pytest.mark.parametrize("relation", list(ac.NeighbouringRelation))
 def test_extreme_sensitivities_answer_infinity(distance, relation):
     for noise in (1e-300, 1.0):
-        mechanism = ac.Gaussian(noise, distance, relation=relation)
+        mechanism = ac.Gaussian(noise, sensitivity=distance, relation=relation)
         assert mechanism.epsilon(1e-5) == math.inf
         assert mechanism.delta(1.0) == 1.0
         assert mechanism.rdp(2.0) == math.inf

@@ -31,16 +31,16 @@ FAMILIES = {
     "gdp": lambda s: ac.GDP(1.0 / s),
     "pure": lambda s: ac.PureDP(1.0 / s),
     "response": lambda s: ac.RandomizedResponse(1.0 / s),
-    "approximate": lambda s: ac.ApproximateDP(1.0 / s, 1e-9 / s),
+    "approximate": lambda s: ac.ApproximateDP(1.0 / s, delta=1e-9 / s),
     "zcdp": lambda s: ac.ZCDP(0.5 / s / s),
-    "curve": lambda s: ac.TruncatedCDP(0.5 / s / s, 40.0),
+    "curve": lambda s: ac.TruncatedCDP(0.5 / s / s, omega=40.0),
     "exponential": lambda s: ac.ExponentialMechanism(1.0 / s),
     "noisy max": lambda s: ac.ReportNoisyMax(s),
     "sampled gaussian": lambda s: ac.PoissonSampled(ac.Gaussian(s), 0.1),
     "sampled laplace": lambda s: ac.PoissonSampled(ac.Laplace(s), 0.1),
     "sampled atoms": lambda s: ac.PoissonSampled(ac.RandomizedResponse(1.0 / s), 0.1),
-    "fixed size": lambda s: sampling.FixedSizeSampled(s, 10, 100),
-    "allocated": lambda s: sampling.Allocated(s, 10),
+    "fixed size": lambda s: sampling.FixedSizeSampled(s, batch_size=10, dataset_size=100),
+    "allocated": lambda s: sampling.Allocated(s, steps=10),
     "mix": lambda s: 2 * ac.Laplace(3.0 * s) + ac.PoissonSampled(ac.Gaussian(s), 0.01),
     "parallel": lambda s: ac.parallel(ac.Laplace(2.0 * s), ac.Gaussian(s)),
 }
@@ -188,9 +188,9 @@ def test_rare_large_losses_beside_many_small_ones():
     "make",
     [
         lambda n: n * ac.PoissonSampled(ac.DiscreteGaussian(2.0), 0.01),
-        lambda n: n * ac.sampling.WithReplacementSampled(2.0, 3, 100),
-        lambda n: n * ShuffledResponses(1.0, 200),
-        lambda n: n * SmoothSensitivityGaussian(0.1, 20.0),
+        lambda n: n * ac.sampling.WithReplacementSampled(2.0, batch_size=3, dataset_size=100),
+        lambda n: n * ShuffledResponses(1.0, dataset_size=200),
+        lambda n: n * SmoothSensitivityGaussian(0.1, smoothness=20.0),
     ],
 )
 def test_more_releases_cost_no_less_on_grids(make):

@@ -38,7 +38,7 @@ def other(rng):
             lambda: ac.DiscreteGaussian(between(rng, 0.5, 50.0)),
             lambda: ac.RandomizedResponse(between(rng, 0.01, 3.0)),
             lambda: ac.PureDP(between(rng, 0.01, 2.0)),
-            lambda: ac.ApproximateDP(between(rng, 0.01, 1.0), between(rng, 1e-12, 1e-8)),
+            lambda: ac.ApproximateDP(between(rng, 0.01, 1.0), delta=between(rng, 1e-12, 1e-8)),
             lambda: ac.PoissonSampled(ac.Laplace(between(rng, 0.5, 5.0)), between(rng, 1e-3, 0.5)),
         )
     )()

@@ -152,11 +152,11 @@ def peer_mixes():
             response(0.2, 2).self_compose(50),
         ),
         "response of four": (
-            10 * ac.RandomizedResponse(0.5, 4),
+            10 * ac.RandomizedResponse(0.5, k=4),
             response(0.5, 4).self_compose(10),
         ),
         "pure and approximate": (
-            8 * ac.PureDP(0.3) + 2 * ac.ApproximateDP(0.2, 1e-8),
+            8 * ac.PureDP(0.3) + 2 * ac.ApproximateDP(0.2, delta=1e-8),
             pld.from_privacy_parameters(common().DifferentialPrivacyParameters(0.3, 0.0))
             .self_compose(8)
             .compose(

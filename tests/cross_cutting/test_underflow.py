@@ -16,19 +16,19 @@ from accountant.errors import AccountantError
 from accountant.pairs.excess import rdp_excess_term, rdp_excess_terms
 
 LITTLE = [
-    ac.Gaussian(1e300, 1e-300),
+    ac.Gaussian(1e300, sensitivity=1e-300),
     ac.Gaussian(1e200),
     ac.GDP(1e-320),
-    ac.Laplace(1e300, 1e-300),
+    ac.Laplace(1e300, sensitivity=1e-300),
     ac.Laplace(1e200),
     ac.PureDP(1e-200),
     ac.PureDP(5e-324),
-    ac.RandomizedResponse(1e-200, 3),
+    ac.RandomizedResponse(1e-200, k=3),
     ac.DiscreteLaplace(1e200),
     ac.DominatingPMFs((0.5, 0.5), (0.5, 0.5 - 2.0**-54)),
     ac.ExponentialMechanism(1e-200),
-    ac.AboveThreshold(1e300, 1e300, sensitivity=1e-300),
-    ac.MixtureOfGaussians(1e200, [0.0, 1.0], [0.5, 0.5]),
+    ac.AboveThreshold(1e300, query_scale=1e300, sensitivity=1e-300),
+    ac.MixtureOfGaussians(1e200, sensitivities=[0.0, 1.0], probabilities=[0.5, 0.5]),
     ac.PoissonSampled(ac.Gaussian(1e200), 0.5),
     ac.PoissonSampled(ac.Gaussian(1.0), 1e-200),
     ac.PoissonSampled(ac.PureDP(1.0), 1e-200),
@@ -66,15 +66,15 @@ def test_squares_of_gdp_neither_underflow_nor_overflow(sizes):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ac.Gaussian(1.0, 1e308),
-        ac.Gaussian(1e-300, 1e300),
+        ac.Gaussian(1.0, sensitivity=1e308),
+        ac.Gaussian(1e-300, sensitivity=1e300),
         ac.Gaussian(1e-300) + ac.Gaussian(2e-300),
         ac.Gaussian(1e200) + ac.Gaussian(3e200),
         ac.Gaussian(1e-300) + ac.Laplace(1.0),
         ac.GDP(1e308),
         ac.DiscreteGaussian(1e-200),
         3 * ac.PoissonSampled(ac.DiscreteGaussian(1e-200), 0.5),
-        ac.MixtureOfGaussians(1e-200, [0.0, 1.0], [0.5, 0.5]),
+        ac.MixtureOfGaussians(1e-200, sensitivities=[0.0, 1.0], probabilities=[0.5, 0.5]),
         3 * ac.PoissonSampled(ac.Gaussian(1e-200), 0.5),
     ],
     ids=repr,
@@ -137,10 +137,14 @@ def test_more_repetitions_than_round_off_allows_on_a_grid(base):
 @pytest.mark.parametrize(
     "kind",
     [
-        lambda noise: sampling.WithReplacementSampled(noise, 2, 3),
+        lambda noise: sampling.WithReplacementSampled(noise, batch_size=2, dataset_size=3),
         lambda noise: ac.PoissonSampled(ac.Laplace(noise), 0.1),
-        lambda noise: ac.MixtureOfGaussians(noise, (0.0, 1e-300), (0.5, 0.5)),
-        lambda noise: sampling.TruncatedPoissonSampled(noise, 0.1, 2, 5),
+        lambda noise: ac.MixtureOfGaussians(
+            noise, sensitivities=(0.0, 1e-300), probabilities=(0.5, 0.5)
+        ),
+        lambda noise: sampling.TruncatedPoissonSampled(
+            noise, sampling_probability=0.1, cap=2, dataset_size=5
+        ),
     ],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -34,7 +34,7 @@ def forty_digits():
 def test_discrete_laplace_noise_on_two_integers_is_dominated_by_one(rate, shifts):
     p = product(*(geometric(rate, s) for s in shifts))
     q = product(*(geometric(rate, 0) for _ in shifts))
-    one = ac.DiscreteLaplace(1.0 / rate, sum(shifts))
+    one = ac.DiscreteLaplace(1.0 / rate, sensitivity=sum(shifts))
     for epsilon in [*EPSILONS, *(k * rate for k in range(sum(shifts) + 1))]:
         assert hockey(p, q, epsilon) <= one.delta(epsilon)
 
@@ -50,7 +50,7 @@ INNER = [
 @pytest.mark.parametrize("parts", INNER, ids=str)
 @pytest.mark.parametrize("q", [0.02, 0.5])
 def test_releases_on_one_poisson_sample(parts, q):
-    base = ac.Composition([(ac.DiscreteLaplace(1.0 / a, s), 1) for a, s in parts])
+    base = ac.Composition([(ac.DiscreteLaplace(1.0 / a, sensitivity=s), 1) for a, s in parts])
     found = ac.PoissonSampled(JointRelease(base), q)
     out = product(*(geometric(a, 0) for a, _ in parts))
     hit = product(*(geometric(a, s) for a, s in parts))
@@ -90,7 +90,7 @@ def test_a_joint_release_costs_what_its_parts_cost():
 
 def test_a_question_without_an_answer_does_not_spoil_later_ones():
     # Next to the largest loss no grid brackets ε finely; δ further in has its digits all the same.
-    run = 3 * ac.DiscreteLaplace(2.0, 3)
+    run = 3 * ac.DiscreteLaplace(2.0, sensitivity=3)
     for delta in (1e-3, 1e-4, 1e-5):
         assert run.epsilon_bounds(delta).lower > 4.49
     bounds = run.delta_bounds(0.3)
@@ -101,7 +101,7 @@ COMPOSED = [
     (2 * ac.Laplace(2.0) + ac.DiscreteLaplace(3.0), 0.1, 1),
     (3 * ac.Laplace(3.0), 0.1, 60),
     (ac.PoissonSampled(ac.Gaussian(1.0), 0.2) + ac.Laplace(4.0), 0.3, 10),
-    (ac.Gaussian(2.0) + ac.ApproximateDP(0.3, 1e-7), 0.05, 3),
+    (ac.Gaussian(2.0) + ac.ApproximateDP(0.3, delta=1e-7), 0.05, 3),
     (400 * ac.Laplace(1.0), 0.1, 2),  # losses beyond every table
     (ac.Gaussian(5.0) + ac.ZCDP(0.02), 0.1, 20),  # one part without a loss distribution
 ]
@@ -156,7 +156,10 @@ def test_gaussians_on_one_sample_merge_to_the_last_digit():
     rng = random.Random(5)
     for _ in range(200):
         parts = [
-            (ac.Gaussian(10 ** rng.uniform(-3, 3), rng.choice([1.0, 3.0])), rng.randint(1, 10**6))
+            (
+                ac.Gaussian(10 ** rng.uniform(-3, 3), sensitivity=rng.choice([1.0, 3.0])),
+                rng.randint(1, 10**6),
+            )
             for _ in range(rng.randint(1, 3))
         ]
         parts.append((ac.Gaussian(math.inf), 2))
@@ -185,7 +188,10 @@ def test_gaussians_merged_are_what_the_joint_pair_approaches():
 
 
 def test_no_noise_at_all_is_a_mass_at_infinity():
-    for base in (1 * ac.ApproximateDP(0.0, 1.0), ac.ApproximateDP(0.0, 1.0) + ac.Laplace(1.0)):
+    for base in (
+        1 * ac.ApproximateDP(0.0, delta=1.0),
+        ac.ApproximateDP(0.0, delta=1.0) + ac.Laplace(1.0),
+    ):
         found = ac.PoissonSampled(JointRelease(base), 0.25)
         assert found.epsilon(0.2) == math.inf
         assert found.delta(3.0) == pytest.approx(0.25)
@@ -213,7 +219,7 @@ def test_a_batch_with_replacement_seen_twice():
     out = density(0)
     law = sum(w * density(k) for k, w in enumerate(weights))
     noise = (first**-2 + second**-2) ** -0.5
-    bound = ac.sampling.WithReplacementSampled(noise, 2, 2)
+    bound = ac.sampling.WithReplacementSampled(noise, batch_size=2, dataset_size=2)
     for p, q in ((law, out), (out, law)):
         for epsilon in (0.0, 0.3, 1.0, 2.5):
             truth = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * width)

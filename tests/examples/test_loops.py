@@ -35,8 +35,13 @@ class Loader:
         self.batch_sampler, self.sampler = batch_sampler, sampler
 
 
-POISSON = PoissonSampler(1000, 0.05, 20)
-OTHERS = [FixedSizeSampler(1000, 50, 20), ShuffledBatches(1000, 50, 1), None, [[1, 2], [3]]]
+POISSON = PoissonSampler(dataset_size=1000, sampling_probability=0.05, steps=20)
+OTHERS = [
+    FixedSizeSampler(dataset_size=1000, batch_size=50, steps=20),
+    ShuffledBatches(dataset_size=1000, batch_size=50, epochs=1),
+    None,
+    [[1, 2], [3]],
+]
 
 
 def steps_cost(noise, steps):

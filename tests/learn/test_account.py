@@ -176,7 +176,7 @@ def test_without_noise_the_ledger_says_that_nothing_is_guaranteed():
 
 def test_where_nothing_can_be_certified_infinity_is_reported():
     ledger = ac.Accountant()
-    ledger.compose(ac.ApproximateDP(1.0, 1e-3))
+    ledger.compose(ac.ApproximateDP(1.0, delta=1e-3))
     result = train(ledger=ledger, steps=2, rng=None)
     assert result.epsilon == math.inf
     assert result.run_epsilon == ac.get_epsilon(0.125, 1.0, 2, DELTA)

@@ -115,7 +115,7 @@ def test_binomial_masses_of_many_users():
 
 
 def test_grouped_clones_bound_single_ones(monkeypatch):
-    bounds = ShuffledResponses(1.0, 3000).pairs()[0].bounds
+    bounds = ShuffledResponses(1.0, dataset_size=3000).pairs()[0].bounds
     one = bounds.delta(0.05)
     for blocks in (1, 7, 100):
         monkeypatch.setattr("accountant.mechanisms.shuffling.BLOCKS", blocks)
@@ -126,8 +126,8 @@ def test_grouped_clones_bound_single_ones(monkeypatch):
 @pytest.mark.parametrize(
     "search",
     [
-        ac.BestOfRuns(ac.Gaussian(2.0), 1e-300, 0.5),
-        ac.BestOfRuns(ac.Gaussian(2.0), 0.1, 1e300),
+        ac.BestOfRuns(ac.Gaussian(2.0), 1e-300, eta=0.5),
+        ac.BestOfRuns(ac.Gaussian(2.0), 0.1, eta=1e300),
         ac.BestOfRuns(ac.Gaussian(1e-3), 0.1),
         ac.BestOfPoissonRuns(ac.Gaussian(2.0), 1e8),
         ac.BestOfPoissonRuns(ac.Gaussian(1e-3), 5.0),
@@ -140,8 +140,8 @@ def test_searches_too_costly_for_a_table_have_an_answer(search):
 
 
 def test_smooth_noise_of_any_size():
-    assert SmoothSensitivityGaussian(1e-200, 0.01).rdp(2.0) == math.inf
-    assert 0.0 < SmoothSensitivityGaussian(1e200, 0.01).rdp(2.0) < 1e-3
+    assert SmoothSensitivityGaussian(1e-200, smoothness=0.01).rdp(2.0) == math.inf
+    assert 0.0 < SmoothSensitivityGaussian(1e200, smoothness=0.01).rdp(2.0) < 1e-3
 
 
 def test_a_released_bound_shows_no_digits_beyond_its_grid():

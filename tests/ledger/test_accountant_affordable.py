@@ -11,12 +11,12 @@ from accountant.ledger.filters import meter
 
 MECHANISMS = {
     "gaussian": [ac.Gaussian(4.0), ac.Gaussian(30.0)],
-    "approximate": [ac.PureDP(0.05), ac.ApproximateDP(0.1, 1e-8), ac.Laplace(8.0)],
+    "approximate": [ac.PureDP(0.05), ac.ApproximateDP(0.1, delta=1e-8), ac.Laplace(8.0)],
     "renyi": [ac.Gaussian(6.0), ac.PoissonSampled(ac.Gaussian(1.0), 0.01), ac.Laplace(9.0)],
     "non-adaptive": [
         ac.Gaussian(6.0),
         ac.PoissonSampled(ac.Gaussian(1.5), 0.02),
-        ac.RandomizedResponse(0.3, 2),
+        ac.RandomizedResponse(0.3, k=2),
         ac.Laplace(9.0),
     ],
 }

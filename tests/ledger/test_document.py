@@ -122,10 +122,10 @@ def test_steps_of_every_sampler_are_written():
 
     ledgers = []
     for mechanism in (
-        sampling.Allocated(2.0, 10),
-        sampling.FixedSizeSampled(2.0, 10, 100),
-        sampling.TruncatedPoissonSampled(2.0, 0.1, 20, 100),
-        sampling.WithReplacementSampled(2.0, 10, 100),
+        sampling.Allocated(2.0, steps=10),
+        sampling.FixedSizeSampled(2.0, batch_size=10, dataset_size=100),
+        sampling.TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=20, dataset_size=100),
+        sampling.WithReplacementSampled(2.0, batch_size=10, dataset_size=100),
     ):
         ledger = Accountant()
         ledger.compose(mechanism, 3)

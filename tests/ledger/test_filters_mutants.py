@@ -95,7 +95,7 @@ def test_what_is_not_gaussian_is_charged_by_its_mu():
         assert watch.cost(mechanism) == (math.ceil(square * 2**1074),)
     assert watch.cost(PureDP(0.0)) == (0,)
     with pytest.raises(UnsupportedError):
-        watch.cost(ApproximateDP(0.5, 1e-6))
+        watch.cost(ApproximateDP(0.5, delta=1e-6))
 
 
 @pytest.mark.parametrize("orders", [10.0, (4.0, 10.0)])
@@ -114,13 +114,13 @@ def test_the_worse_direction_is_what_remains(orders):
 def test_leaks_are_what_remains_when_they_are_scarcer():
     for kind in ("renyi", "approximate"):
         watch = filters.meter(Budget(2.0, 1e-5, filter=kind, share=0.5))
-        watch.add([(ApproximateDP(1e-4, 4e-6), 1)])
+        watch.add([(ApproximateDP(1e-4, delta=4e-6), 1)])
         remaining = watch.remaining()
         assert remaining.capacity == pytest.approx(5e-6, rel=1e-12)
         assert remaining.spent == pytest.approx(4e-6, rel=1e-12)
         assert remaining.fraction == pytest.approx(0.2, rel=1e-9)
-        assert watch.affordable(ApproximateDP(1e-4, 1e-6)) in (0, 1)
-        assert watch.affordable(ApproximateDP(1e-4, 1.1e-6)) == 0
+        assert watch.affordable(ApproximateDP(1e-4, delta=1e-6)) in (0, 1)
+        assert watch.affordable(ApproximateDP(1e-4, delta=1.1e-6)) == 0
 
 
 def test_the_pure_sum_or_the_squares_decide():

@@ -23,7 +23,9 @@ print(repr(entry.mechanism), entry.count, ledger.epsilon(1e-5).hex())
 @pytest.mark.parametrize("how", ["load", "from_json"])
 def test_a_fresh_interpreter_reads_an_objective_perturbation(how, tmp_path):
     ledger = Accountant()
-    ledger.compose(ObjectivePerturbation(Logistic(), 1.0, 2.0, 7.0), 3)
+    ledger.compose(
+        ObjectivePerturbation(Logistic(), data_norm=1.0, regularization=2.0, noise=7.0), 3
+    )
     path = tmp_path / "ledger.json"
     ledger.save(path)
     done = subprocess.run(
@@ -43,7 +45,9 @@ def test_a_fresh_interpreter_reads_an_objective_perturbation(how, tmp_path):
 
 def test_a_composition_that_holds_one_is_read(tmp_path):
     ledger = Accountant()
-    ledger.compose(2 * ObjectivePerturbation(Logistic(), 1.0, 2.0, 7.0))
+    ledger.compose(
+        2 * ObjectivePerturbation(Logistic(), data_norm=1.0, regularization=2.0, noise=7.0)
+    )
     document = json.loads(ledger.to_json())
     assert Accountant.from_json(json.dumps(document)).history == ledger.history
 

@@ -33,7 +33,7 @@ ZERO_OUT = NeighbouringRelation.ZERO_OUT
 def objective_perturbation():
     from accountant.learn.convex.mechanism import ObjectivePerturbation
 
-    return ObjectivePerturbation("Logistic()", 1.0, 2.0, 3.0)
+    return ObjectivePerturbation("Logistic()", data_norm=1.0, regularization=2.0, noise=3.0)
 
 
 EXAMPLES = [
@@ -46,19 +46,19 @@ EXAMPLES = [
     m.DiscreteGaussianVector(3.0),
     m.DiscreteLaplace(2.0),
     m.PureDP(0.5),
-    m.ApproximateDP(0.5, 1e-7),
+    m.ApproximateDP(0.5, delta=1e-7),
     m.RandomizedResponse(1.0, k=4),
     m.ZCDP(0.1),
-    m.TruncatedCDP(0.1, 20.0),
-    m.MixtureOfGaussians(2.0, (0.0, 1.0), (0.5, 0.5)),
+    m.TruncatedCDP(0.1, omega=20.0),
+    m.MixtureOfGaussians(2.0, sensitivities=(0.0, 1.0), probabilities=(0.5, 0.5)),
     m.DominatingPMFs((0.25, 0.75), (0.75, 0.25)),
     m.ExponentialMechanism(0.4),
     m.ReportNoisyMax(0.4),
-    m.AboveThreshold(4.0, 8.0),
-    accountant.BestOfRuns(m.Gaussian(4.0), 0.1, 0.0),
+    m.AboveThreshold(4.0, query_scale=8.0),
+    accountant.BestOfRuns(m.Gaussian(4.0), 0.1, eta=0.0),
     accountant.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
-    m.SmoothSensitivityGaussian(5.0, 0.01),
-    m.ShuffledResponses(1.0, 1000, 4),
+    m.SmoothSensitivityGaussian(5.0, smoothness=0.01),
+    m.ShuffledResponses(1.0, dataset_size=1000, k=4),
     objective_perturbation(),
     PoissonSampled(m.Gaussian(0.1 + 0.2), 1 / 3),
     PoissonSampled(m.Laplace(0.7), 1e-9),
@@ -71,13 +71,15 @@ EXAMPLES = [
     PoissonSampled(JointRelease(m.Gaussian(2.0) + m.PureDP(0.1)), 0.1),
     SampledReplacement(m.Gaussian(2.0, relation=REPLACE), 0.1),
     SampledReplacement(m.Laplace(2.0, relation=REPLACE), 0.1, relation=ZERO_OUT),
-    PoissonReplacement(2.0, 0.1),
-    TruncatedReplacement(2.0, 0.1, 12, 100),
-    TruncatedReplacement(2.0, 0.1, 12, 100, relation=ZERO_OUT),
-    sampling.Allocated(5.0, 4),
-    sampling.FixedSizeSampled(2.0, 5, 100),
-    sampling.WithReplacementSampled(2.0, 5, 100),
-    sampling.TruncatedPoissonSampled(2.0, 0.1, 20, 100),
+    PoissonReplacement(2.0, sampling_probability=0.1),
+    TruncatedReplacement(2.0, sampling_probability=0.1, cap=12, dataset_size=100),
+    TruncatedReplacement(
+        2.0, sampling_probability=0.1, cap=12, dataset_size=100, relation=ZERO_OUT
+    ),
+    sampling.Allocated(5.0, steps=4),
+    sampling.FixedSizeSampled(2.0, batch_size=5, dataset_size=100),
+    sampling.WithReplacementSampled(2.0, batch_size=5, dataset_size=100),
+    sampling.TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=20, dataset_size=100),
 ]
 # They hold functions.
 UNWRITABLE = {"RenyiCurve", "LossDistribution"}

@@ -48,7 +48,7 @@ def divergences(sigma, shift, q, order):
 )
 def test_both_directions_are_below_the_curve(sigma, shift, q, order):
     length = math.hypot(*shift)
-    remove, add = ac.PoissonSampled(ac.DiscreteGaussianVector(sigma, length), q).pairs()
+    remove, add = ac.PoissonSampled(ac.DiscreteGaussianVector(sigma, sensitivity=length), q).pairs()
     exact_remove, exact_add = divergences(sigma, shift, q, order)
     assert exact_remove <= remove.rdp(order)
     assert exact_add <= add.rdp(order)
@@ -79,7 +79,7 @@ def test_values_groups_and_relations():
     assert repr(m) == "DiscreteGaussianVector(4.0)"
     assert m.rho() == pytest.approx(1 / 32)
     assert m.rho() >= 1 / 32
-    assert m.group(3) == ac.DiscreteGaussianVector(4.0, 3.0)
+    assert m.group(3) == ac.DiscreteGaussianVector(4.0, sensitivity=3.0)
     assert m.under(Relation.REPLACE_ONE).rho() == pytest.approx(4 / 32)
     assert ac.DiscreteGaussianVector(math.inf).epsilon(1e-6) == 0.0
     for bad in (-1.0, math.nan, 0.0):

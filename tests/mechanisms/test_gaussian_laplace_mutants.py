@@ -132,7 +132,7 @@ def test_losses_are_off_by_a_few_units_within_reach():
 
 
 def test_noise_that_is_no_double_is_bracketed():
-    (pair,) = Gaussian(1.0, 3.0).pairs()
+    (pair,) = Gaussian(1.0, sensitivity=3.0).pairs()
     assert not pair.exact
     assert Fraction(pair.noise_multiplier) < Fraction(1, 3)
     assert Fraction(math.nextafter(pair.noise_multiplier, 1.0)) > Fraction(1, 3)
@@ -150,18 +150,21 @@ def test_noise_that_is_no_double_is_bracketed():
         if epsilon >= 0.0:
             assert bounds.upper == exact.profile(epsilon).upper
             assert bounds.lower == min(exact.profile(epsilon).lower, higher.lower)
-    assert Gaussian(1.0, 2.0).pairs()[0].exact
+    assert Gaussian(1.0, sensitivity=2.0).pairs()[0].exact
 
 
 def test_distances_of_gaussians():
     for relation, factor in ((Relation.ADD_OR_REMOVE, 1), (Relation.REPLACE_ONE, 2)):
-        mechanism = Gaussian(6.0, 1.5, relation=relation)
+        mechanism = Gaussian(6.0, sensitivity=1.5, relation=relation)
         assert mechanism.pairs()[0].noise_multiplier == 4.0 / factor
         assert mechanism.group(2).pairs()[0].noise_multiplier == 2.0 / factor
-        assert Laplace(6.0, 1.5, relation=relation).pairs()[0].reach == 0.25 * factor
-        assert Laplace(6.0, 1.5, relation=relation).group(3).pairs()[0].reach == 0.75 * factor
-    assert Gaussian(1.0, 0.0).pairs() == (GaussianPair(math.inf),)
-    assert Laplace(1.0, 0.0).pairs() == (LaplacePair(0.0),)
+        assert Laplace(6.0, sensitivity=1.5, relation=relation).pairs()[0].reach == 0.25 * factor
+        assert (
+            Laplace(6.0, sensitivity=1.5, relation=relation).group(3).pairs()[0].reach
+            == 0.75 * factor
+        )
+    assert Gaussian(1.0, sensitivity=0.0).pairs() == (GaussianPair(math.inf),)
+    assert Laplace(1.0, sensitivity=0.0).pairs() == (LaplacePair(0.0),)
     assert GDP(0.5).pairs()[0].noise_multiplier == 2.0
     assert GDP(0.5).group(4).mu0 == 2.0
     assert GDP(0.5).under(Relation.REPLACE_ONE).mu0 == 1.0

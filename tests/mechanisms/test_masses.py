@@ -46,7 +46,7 @@ def test_normal_cells_in_the_tails():
 
 @pytest.mark.parametrize(("scale", "distance"), [(2.0, 1.0), (0.3, 1.0), (50.0, 0.7)])
 def test_laplace_masses(scale, distance):
-    (pair,) = ac.Laplace(scale, distance).pairs()
+    (pair,) = ac.Laplace(scale, sensitivity=distance).pairs()
     a = distance / scale
     edges = [-2 * a, -0.9 * a, -0.1 * a, 1e-6 * a, 1.1e-6 * a, 0.5 * a, 0.99 * a, 1.5 * a]
     agrees(pair, oracle.laplace(scale, distance), edges)
@@ -54,7 +54,7 @@ def test_laplace_masses(scale, distance):
 
 @pytest.mark.parametrize(("sigma", "distance"), [(0.4, 1), (2.5, 1), (3.0, 4)])
 def test_discrete_gaussian_masses(sigma, distance):
-    (pair,) = ac.DiscreteGaussian(sigma, distance).pairs()
+    (pair,) = ac.DiscreteGaussian(sigma, sensitivity=distance).pairs()
     offset, spacing = pair.lattice
     edges = [offset + (k + 0.5) * spacing for k in (-30, -11, -5, -1, 0, 1, 2, 3, 7, 20)]
     agrees(pair, oracle.atoms(discrete_gaussian(sigma, distance)), edges)
@@ -65,7 +65,7 @@ def test_discrete_laplace_masses(scale, distance):
     rate = 1 / mpf(scale)
     reach = 400
     rows = oracle.discrete(lambda x: mp.exp(-abs(x) * rate), distance, reach)
-    (pair,) = ac.DiscreteLaplace(scale, distance).pairs()
+    (pair,) = ac.DiscreteLaplace(scale, sensitivity=distance).pairs()
     edges = [(k + 0.3) / scale for k in range(-distance - 1, distance + 1)]
     # The oracle's outcomes that share a loss differ by rounding: merge them by their position.
     agrees(pair, oracle.atoms(rows), edges)
@@ -76,14 +76,16 @@ def test_randomized_response_masses(epsilon, k):
     total = mp.exp(epsilon) + k - 1
     rows = [(mp.exp(epsilon) / total, 1 / total), (1 / total, mp.exp(epsilon) / total)]
     rows += [(1 / total, 1 / total)] * (k - 2)
-    (pair,) = ac.RandomizedResponse(epsilon, k).pairs()
+    (pair,) = ac.RandomizedResponse(epsilon, k=k).pairs()
     agrees(pair, oracle.atoms(rows), [-0.5 * epsilon, 1e-9 * epsilon, 0.999 * epsilon])
 
 
 def test_mixture_masses():
     parts = [(0, 0.5), (1, 0.25), (2, 0.25)]
     law = oracle.mixture(1.2, parts)
-    remove, add = ac.MixtureOfGaussians(1.2, [0, 1, 2], [0.5, 0.25, 0.25]).pairs()
+    remove, add = ac.MixtureOfGaussians(
+        1.2, sensitivities=[0, 1, 2], probabilities=[0.5, 0.25, 0.25]
+    ).pairs()
     edges = [-0.8, -0.69, -0.5, -1e-3, 1e-3, 1.001e-3, 1.0, 5.0, 12.0]
     agrees(remove, law, edges)
 
@@ -113,7 +115,7 @@ def test_the_bounded_range_pair_dominates_every_range(a, x):
 
 @given(a=log_uniform(1e-3, 5.0), x=st.floats(-1.2, 1.2))
 def test_profiles_are_those_of_the_masses(a, x):
-    for pair in (*ac.Laplace(1.0, a).pairs(), *ac.ExponentialMechanism(a).pairs()):
+    for pair in (*ac.Laplace(1.0, sensitivity=a).pairs(), *ac.ExponentialMechanism(a).pairs()):
         epsilon = x * a
         edges = np.linspace(-a, a, 20001)
         found = pair.masses(edges)

@@ -91,7 +91,7 @@ def test_bad_elements_are_named_with_their_place():
 
 
 def test_what_can_fail_is_a_method():
-    curve = ac.TruncatedCDP(0.1, 3.0)
+    curve = ac.TruncatedCDP(0.1, omega=3.0)
     for question in (curve.mu, curve.rho, curve.profile().mu, curve.profile().rho):
         with pytest.raises(ac.UnsupportedError):
             question()

@@ -28,7 +28,7 @@ def test_laplace_renyi(order, a):
         r,
         [-60 * b, -1, 0, 0.5, 1, 2, 60 * b + 1],
     )
-    (pair,) = ac.Laplace(1.0, a).pairs()
+    (pair,) = ac.Laplace(1.0, sensitivity=a).pairs()
     assert truth * (1 - mpf(10) ** -15) <= pair.rdp(order) <= truth * (1 + mpf(10) ** -10)
 
 
@@ -55,7 +55,7 @@ def test_randomized_response_renyi(order, epsilon, k):
     rows = [(mp.exp(epsilon) / total, 1 / total), (1 / total, mp.exp(epsilon) / total)]
     rows += [(1 / total, 1 / total)] * (k - 2)
     truth = oracle.renyi_of_atoms(rows, order)
-    (pair,) = ac.RandomizedResponse(epsilon, k).pairs()
+    (pair,) = ac.RandomizedResponse(epsilon, k=k).pairs()
     assert truth <= pair.rdp(order) <= truth * (1 + mpf(10) ** -12)
 
 
@@ -63,12 +63,12 @@ def test_randomized_response_renyi(order, epsilon, k):
 def test_discrete_renyi(order):
     rows = oracle.discrete(lambda x: mp.exp(-abs(x) / mpf(2)), 3, 400)
     truth = oracle.renyi_of_atoms(rows, order)
-    (pair,) = ac.DiscreteLaplace(2.0, 3).pairs()
+    (pair,) = ac.DiscreteLaplace(2.0, sensitivity=3).pairs()
     assert truth <= pair.rdp(order) <= truth * (1 + mpf(10) ** -9)
     if order < 10:
         # The oracle's outcomes must reach beyond order * sensitivity.
         truth = oracle.renyi_of_atoms(discrete_gaussian(1.5, 2), order)
-        (pair,) = ac.DiscreteGaussian(1.5, 2).pairs()
+        (pair,) = ac.DiscreteGaussian(1.5, sensitivity=2).pairs()
         assert truth <= pair.rdp(order) <= truth * (1 + mpf(10) ** -3)
 
 

@@ -42,10 +42,16 @@ def test_noisy_maxima_cost_what_their_laws_differ_by(noise, monotonic, relation)
 
 
 def test_a_threshold_costs_the_threshold_and_its_answers():
-    found = ac.AboveThreshold(4.0, 8.0, 3)
+    found = ac.AboveThreshold(4.0, query_scale=8.0, positives=3)
     assert found.epsilon(0.0) == pytest.approx(1.0 / 4.0 + 2.0 * 3.0 / 8.0, rel=1e-12)
     assert found.epsilon(0.0) >= 1.0
-    assert ac.AboveThreshold(4.0, 8.0, 3, monotonic=True).epsilon(0.0) >= 1.0 / 4.0 + 3.0 / 8.0
+    assert (
+        ac.AboveThreshold(4.0, query_scale=8.0, positives=3, monotonic=True).epsilon(0.0)
+        >= 1.0 / 4.0 + 3.0 / 8.0
+    )
     assert math.isclose(
-        ac.AboveThreshold(4.0, 8.0, 3, relation=Relation.REPLACE_ONE).epsilon(0.0), 2.0
+        ac.AboveThreshold(4.0, query_scale=8.0, positives=3, relation=Relation.REPLACE_ONE).epsilon(
+            0.0
+        ),
+        2.0,
     )

@@ -55,7 +55,7 @@ def test_a_randomiser_of_ones_own_is_not_covered():
     one, two = (multiset_law([law, *others]) for law in mine)
     exact = exact_delta(one, two, Fraction(2))
     assert exact == Fraction(1, 4)
-    claimed = ShuffledResponses(math.log(3), n).delta(math.log(2))
+    claimed = ShuffledResponses(math.log(3), dataset_size=n).delta(math.log(2))
     assert claimed == pytest.approx(0.0486, abs=1e-4)
     assert exact > Fraction(claimed), "the statement for one common randomiser does not hold here"
     # What users with different randomisers have in common is ε₀.
@@ -69,7 +69,7 @@ def test_one_common_randomiser_by_enumeration(seed):
     values, reports, n = ((2, 2, 7), (2, 3, 5), (3, 3, 4), (4, 2, 5))[seed % 4]
     kernel = [random_law(rng, reports) for _ in range(values)]
     epsilon0 = log_up(worst_ratio(kernel))
-    mechanism = ShuffledResponses(epsilon0, n)
+    mechanism = ShuffledResponses(epsilon0, dataset_size=n)
     for others in itertools.combinations_with_replacement(range(values), n - 1):
         laws = [multiset_law([kernel[v], *(kernel[o] for o in others)]) for v in range(values)]
         for one, two in itertools.permutations(laws, 2):
@@ -84,7 +84,7 @@ def test_different_randomisers_that_are_pairwise_close(seed):
     reports, n = ((2, 6), (3, 4))[seed % 2]
     users = [[random_law(rng, reports) for _ in range(2)] for _ in range(n)]
     every = [law for own in users for law in own]
-    bounds = ShuffledResponses(log_up(worst_ratio(every)), n).pairs()[0].bounds
+    bounds = ShuffledResponses(log_up(worst_ratio(every)), dataset_size=n).pairs()[0].bounds
     for values in itertools.product((0, 1), repeat=n - 1):
         others = [users[i + 1][v] for i, v in enumerate(values)]
         one, two = (multiset_law([law, *others]) for law in users[0])
@@ -97,7 +97,7 @@ def test_different_randomisers_that_are_pairwise_close(seed):
 def test_the_profile_of_the_clones_by_enumeration():
     """The pair of the theorem itself, summed exactly: n = 12, e^ε₀ = 3."""
     n, a = 12, Fraction(3)
-    mechanism = ShuffledResponses(math.log(3), n)
+    mechanism = ShuffledResponses(math.log(3), dataset_size=n)
 
     def law(first):
         found = {}

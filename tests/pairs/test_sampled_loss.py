@@ -55,7 +55,7 @@ def test_rare_sampling_of_losses_above_one(q, loss):
     truth = forwards(q, loss)
     found = ac.PoissonSampled(ac.PureDP(loss), q).epsilon(0.0)
     assert truth <= found <= truth * (1 + 1e-13) + 2e-300
-    found = ac.PoissonSampled(ac.Laplace(1.0, loss), q).epsilon(0.0)
+    found = ac.PoissonSampled(ac.Laplace(1.0, sensitivity=loss), q).epsilon(0.0)
     assert truth <= found <= truth * (1 + 1e-13) + 2e-300
 
 

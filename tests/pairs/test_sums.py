@@ -56,16 +56,16 @@ def test_roots_of_squares_at_the_ends():
 
 def test_masses_at_infinity_are_composed_and_rounded_up():
     for masses in ([(1e-6, 3)], [(0.25, 2), (1e-12, 10**6)], [(0.5, 0), (2.0**-40, 1)]):
-        parts = [(ApproximateDP(0.1, m).pairs()[0], n) for m, n in masses]
+        parts = [(ApproximateDP(0.1, delta=m).pairs()[0], n) for m, n in masses]
         kept = mp(1)
         for pair, n in parts:
             kept *= (1 - mp(pair.infinite_mass)) ** n
         found = sums.infinite_mass(parts)
         assert 1 - kept <= found <= (1 - kept) * (1 + 80 * U)
-    whole = ApproximateDP(0.1, 1.0 - 2.0**-53).pairs()[0]
+    whole = ApproximateDP(0.1, delta=1.0 - 2.0**-53).pairs()[0]
     assert sums.infinite_mass([(whole, 2), (whole, 0)]) == 1.0
     assert sums.infinite_mass([]) == sums.infinite_mass([(whole, 0)]) == 0.0
-    assert (0 * ApproximateDP(0.1, 1.0 - 2.0**-53)).pairs()[0].infinite_mass == 0.0
+    assert (0 * ApproximateDP(0.1, delta=1.0 - 2.0**-53)).pairs()[0].infinite_mass == 0.0
 
 
 class Public(LinePair):

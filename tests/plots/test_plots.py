@@ -84,8 +84,8 @@ def test_epsilon_over_steps(tmp_path):
 def test_epsilon_over_steps_of_a_mix_ends_at_its_exact_composition():
     book = ac.Accountant()
     book.compose(ac.Gaussian(8.0), 6)
-    book.compose(ac.RandomizedResponse(0.2, 2), 2)
-    book.compose(ac.ApproximateDP(0.1, 1e-7))
+    book.compose(ac.RandomizedResponse(0.2, k=2), 2)
+    book.compose(ac.ApproximateDP(0.1, delta=1e-7))
     drawn = lines(plots.epsilon_over_steps(book, 1e-5))
     tight, renyi = (np.array(line.get_ydata()) for line in drawn)
     assert tight[-1] <= book.epsilon(1e-5) * (1 + 1e-9) < 0.95 * renyi[-1]
@@ -121,7 +121,14 @@ def test_calibration_map(tmp_path):
 
 
 def test_samplers(tmp_path):
-    table = ac.compare_samplers(100, 10, 1, 1.0, 1e-5, samplers=["poisson", "shuffled"])
+    table = ac.compare_samplers(
+        dataset_size=100,
+        batch_size=10,
+        epochs=1,
+        noise_multiplier=1.0,
+        delta=1e-5,
+        samplers=["poisson", "shuffled"],
+    )
     figure = plots.samplers(table)
     axes = drawn(figure, tmp_path)
     assert "(nats)" in axes.get_xlabel()

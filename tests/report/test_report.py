@@ -90,9 +90,9 @@ LEDGERS = {
     "mixed": mixed,
     "gaussian": lambda: _of(10 * ac.Gaussian(5.0)),
     "pure": lambda: _of(3 * ac.PureDP(0.1)),
-    "approximate": lambda: _of(2 * ac.ApproximateDP(0.1, 1e-6)),
+    "approximate": lambda: _of(2 * ac.ApproximateDP(0.1, delta=1e-6)),
     "renyi": lambda: _of(2 * ac.ZCDP(0.01)),
-    "fixed size": lambda: _of(5 * FixedSizeSampled(2.0, 10, 100)),
+    "fixed size": lambda: _of(5 * FixedSizeSampled(2.0, batch_size=10, dataset_size=100)),
     "budget": lambda: dp_sgd(400, budget=ac.Budget(3.0, 1e-5)),
     "parallel": lambda: _of(1 * ac.parallel(ac.Gaussian(3.0), ac.Laplace(4.0))),
     "nothing": ac.Accountant,
@@ -174,7 +174,7 @@ def one_after_another(first, second):
 
 @pytest.mark.parametrize(
     "second",
-    [ac.Laplace(5.0), ac.ApproximateDP(0.2, 1e-7), ac.Gaussian(8.0)],
+    [ac.Laplace(5.0), ac.ApproximateDP(0.2, delta=1e-7), ac.Gaussian(8.0)],
     ids=repr,
 )
 def test_steps_are_exact_all_the_way_for_mixes(second):
@@ -193,7 +193,7 @@ def test_steps_of_many_kinds_are_enclosed():
     for k in range(30):
         ledger.step(noise_multiplier=2.0 + 0.1 * k, sampling_probability=0.3, count=20)
         if k % 10 == 0:
-            ledger.compose(ac.ApproximateDP(0.02, 1e-7))
+            ledger.compose(ac.ApproximateDP(0.02, delta=1e-7))
     steps = over_steps.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
     found = evenly_spaced(ledger.history, len(steps))
     for (length, low, high), (same, counts) in zip(steps[:-1], found, strict=False):
@@ -360,7 +360,7 @@ def test_samplers_under_replace_one_are_named(name):
 
 
 def test_infinite_epsilon_is_said():
-    made = statement(_of(1 * ac.ApproximateDP(1.0, 0.1)), 1e-5)
+    made = statement(_of(1 * ac.ApproximateDP(1.0, delta=0.1)), 1e-5)
     assert made.headline.epsilon == math.inf
     assert "No finite ε is known" in made.html()
     assert "No finite ε is known" in made.markdown()

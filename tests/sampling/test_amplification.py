@@ -14,7 +14,7 @@ from accountant import sampling
 def test_amplify(epsilon, q, sampler):
     from mpmath import expm1, log1p
 
-    found = sampling.amplify(epsilon, 1e-5, q, sampler=sampler)
+    found = sampling.amplify(epsilon, delta=1e-5, sampling_probability=q, sampler=sampler)
     with mp.workdps(40):
         exact = log1p(mpf(q) * expm1(mpf(epsilon)))
         assert mpf(found.epsilon) >= exact
@@ -23,6 +23,6 @@ def test_amplify(epsilon, q, sampler):
 
 
 def test_amplify_at_the_ends():
-    assert sampling.amplify(1.0, 1e-5, 1.0)[:2] == (1.0, 1e-5)
-    assert sampling.amplify(1.0, 1e-5, 0.0)[:2] == (0.0, 0.0)
-    assert sampling.amplify(0.0, 0.5, 0.5)[:2] == (0.0, 0.25)
+    assert sampling.amplify(1.0, delta=1e-5, sampling_probability=1.0)[:2] == (1.0, 1e-5)
+    assert sampling.amplify(1.0, delta=1e-5, sampling_probability=0.0)[:2] == (0.0, 0.0)
+    assert sampling.amplify(0.0, delta=0.5, sampling_probability=0.5)[:2] == (0.0, 0.25)

@@ -31,7 +31,9 @@ def test_sensitivity_by_enumeration(kind, separation, most):
         "random": np.tril(rng.uniform(size=(8, 8))),
         "banded": np.tril(np.triu(rng.normal(size=(8, 8)), -1)),
     }[kind]
-    found = sampling.MatrixMechanism(matrix, separation, most).sensitivity_bounds()
+    found = sampling.MatrixMechanism(
+        matrix, min_separation=separation, max_participations=most
+    ).sensitivity_bounds()
     exact = brute_sensitivity(matrix, separation, most)
     assert found.upper >= exact * (1 - 1e-12)
     assert found.upper <= exact * (1 + 1e-9)
@@ -46,7 +48,9 @@ def test_the_general_enclosure_of_a_sensitivity(monkeypatch):
     monkeypatch.setattr(correlated_noise, "_PATTERNS", 0)
     rng = np.random.default_rng(9)
     matrix = np.tril(rng.uniform(size=(9, 9)))
-    found = sampling.MatrixMechanism(matrix, 2, 3).sensitivity_bounds()
+    found = sampling.MatrixMechanism(
+        matrix, min_separation=2, max_participations=3
+    ).sensitivity_bounds()
     exact = brute_sensitivity(matrix, 2, 3)
     assert found.lower <= exact <= found.upper <= 1.5 * exact
 
@@ -56,8 +60,8 @@ def test_correlated_noise_is_gaussian():
     assert tree.sensitivity_bounds() == ac.Bounds(2.0, 2.0)
     exact = ac.Gaussian(1.5).epsilon(1e-5)
     assert tree.mechanism(3.0).epsilon(1e-5) == pytest.approx(exact, rel=1e-12)
-    identity = sampling.MatrixMechanism(np.eye(6), 3, 2)
-    cyclic = sampling.CyclicBatches(30, 10, 2)
+    identity = sampling.MatrixMechanism(np.eye(6), min_separation=3, max_participations=2)
+    cyclic = sampling.CyclicBatches(dataset_size=30, batch_size=10, epochs=2)
     assert identity.epsilon_bounds(2.0, 1e-5).upper == pytest.approx(
         cyclic.epsilon(2.0, 1e-5), rel=1e-12
     )

@@ -74,7 +74,9 @@ def inclusion(sampler, seed=5):
 
 
 def test_poisson_coins_are_independent():
-    table = inclusion(sampling.PoissonSampler(8, 0.3, 20000))
+    table = inclusion(
+        sampling.PoissonSampler(dataset_size=8, sampling_probability=0.3, steps=20000)
+    )
     # Every subset of the first three records, against the product law.
     code = (table[:, :3] @ [1, 2, 4]).astype(int)
     expected = [0.3 ** bin(c).count("1") * 0.7 ** (3 - bin(c).count("1")) for c in range(8)]
@@ -87,7 +89,7 @@ def test_poisson_coins_are_independent():
 
 
 def test_fixed_size_batches():
-    table = inclusion(sampling.FixedSizeSampler(6, 2, 15000))
+    table = inclusion(sampling.FixedSizeSampler(dataset_size=6, batch_size=2, steps=15000))
     assert (table.sum(axis=1) == 2).all()
     pairs = {pair: i for i, pair in enumerate(combinations(range(6), 2))}
     counts = np.zeros(15)
@@ -97,7 +99,7 @@ def test_fixed_size_batches():
 
 
 def test_draws_with_replacement():
-    table = inclusion(sampling.WithReplacementSampler(4, 3, 12000))
+    table = inclusion(sampling.WithReplacementSampler(dataset_size=4, batch_size=3, steps=12000))
     assert (table.sum(axis=1) == 3).all()
     counts = np.bincount(table[:, 0].astype(int), minlength=4)
     expected = 12000 * stats.binom(3, 0.25).pmf(np.arange(4))
@@ -106,7 +108,9 @@ def test_draws_with_replacement():
 
 @pytest.mark.parametrize("picks", [1, 2])
 def test_random_allocation(picks):
-    sampler = sampling.RandomAllocation(2, 4, 8000, picks)
+    sampler = sampling.RandomAllocation(
+        dataset_size=2, steps_per_epoch=4, epochs=8000, participations=picks
+    )
     table = inclusion(sampler).reshape(8000, 4, 2)
     assert (table.sum(axis=1) == picks).all()
     index = {subset: i for i, subset in enumerate(combinations(range(4), picks))}
@@ -119,7 +123,7 @@ def test_random_allocation(picks):
 
 
 def test_shuffled_batches_partition_every_epoch():
-    sampler = sampling.ShuffledBatches(7, 3, 6000)
+    sampler = sampling.ShuffledBatches(dataset_size=7, batch_size=3, epochs=6000)
     batches = list(sampler.batches(2))
     assert len(batches) == sampler.steps == 18000
     assert [b.size for b in batches[:3]] == [3, 3, 1]
@@ -132,7 +136,9 @@ def test_shuffled_batches_partition_every_epoch():
 
 
 def test_truncated_poisson_never_exceeds_its_cap():
-    sampler = sampling.TruncatedPoissonSampler(10, 0.4, 5, 12000)
+    sampler = sampling.TruncatedPoissonSampler(
+        dataset_size=10, sampling_probability=0.4, cap=5, steps=12000
+    )
     table = inclusion(sampler)
     sizes = np.bincount(table.sum(axis=1).astype(int), minlength=6)
     law = stats.binom(10, 0.4).pmf(np.arange(11))
@@ -143,13 +149,17 @@ def test_truncated_poisson_never_exceeds_its_cap():
 
 
 def test_cyclic_and_full_batches():
-    cyclic = [b.tolist() for b in sampling.CyclicBatches(5, 2, 2).batches()]
+    cyclic = [
+        b.tolist() for b in sampling.CyclicBatches(dataset_size=5, batch_size=2, epochs=2).batches()
+    ]
     assert cyclic == [[0, 1], [2, 3], [4]] * 2
-    assert [b.tolist() for b in sampling.FullBatch(3, 2).batches()] == [[0, 1, 2]] * 2
+    assert [b.tolist() for b in sampling.FullBatch(dataset_size=3, steps=2).batches()] == [
+        [0, 1, 2]
+    ] * 2
 
 
 def test_seeds():
-    sampler = sampling.PoissonSampler(1000, 0.1, 3)
+    sampler = sampling.PoissonSampler(dataset_size=1000, sampling_probability=0.1, steps=3)
     same = [np.concatenate(list(sampler.batches(7))) for _ in range(2)]
     assert np.array_equal(*same)
     fresh = [np.concatenate(list(sampler.batches())) for _ in range(2)]
@@ -162,14 +172,16 @@ def test_seeds():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: sampling.FixedSizeSampler(10, 11, 1),
-        lambda: sampling.WithReplacementSampler(10, 11, 1),
-        lambda: sampling.ShuffledBatches(10, 11, 1),
-        lambda: sampling.CyclicBatches(10, 11, 1),
-        lambda: sampling.RandomAllocation(10, 3, 1, 4),
-        lambda: sampling.PoissonSampler(10, 1.5, 1),
-        lambda: sampling.PoissonSampler(0, 0.5, 1),
-        lambda: sampling.FullBatch(10, 0),
+        lambda: sampling.FixedSizeSampler(dataset_size=10, batch_size=11, steps=1),
+        lambda: sampling.WithReplacementSampler(dataset_size=10, batch_size=11, steps=1),
+        lambda: sampling.ShuffledBatches(dataset_size=10, batch_size=11, epochs=1),
+        lambda: sampling.CyclicBatches(dataset_size=10, batch_size=11, epochs=1),
+        lambda: sampling.RandomAllocation(
+            dataset_size=10, steps_per_epoch=3, epochs=1, participations=4
+        ),
+        lambda: sampling.PoissonSampler(dataset_size=10, sampling_probability=1.5, steps=1),
+        lambda: sampling.PoissonSampler(dataset_size=0, sampling_probability=0.5, steps=1),
+        lambda: sampling.FullBatch(dataset_size=10, steps=0),
     ],
 )
 def test_impossible_samplers_are_refused(make):
@@ -180,13 +192,13 @@ def test_impossible_samplers_are_refused(make):
 @pytest.mark.parametrize("bad", [10.0, True, "10", None, np.array([1, 2])])
 def test_counts_are_integers(bad):
     with pytest.raises(ArgumentTypeError, match="dataset_size must be"):
-        sampling.FullBatch(bad, 1)
+        sampling.FullBatch(dataset_size=bad, steps=1)
 
 
 def test_a_loader_gets_the_batches_of_the_whole_run():
     from accountant.adapters.torch_batches import BatchSampler
 
-    sampler = sampling.ShuffledBatches(7, 3, 2)
+    sampler = sampling.ShuffledBatches(dataset_size=7, batch_size=3, epochs=2)
     batches = BatchSampler(sampler, seed=4)
     assert len(batches) == 6
     assert list(batches) == [batch.tolist() for batch in sampler.batches(4)]

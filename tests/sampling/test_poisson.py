@@ -63,7 +63,7 @@ def test_discrete_masses(q):
 def test_mass_at_infinity_moves():
     """A certain loss becomes a possible one; what only Q can do becomes a finite loss."""
     q, delta = 0.25, 1e-3
-    remove, add = PoissonSampled(ac.ApproximateDP(0.5, delta), q).pairs()
+    remove, add = PoissonSampled(ac.ApproximateDP(0.5, delta=delta), q).pairs()
     assert q * delta <= remove.infinite_mass <= q * delta * (1 + 1e-12)
     assert add.infinite_mass == 0.0
     low = math.log1p(-q)
@@ -158,8 +158,8 @@ def test_probability_one_and_zero(mechanism):
 def test_one_release_is_the_amplified_profile(q, epsilon):
     """δ'(log(1 + q(e^ε - 1))) = q·δ(ε) for removal (Balle, Barthe, Gaboardi 2018)."""
     a = 1.5
-    (plain,) = ac.Laplace(1.0, a).pairs()
-    remove, _ = PoissonSampled(ac.Laplace(1.0, a), q).pairs()
+    (plain,) = ac.Laplace(1.0, sensitivity=a).pairs()
+    remove, _ = PoissonSampled(ac.Laplace(1.0, sensitivity=a), q).pairs()
     lower, upper = plain.profile(epsilon)
     target = math.log1p(q * math.expm1(epsilon))
     edges = np.linspace(*remove.support, 8001)

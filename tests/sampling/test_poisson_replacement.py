@@ -40,7 +40,7 @@ def subsets(records, size):
 @pytest.mark.parametrize(("others", "size"), [((0, 1, 1), 2), ((1, -1, 0, 1), 2), ((0, 0, 0), 1)])
 def test_a_uniform_subset_with_two_shared_releases(rate, others, size):
     # The sum of the batch, twice, with discrete Laplace noise; contributions in [-1, 1].
-    base = 2 * ac.DiscreteLaplace(1.0 / rate, 1, relation=REPLACE)
+    base = 2 * ac.DiscreteLaplace(1.0 / rate, sensitivity=1, relation=REPLACE)
     records = len(others) + 1
     bound = SampledReplacement(base, size / records)
 
@@ -59,7 +59,9 @@ def test_a_uniform_subset_with_two_shared_releases(rate, others, size):
 @pytest.mark.parametrize("q", [0.1, 0.6])
 def test_a_poisson_sample_in_which_a_record_is_replaced(q, others):
     rate = 0.7
-    bound = SampledReplacement(1 * ac.DiscreteLaplace(1.0 / rate, 1, relation=REPLACE), q)
+    bound = SampledReplacement(
+        1 * ac.DiscreteLaplace(1.0 / rate, sensitivity=1, relation=REPLACE), q
+    )
 
     def law(record):
         data, parts = (record, *others), []
@@ -78,7 +80,7 @@ def test_a_poisson_sample_in_which_a_record_is_replaced(q, others):
 def test_gaussian_noise_on_a_uniform_subset_is_the_samplers_own_pair():
     noise = ac.Gaussian(1.5, relation=REPLACE)
     one = 50 * SampledReplacement(noise, 0.04)
-    own = 50 * FixedSizeSampled(1.5, 4, 100)
+    own = 50 * FixedSizeSampled(1.5, batch_size=4, dataset_size=100)
     assert one.epsilon(1e-5) == pytest.approx(own.epsilon(1e-5), rel=1e-9)
     chords = 50 * SampledReplacement(1 * noise, 0.04)
     assert own.epsilon_bounds(1e-5).lower <= chords.epsilon(1e-5) <= own.epsilon(1e-5) * 1.02
@@ -102,7 +104,7 @@ CELL = (GRID[1] - GRID[0]) ** 2
 def test_no_two_contributions_are_told_apart_better(seed):
     rng = random.Random(seed)
     mu, q = rng.uniform(0.5, 2.0), rng.choice([0.03, 0.1, 0.5, 0.9])
-    bound = PoissonReplacement(1.0 / mu, q)
+    bound = PoissonReplacement(1.0 / mu, sampling_probability=q)
     for _ in range(4):
         v, w = (
             mu * rng.choice([1.0, rng.random()]) * np.array([math.cos(t), math.sin(t)])
@@ -134,7 +136,7 @@ def test_opposite_contributions_attain_it(noise, q):
         # The loss increases, so the excess changes sign once.
         root = mpmath.findroot(loss, (-20, 30), solver="bisect", tol=1e-20, maxsteps=200)
         truth = mpmath.quad(excess, [root, root + 5, root + 12, 45])
-        bounds = PoissonReplacement(noise, q).delta_bounds(epsilon)
+        bounds = PoissonReplacement(noise, sampling_probability=q).delta_bounds(epsilon)
         assert bounds.lower <= truth <= bounds.upper
         assert bounds.upper <= truth * 1.001 + 1e-9
 
@@ -188,32 +190,38 @@ def test_its_renyi_divergence_by_quadrature(mu, q, order):
 def test_replacing_is_between_one_change_and_two():
     for noise, q, n in ((1.0, 0.01, 300), (3.0, 0.2, 50), (0.7, 0.5, 3)):
         one = (n * ac.PoissonSampled(ac.Gaussian(noise), q)).epsilon(1e-5)
-        replaced = (n * PoissonReplacement(noise, q)).epsilon(1e-5)
+        replaced = (n * PoissonReplacement(noise, sampling_probability=q)).epsilon(1e-5)
         assert (
             one
             < replaced
             < (n * SampledReplacement(ac.Gaussian(noise, relation=REPLACE), q)).epsilon(1e-5)
         )
         assert replaced <= (n * ac.Gaussian(noise, relation=REPLACE)).epsilon(1e-5)
-    assert PoissonReplacement(math.inf, 0.1).epsilon(1e-9) == 0.0
-    assert PoissonReplacement(1.0, 0.0).epsilon(1e-9) == 0.0
+    assert PoissonReplacement(math.inf, sampling_probability=0.1).epsilon(1e-9) == 0.0
+    assert PoissonReplacement(1.0, sampling_probability=0.0).epsilon(1e-9) == 0.0
     whole = ac.Gaussian(1.0, relation=REPLACE)
-    assert PoissonReplacement(1.0, 1.0).epsilon(1e-5) == whole.epsilon(1e-5)
-    assert PoissonReplacement(1e-3, 0.5).epsilon(1e-5) > 1e4
+    assert PoissonReplacement(1.0, sampling_probability=1.0).epsilon(1e-5) == whole.epsilon(1e-5)
+    assert PoissonReplacement(1e-3, sampling_probability=0.5).epsilon(1e-5) > 1e4
 
 
 def test_a_cap_that_is_never_reached_changes_nothing():
     for relation in (REPLACE, ZERO_OUT):
-        loose = TruncatedReplacement(2.0, 0.1, 100, 100, relation=relation)
-        plain = PoissonReplacement(2.0, 0.1)
+        loose = TruncatedReplacement(
+            2.0, sampling_probability=0.1, cap=100, dataset_size=100, relation=relation
+        )
+        plain = PoissonReplacement(2.0, sampling_probability=0.1)
         if relation is ZERO_OUT:
             plain = ac.PoissonSampled(ac.Gaussian(2.0, relation=ZERO_OUT), 0.1)
         assert loose.epsilon(1e-4) == pytest.approx(plain.epsilon(1e-4), rel=1e-6)
-        tight = TruncatedReplacement(2.0, 0.1, 12, 100, relation=relation)
+        tight = TruncatedReplacement(
+            2.0, sampling_probability=0.1, cap=12, dataset_size=100, relation=relation
+        )
         full = SampledReplacement(ac.Gaussian(2.0, relation=REPLACE), 0.1, relation=relation)
         assert plain.epsilon(1e-3) < tight.epsilon(1e-3) < full.epsilon(1e-3)
-    added = TruncatedPoissonSampled(2.0, 0.1, 12, 100)
-    blank = TruncatedReplacement(2.0, 0.1, 12, 100, relation=ZERO_OUT)
+    added = TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=12, dataset_size=100)
+    blank = TruncatedReplacement(
+        2.0, sampling_probability=0.1, cap=12, dataset_size=100, relation=ZERO_OUT
+    )
     assert blank.delta(0.3) == pytest.approx(added.delta(0.3), rel=0.2)
 
 
@@ -221,7 +229,9 @@ def test_a_cap_that_is_never_reached_changes_nothing():
 def test_a_truncated_sample_written_out(relation):
     # Three records on a line, a cap of one, noise by quadrature.
     q, noise, x = 0.6, 0.8, np.linspace(-9.0, 9.0, 20_001)
-    bound = TruncatedReplacement(noise, q, 1, 3, relation=relation)
+    bound = TruncatedReplacement(
+        noise, sampling_probability=q, cap=1, dataset_size=3, relation=relation
+    )
 
     def law(data):
         density = np.zeros_like(x)
@@ -256,9 +266,9 @@ def test_what_has_no_theorem_is_refused():
         SampledReplacement(1.0, 0.1)
     for make in (
         lambda: SampledReplacement(ac.Gaussian(1.0, relation=REPLACE), 1.5),
-        lambda: PoissonReplacement(-1.0, 0.5),
-        lambda: PoissonReplacement(1.0, math.nan),
-        lambda: TruncatedReplacement(1.0, 0.5, 0, 10),
+        lambda: PoissonReplacement(-1.0, sampling_probability=0.5),
+        lambda: PoissonReplacement(1.0, sampling_probability=math.nan),
+        lambda: TruncatedReplacement(1.0, sampling_probability=0.5, cap=0, dataset_size=10),
     ):
         with pytest.raises(ac.DomainError):
             make()
@@ -269,7 +279,11 @@ def test_values_print_as_they_are_made():
     made = SampledReplacement(ac.Laplace(1.0, relation=REPLACE), 0.1, relation=ZERO_OUT)
     assert repr(made).endswith(f", 0.1{relation})")
     names = {"NeighbouringRelation": ac.NeighbouringRelation} | vars(ac)
-    for value in (made, PoissonReplacement(1.0, 0.1), TruncatedReplacement(1.0, 0.1, 5, 10)):
+    for value in (
+        made,
+        PoissonReplacement(1.0, sampling_probability=0.1),
+        TruncatedReplacement(1.0, sampling_probability=0.1, cap=5, dataset_size=10),
+    ):
         names[type(value).__name__] = type(value)
         assert eval(repr(value), {name: getattr(ac, name) for name in ac.__all__} | names) == value
 
@@ -279,6 +293,8 @@ def test_values_print_as_they_are_made():
 def test_loose_renyi_bounds_of_a_blend_do_not_overflow(noise, relation):
     replace = ac.NeighbouringRelation.REPLACE_ONE
     relation = ac.NeighbouringRelation[relation]
-    cut = TruncatedReplacement(noise, 0.1, 5, 20, relation=relation)
+    cut = TruncatedReplacement(
+        noise, sampling_probability=0.1, cap=5, dataset_size=20, relation=relation
+    )
     for order in (1.0001, 2.0, 20.0, 1e3, 1e6):
         assert 0.0 < cut.rdp(order) <= ac.Gaussian(noise, relation=replace).rdp(order) * 1.0001

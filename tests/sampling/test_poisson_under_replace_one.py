@@ -90,11 +90,13 @@ def test_composed_gaussians_on_one_sample_are_one_gaussian():
     noise = 1.0 / math.sqrt(3 / 36 + 0.25 / 16)
     for whole in (parts, 1 * ac.Gaussian(noise, relation=REPLACE)):
         bounds = PoissonSampled(whole, 0.1).delta_bounds(0.2)
-        assert bounds.upper == pytest.approx(PoissonReplacement(noise, 0.1).delta(0.2), rel=1e-9)
+        assert bounds.upper == pytest.approx(
+            PoissonReplacement(noise, sampling_probability=0.1).delta(0.2), rel=1e-9
+        )
     assert PoissonSampled(parts, 0.1).pairs()[0].distance >= 1.0 / noise * (1.0 - 1e-15)
     assert PoissonSampled(0 * ac.Gaussian(1.0, relation=REPLACE), 0.1).epsilon(0.0) == 0.0
     wide = PoissonSampled(ac.Gaussian(3.0, sensitivity=3.0, relation=REPLACE), 0.2)
-    assert wide.pairs() == PoissonReplacement(1.0, 0.2).pairs()
+    assert wide.pairs() == PoissonReplacement(1.0, sampling_probability=0.2).pairs()
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -141,7 +143,7 @@ def test_any_mechanism_is_bounded_in_exact_fractions(values, q):
         ac.DiscreteGaussianVector(3.0, relation=REPLACE),
         ac.DiscreteLaplace(2.0, relation=REPLACE),
         ac.ReportNoisyMax(4.0, relation=REPLACE),
-        ac.AboveThreshold(4.0, 8.0, relation=REPLACE),
+        ac.AboveThreshold(4.0, query_scale=8.0, relation=REPLACE),
         ac.Gaussian(4.0, relation=REPLACE) + ac.Laplace(4.0, relation=REPLACE),
         ac.BestOfRuns(ac.Gaussian(6.0, relation=REPLACE), 0.5),
     ],
@@ -182,7 +184,7 @@ def test_a_sample_of_a_sample_is_one_at_the_product_of_the_rates():
         ac.RandomizedResponse(1.0, relation=REPLACE),
         ac.ExponentialMechanism(1.0, relation=REPLACE),
         ac.Gaussian(1.0, relation=REPLACE) + ac.PureDP(1.0, relation=REPLACE),
-        sampling.FixedSizeSampled(1.0, 5, 100),
+        sampling.FixedSizeSampled(1.0, batch_size=5, dataset_size=100),
         SampledReplacement(ac.Gaussian(1.0, relation=REPLACE), 0.1),
     ],
     ids=repr,
@@ -203,11 +205,20 @@ def test_groups_under_replace_one_are_refused():
 
 
 def test_the_former_names_are_the_same_thing():
-    assert PoissonReplacement(2.0, 0.1) == PoissonSampled(ac.Gaussian(2.0, relation=REPLACE), 0.1)
+    assert PoissonReplacement(2.0, sampling_probability=0.1) == PoissonSampled(
+        ac.Gaussian(2.0, relation=REPLACE), 0.1
+    )
     for relation in (REPLACE, ZERO_OUT):
-        now = sampling.TruncatedPoissonSampled(2.0, 0.1, 5, 100, relation=relation)
-        assert TruncatedReplacement(2.0, 0.1, 5, 100, relation=relation) == now
-    one = PoissonReplacement(2.0, 0.1)
+        now = sampling.TruncatedPoissonSampled(
+            2.0, sampling_probability=0.1, cap=5, dataset_size=100, relation=relation
+        )
+        assert (
+            TruncatedReplacement(
+                2.0, sampling_probability=0.1, cap=5, dataset_size=100, relation=relation
+            )
+            == now
+        )
+    one = PoissonReplacement(2.0, sampling_probability=0.1)
     assert eval(repr(one), NAMES) == one
 
 
@@ -249,10 +260,16 @@ def test_ledger_files_with_the_former_names_are_read_and_written_anew(written, f
 
 @pytest.mark.parametrize("relation", list(NeighbouringRelation))
 def test_the_samplers_account_for_every_relation(relation):
-    plain = sampling.PoissonSampler(100, 0.1, 20, relation=relation)
+    plain = sampling.PoissonSampler(
+        dataset_size=100, sampling_probability=0.1, steps=20, relation=relation
+    )
     assert plain.mechanism(2.0) == 20 * PoissonSampled(ac.Gaussian(2.0, relation=relation), 0.1)
-    cut = sampling.TruncatedPoissonSampler(100, 0.1, 20, 20, relation=relation)
-    step = sampling.TruncatedPoissonSampled(2.0, 0.1, 20, 100, relation=relation)
+    cut = sampling.TruncatedPoissonSampler(
+        dataset_size=100, sampling_probability=0.1, cap=20, steps=20, relation=relation
+    )
+    step = sampling.TruncatedPoissonSampled(
+        2.0, sampling_probability=0.1, cap=20, dataset_size=100, relation=relation
+    )
     assert cut.mechanism(2.0) == 20 * step
     for sampler in (plain, cut):
         lower, upper = sampler.epsilon_bounds(2.0, 1e-5)

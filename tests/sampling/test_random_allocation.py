@@ -19,7 +19,7 @@ EPSILONS = [0.0, 0.1, 0.7, 2.0, 5.0]
 @pytest.mark.parametrize("noise", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("add", [False, True])
 def test_allocation_encloses_quadrature(steps, noise, add):
-    one = sampling.Allocated(noise, steps)
+    one = sampling.Allocated(noise, steps=steps)
     above, below = one.pairs()[add], one.from_below().pairs()[add]
     nodes = 160 if steps == 4 else 400
     for epsilon in EPSILONS:
@@ -40,7 +40,7 @@ def test_allocation_encloses_quadrature(steps, noise, add):
 @pytest.mark.parametrize("noise", [0.4, 1.0, 7.0])
 def test_allocation_moments_by_enumeration(steps, order, noise):
     exact = log(allocation_moment(noise, steps, order)) / (order - 1)
-    found = sampling.Allocated(noise, steps).pairs()[0].rdp(float(order))
+    found = sampling.Allocated(noise, steps=steps).pairs()[0].rdp(float(order))
     assert mpf(found) >= exact
     assert found <= float(exact) * (1.0 + 1e-9) + 1e-12
 
@@ -52,7 +52,7 @@ def test_allocation_renyi_of_adding(noise):
     w = w / w.sum()
     y = np.exp(z / noise - 0.5 / noise**2)
     mean = 0.5 * np.add.outer(y, y)
-    add = sampling.Allocated(noise, 2).pairs()[1]
+    add = sampling.Allocated(noise, steps=2).pairs()[1]
     for order in (1.5, 2.0, 5.0):
         exact = math.log(float(w @ mean ** (1.0 - order) @ w)) / (order - 1.0)
         assert add.rdp(order) >= exact * (1.0 - 1e-9)
@@ -61,14 +61,18 @@ def test_allocation_renyi_of_adding(noise):
 
 def test_one_step_is_plain():
     plain = ac.Gaussian(1.3)
-    assert sampling.Allocated(1.3, 1).epsilon(1e-5) == plain.epsilon(1e-5)
-    assert sampling.RandomAllocation(10, 1, 4).epsilon(1.3, 1e-5) == (4 * plain).epsilon(1e-5)
+    assert sampling.Allocated(1.3, steps=1).epsilon(1e-5) == plain.epsilon(1e-5)
+    assert sampling.RandomAllocation(dataset_size=10, steps_per_epoch=1, epochs=4).epsilon(
+        1.3, 1e-5
+    ) == (4 * plain).epsilon(1e-5)
 
 
 def test_the_documented_problem():
     # A simulation of 400,000 runs (the interval has 99.9% confidence).
     low, high = 0.531395943737895, 0.5453984088239063
-    found = sampling.RandomAllocation(100_000, 1000, 10).epsilon_bounds(1.0, 1e-6)
+    found = sampling.RandomAllocation(
+        dataset_size=100_000, steps_per_epoch=1000, epochs=10
+    ).epsilon_bounds(1.0, 1e-6)
     assert low <= found.upper <= 1.02 * high
     assert found.lower <= high
     assert found.width <= 0.01 * found.upper
@@ -77,21 +81,27 @@ def test_the_documented_problem():
 def test_simulation_agrees():
     from accountant.sampling.monte_carlo import monte_carlo_delta, monte_carlo_epsilon
 
-    sampler = sampling.RandomAllocation(1000, 50, 3)
+    sampler = sampling.RandomAllocation(dataset_size=1000, steps_per_epoch=50, epochs=3)
     bracket = sampler.epsilon_bounds(0.8, 1e-5)
     near = float(bracket.upper)
-    estimate = monte_carlo_epsilon(0.8, 50, 3, 1e-5, near, samples=30_000, seed=4)
+    estimate = monte_carlo_epsilon(
+        0.8, steps=50, epochs=3, delta=1e-5, near=near, samples=30_000, seed=4
+    )
     assert estimate.lower <= bracket.upper
     assert estimate.upper >= bracket.lower
-    delta = monte_carlo_delta(0.8, 50, 3, near, samples=30_000, seed=5)
+    delta = monte_carlo_delta(0.8, steps=50, epochs=3, epsilon=near, samples=30_000, seed=5)
     assert delta.lower <= 1e-5 * 1.01
     assert delta.upper >= 0.98e-5
 
 
 def test_allocation_beats_poisson_and_several_picks_cost_more():
     poisson = ac.get_epsilon(0.01, 1.0, 500, 1e-6)
-    one = sampling.RandomAllocation(1000, 100, 5).epsilon(1.0, 1e-6)
-    two = sampling.RandomAllocation(1000, 100, 5, 2).epsilon_bounds(1.0, 1e-6)
+    one = sampling.RandomAllocation(dataset_size=1000, steps_per_epoch=100, epochs=5).epsilon(
+        1.0, 1e-6
+    )
+    two = sampling.RandomAllocation(
+        dataset_size=1000, steps_per_epoch=100, epochs=5, participations=2
+    ).epsilon_bounds(1.0, 1e-6)
     assert one < poisson
     assert one < two.upper
     assert two.lower <= two.upper
@@ -101,7 +111,7 @@ def test_allocation_beats_poisson_and_several_picks_cost_more():
 @pytest.mark.parametrize("steps", [2, 1000, 10**6])
 def test_allocation_over_all_magnitudes(noise, steps):
     """Never dearer than telling which step was picked, never cheaper than its own lower end."""
-    one = sampling.Allocated(noise, steps)
+    one = sampling.Allocated(noise, steps=steps)
     plain = ac.Gaussian(noise)
     for pair, low in zip(one.pairs(), one.from_below().pairs(), strict=True):
         for epsilon in (0.0, 0.5, 3.0):
@@ -114,7 +124,7 @@ def test_allocation_over_all_magnitudes(noise, steps):
 def test_exchanging_the_two_laws_would_be_noticed():
     """The merged law as an upper bound, and the spread one as a lower, fail the enclosure."""
     for add in (False, True):
-        one = sampling.Allocated(0.6, 3, points=300)
+        one = sampling.Allocated(0.6, steps=3, points=300)
         truth = allocation_profile(0.6, 3, 1.0, add, 400)
         assert one.from_below().pairs()[add].profile(1.0).upper < truth * (1 - 1e-6)
         assert one.pairs()[add].profile(1.0).lower > truth * (1 + 1e-6)
@@ -171,7 +181,7 @@ def test_the_kernel_against_exact_rationals():
 )
 def test_brackets_enclose_the_attained_pair(epsilon, remove, add):
     # Both ends were those of the computed law, 0.9 percent above the pair at ε = 0.1.
-    one = sampling.Allocated(1.0, 1000)
+    one = sampling.Allocated(1.0, steps=1000)
     bounds = one.delta_bounds(epsilon)
     assert bounds.lower <= max(remove, add) <= bounds.upper <= 1.02 * bounds.lower
     assert one.delta(epsilon) == bounds.upper
@@ -183,14 +193,14 @@ def test_brackets_enclose_the_attained_pair(epsilon, remove, add):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_mechanism_itself_is_bracketed(epsilon):
     truth = max(allocation_profile(1.0, 3, epsilon, add) for add in (False, True))
-    one = sampling.Allocated(1.0, 3)
+    one = sampling.Allocated(1.0, steps=3)
     bounds = one.delta_bounds(epsilon)
     assert bounds.lower <= truth <= bounds.upper
     assert one.epsilon_bounds(truth).lower <= epsilon <= one.epsilon(truth)
 
 
 def test_lower_ends_of_what_is_made_of_allocations():
-    one = sampling.Allocated(1.0, 100)
+    one = sampling.Allocated(1.0, steps=100)
     plain = ac.Gaussian(10.0).epsilon_bounds(1e-5)
     for mechanism in (2 * one, one + ac.Gaussian(10.0), ac.PoissonSampled(one, 0.9)):
         bounds = mechanism.epsilon_bounds(1e-5)

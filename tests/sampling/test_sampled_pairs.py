@@ -33,7 +33,7 @@ def fixed_size_truth(noise, batch, records, epsilon):
 @pytest.mark.parametrize(("batch", "records"), [(1, 6), (2, 5), (3, 6), (5, 6)])
 @pytest.mark.parametrize("noise", [0.7, 2.0])
 def test_fixed_size_covers_enumeration(batch, records, noise):
-    pair = sampling.FixedSizeSampled(noise, batch, records).pairs()[0]
+    pair = sampling.FixedSizeSampled(noise, batch_size=batch, dataset_size=records).pairs()[0]
     for epsilon in (0.1, 0.5, 1.5, 3.0):
         remove, add = fixed_size_truth(noise, batch, records, epsilon)
         bounds = pair.profile(epsilon)
@@ -43,7 +43,7 @@ def test_fixed_size_covers_enumeration(batch, records, noise):
 
 
 def test_the_symmetric_pair_is_its_own_mirror():
-    pair = sampling.FixedSizeSampled(0.9, 7, 100).pairs()[0]
+    pair = sampling.FixedSizeSampled(0.9, batch_size=7, dataset_size=100).pairs()[0]
     edges = np.array([-2.0, -0.5, -0.1, 0.1, 0.5, 2.0])
     found = pair.masses(edges)
     assert np.allclose(found.p, found.q[::-1], rtol=1e-12)
@@ -58,7 +58,7 @@ def test_the_symmetric_pair_is_its_own_mirror():
 @pytest.mark.parametrize("order", [2, 3, 8, 30])
 @pytest.mark.parametrize("q", [0.001, 0.1])
 def test_renyi_of_fixed_size(order, q):
-    pair = sampling.FixedSizeSampled(1.5, round(1000 * q), 1000).pairs()[0]
+    pair = sampling.FixedSizeSampled(1.5, batch_size=round(1000 * q), dataset_size=1000).pairs()[0]
     edges = np.linspace(-3.0, 60.0, 400_001)
     cells = pair.masses(edges)
     # No loss of a cell is below its left edge; what is left of all edges counts for nothing.
@@ -71,21 +71,30 @@ def test_renyi_of_fixed_size(order, q):
 def test_full_batches_of_fixed_size():
     # q = 1: nothing is amplified, and the bound is that of a replaced record.
     plain = ac.Gaussian(1.1, relation=Relation.REPLACE_ONE)
-    found = sampling.FixedSizeSampler(20, 20, 3).epsilon(1.1, 1e-5)
+    found = sampling.FixedSizeSampler(dataset_size=20, batch_size=20, steps=3).epsilon(1.1, 1e-5)
     exact = (3 * plain).epsilon(1e-5)
     assert exact <= found <= exact * (1 + 1e-5)
 
 
 def test_fixed_size_many_steps():
-    found = sampling.FixedSizeSampler(100_000, 100, 10_000).epsilon_bounds(1.0, 1e-6)
+    found = sampling.FixedSizeSampler(
+        dataset_size=100_000, batch_size=100, steps=10_000
+    ).epsilon_bounds(1.0, 1e-6)
     assert 6.3 < found.lower < found.upper < 6.81
 
 
 def test_dropping_the_mass_at_zero_would_be_noticed():
-    pair = sampling.FixedSizeSampled(1.0, 1, 4).pairs()[0]
-    bounds = (50 * sampling.FixedSizeSampled(1.0, 1, 4)).epsilon_bounds(1e-4)
+    pair = sampling.FixedSizeSampled(1.0, batch_size=1, dataset_size=4).pairs()[0]
+    bounds = (50 * sampling.FixedSizeSampled(1.0, batch_size=1, dataset_size=4)).epsilon_bounds(
+        1e-4
+    )
     # Self-composition of the one-sided pair alone is what the data sets of the witness reach.
-    assert bounds.upper > sampling.FixedSizeSampler(4, 1, 50).epsilon_bounds(1.0, 1e-4).lower
+    assert (
+        bounds.upper
+        > sampling.FixedSizeSampler(dataset_size=4, batch_size=1, steps=50)
+        .epsilon_bounds(1.0, 1e-4)
+        .lower
+    )
     assert pair.masses(np.array([-1e-12, 1e-12])).p[1] > 0.3
 
 
@@ -98,7 +107,7 @@ def test_with_replacement_covers_enumeration(batch, records):
     hits = [draw.count(0) for draw in product(range(records), repeat=batch)]
     weights = [mpf(hits.count(k)) / len(hits) for k in range(batch + 1)]
     shifts = [mpf(2 * k) / mpf(noise) for k in range(batch + 1)]
-    one = sampling.WithReplacementSampled(noise, batch, records)
+    one = sampling.WithReplacementSampled(noise, batch_size=batch, dataset_size=records)
     for add, pair in enumerate(one.pairs()):
         cells = pair.masses(np.linspace(-8.0, 60.0, 2001))
         for epsilon in (0.2, 1.0, 3.0):
@@ -118,12 +127,14 @@ def test_the_naive_mixture_under_reports():
     displaced = mixture_profile(weights, (mpf(0), mpf(2), mpf(4)), 1.0)
     naive = mixture_profile(weights, (mpf(0), mpf(1), mpf(2)), 1.0)
     assert naive < displaced / 2
-    assert sampling.WithReplacementSampled(1.0, 2, 3).delta(1.0) >= displaced
+    assert (
+        sampling.WithReplacementSampled(1.0, batch_size=2, dataset_size=3).delta(1.0) >= displaced
+    )
 
 
 @pytest.mark.parametrize("order", [1.001, 1.5, 2.0, 3.0, 2.5])
 def test_renyi_with_replacement(order):
-    remove, add = sampling.WithReplacementSampled(3.0, 3, 30).pairs()
+    remove, add = sampling.WithReplacementSampled(3.0, batch_size=3, dataset_size=30).pairs()
     x = np.linspace(-12.0, 20.0, 200_001)
     base = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi) * (x[1] - x[0])
     weights = [comb(3, k) * (1 / 30) ** k * (29 / 30) ** (3 - k) for k in range(4)]
@@ -154,7 +165,9 @@ def test_overflow_probability(records, q, size):
 
 def test_truncation_lies_between_poisson_and_the_additive_bound():
     noise, q, n, cap, steps, epsilon = 1.0, 0.02, 1000, 40, 50, 1.2
-    sampler = sampling.TruncatedPoissonSampler(n, q, cap, steps)
+    sampler = sampling.TruncatedPoissonSampler(
+        dataset_size=n, sampling_probability=q, cap=cap, steps=steps
+    )
     found = sampler.mechanism(noise).delta(epsilon)
     poisson = ac.get_delta(q, noise, steps, epsilon)
     overflow = overflow_probability(n, q, cap + 1)
@@ -168,7 +181,9 @@ def test_truncation_lies_between_poisson_and_the_additive_bound():
 def test_truncation_covers_enumeration():
     """Four others with zero and opposite contributions, all coins enumerated."""
     noise, q, cap = 1.2, 0.5, 2
-    pair_remove, pair_add = sampling.TruncatedPoissonSampled(noise, q, cap, 5).pairs()
+    pair_remove, pair_add = sampling.TruncatedPoissonSampled(
+        noise, sampling_probability=q, cap=cap, dataset_size=5
+    ).pairs()
     # Others -1, the record +1: given c others, a kept record stands at +2 or +1 above the rest.
     x = np.linspace(-25.0, 25.0, 100_001)
 
@@ -200,8 +215,11 @@ def test_truncation_covers_enumeration():
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda r: sampling.RandomAllocation(9, 3, relation=r), "ADD_OR_REMOVE"),
-        (lambda r: sampling.Allocated(1.0, 3, relation=r), "ADD_OR_REMOVE"),
+        (
+            lambda r: sampling.RandomAllocation(dataset_size=9, steps_per_epoch=3, relation=r),
+            "ADD_OR_REMOVE",
+        ),
+        (lambda r: sampling.Allocated(1.0, steps=3, relation=r), "ADD_OR_REMOVE"),
     ],
 )
 def test_no_theorem_for_replacement(make, named):
@@ -212,12 +230,29 @@ def test_no_theorem_for_replacement(make, named):
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda r: sampling.ShuffledBatches(9, 3, 1, relation=r), "ZERO_OUT"),
-        (lambda r: sampling.CyclicBatches(9, 3, 1, relation=r), "ZERO_OUT"),
-        (lambda r: sampling.FixedSizeSampler(9, 3, 1, relation=r), "REPLACE_ONE"),
-        (lambda r: sampling.FixedSizeSampled(1.0, 3, 9, relation=r), "REPLACE_ONE"),
+        (
+            lambda r: sampling.ShuffledBatches(dataset_size=9, batch_size=3, epochs=1, relation=r),
+            "ZERO_OUT",
+        ),
+        (
+            lambda r: sampling.CyclicBatches(dataset_size=9, batch_size=3, epochs=1, relation=r),
+            "ZERO_OUT",
+        ),
+        (
+            lambda r: sampling.FixedSizeSampler(dataset_size=9, batch_size=3, steps=1, relation=r),
+            "REPLACE_ONE",
+        ),
+        (
+            lambda r: sampling.FixedSizeSampled(1.0, batch_size=3, dataset_size=9, relation=r),
+            "REPLACE_ONE",
+        ),
         (lambda r: sampling.MatrixMechanism(np.eye(2), relation=r), "ZERO_OUT"),
-        (lambda r: sampling.amplify(1.0, 0.0, 0.1, sampler="fixed size", relation=r), "REPLACE"),
+        (
+            lambda r: sampling.amplify(
+                1.0, delta=0.0, sampling_probability=0.1, sampler="fixed size", relation=r
+            ),
+            "REPLACE",
+        ),
     ],
 )
 def test_no_theorem_for_adding_and_removing(make, named):
@@ -227,18 +262,24 @@ def test_no_theorem_for_adding_and_removing(make, named):
 
 def test_with_replacement_refuses_zero_out():
     with pytest.raises(ac.UnsupportedError, match="REPLACE_ONE"):
-        sampling.WithReplacementSampler(9, 3, 1, relation=Relation.ZERO_OUT)
+        sampling.WithReplacementSampler(
+            dataset_size=9, batch_size=3, steps=1, relation=Relation.ZERO_OUT
+        )
 
 
 def test_values_are_frozen_and_print_as_they_are_made():
     makers = [
-        sampling.Allocated(1.0, 10),
-        sampling.FixedSizeSampled(1.0, 2, 10),
-        sampling.WithReplacementSampled(1.0, 2, 10, relation=Relation.REPLACE_ONE),
-        sampling.TruncatedPoissonSampled(1.0, 0.1, 4, 10),
-        sampling.RandomAllocation(10, 5, 2, 2),
-        sampling.ShuffledBatches(10, 5, 2, relation=Relation.REPLACE_ONE),
-        sampling.PoissonSampler(10, 0.5, 2),
+        sampling.Allocated(1.0, steps=10),
+        sampling.FixedSizeSampled(1.0, batch_size=2, dataset_size=10),
+        sampling.WithReplacementSampled(
+            1.0, batch_size=2, dataset_size=10, relation=Relation.REPLACE_ONE
+        ),
+        sampling.TruncatedPoissonSampled(1.0, sampling_probability=0.1, cap=4, dataset_size=10),
+        sampling.RandomAllocation(dataset_size=10, steps_per_epoch=5, epochs=2, participations=2),
+        sampling.ShuffledBatches(
+            dataset_size=10, batch_size=5, epochs=2, relation=Relation.REPLACE_ONE
+        ),
+        sampling.PoissonSampler(dataset_size=10, sampling_probability=0.5, steps=2),
     ]
     names = vars(sampling) | {"NeighbouringRelation": Relation}
     for one in makers:

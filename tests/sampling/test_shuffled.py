@@ -14,12 +14,19 @@ from accountant import sampling
 def test_shuffled_one_epoch_by_enumeration(records, batch):
     """All placements of the record; outputs compared through the largest and the mean release."""
     noise, delta = 0.8, 1e-3
-    bounds = sampling.ShuffledBatches(records, batch, 1).epsilon_bounds(noise, delta)
+    bounds = sampling.ShuffledBatches(
+        dataset_size=records, batch_size=batch, epochs=1
+    ).epsilon_bounds(noise, delta)
     exact = ac.Gaussian(noise, relation=Relation.ZERO_OUT).epsilon(delta)
     assert bounds.upper == exact
     assert 0.0 < bounds.lower <= bounds.upper
     # One batch that holds everything is one Gaussian release.
-    assert sampling.ShuffledBatches(6, 6, 1).epsilon_bounds(noise, delta).lower >= 0.99 * exact
+    assert (
+        sampling.ShuffledBatches(dataset_size=6, batch_size=6, epochs=1)
+        .epsilon_bounds(noise, delta)
+        .lower
+        >= 0.99 * exact
+    )
 
 
 def test_the_largest_release_is_a_true_lower_bound():
@@ -34,7 +41,11 @@ def test_the_largest_release_is_a_true_lower_bound():
     p = 0.5 * (density(2, 0) + density(0, 2))
     q = 0.5 * (density(1, 0) + density(0, 1))
     scale = (x[1] - x[0]) ** 2 / (2 * math.pi * noise**2)
-    witness = sampling.ShuffledBatches(4, 2, 1).worst_case_instances(noise)[1].mechanism
+    witness = (
+        sampling.ShuffledBatches(dataset_size=4, batch_size=2, epochs=1)
+        .worst_case_instances(noise)[1]
+        .mechanism
+    )
     for first, second, pair in zip((p, q), (q, p), _pairs(witness), strict=True):
         truth = float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum()) * scale
         found = pair.profile(epsilon)
@@ -50,17 +61,28 @@ def _pairs(composition):
 
 
 def test_a_poisson_account_of_a_shuffled_run_is_wrong():
-    table = ac.compare_samplers(10_000, 100, 10, 1.0, 1e-5, samplers=["poisson", "shuffled"])
+    table = ac.compare_samplers(
+        dataset_size=10_000,
+        batch_size=100,
+        epochs=10,
+        noise_multiplier=1.0,
+        delta=1e-5,
+        samplers=["poisson", "shuffled"],
+    )
     poisson, shuffled = table.rows
     assert shuffled.lower > 4 * poisson.upper
 
 
 def test_closed_forms():
     plain = ac.Gaussian(2.0)
-    assert sampling.FullBatch(10, 9).epsilon(2.0, 1e-5) == (9 * plain).epsilon(1e-5)
-    cyclic = sampling.CyclicBatches(10, 5, 9).epsilon_bounds(2.0, 1e-5)
+    assert sampling.FullBatch(dataset_size=10, steps=9).epsilon(2.0, 1e-5) == (9 * plain).epsilon(
+        1e-5
+    )
+    cyclic = sampling.CyclicBatches(dataset_size=10, batch_size=5, epochs=9).epsilon_bounds(
+        2.0, 1e-5
+    )
     assert cyclic.upper == (9 * plain).epsilon(1e-5)
     assert cyclic.lower >= cyclic.upper * (1 - 1e-9)
-    assert sampling.PoissonSampler(10, 0.1, 50).epsilon(2.0, 1e-5) == ac.get_epsilon(
-        0.1, 2.0, 50, 1e-5
-    )
+    assert sampling.PoissonSampler(dataset_size=10, sampling_probability=0.1, steps=50).epsilon(
+        2.0, 1e-5
+    ) == ac.get_epsilon(0.1, 2.0, 50, 1e-5)

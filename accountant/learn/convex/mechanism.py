@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -63,6 +63,7 @@ class ObjectivePerturbation(Mechanism):
     """
 
     loss: Loss | str
+    _: KW_ONLY
     data_norm: float
     regularization: float
     noise: float
@@ -180,8 +181,8 @@ def calibrate_objective(
 
     Notes
     -----
-    *Guarantee.* ``ObjectivePerturbation(loss, data_norm, regularization, noise).pair`` has profile
-    at most ``delta`` at ``epsilon``, for the noise returned. For the logistic loss with
+    *Guarantee.* The pair of ``ObjectivePerturbation`` with these arguments has profile at
+    most ``delta`` at ``epsilon``, for the noise returned. For the logistic loss with
     regularization >= data_norm² / epsilon it is the Gaussian mechanism's own
     (docs/theorems_convex.md, V3 to V5).
 

@@ -141,7 +141,7 @@ def perturb_objective(
         gaussian_bits(drawn.b.size, mu)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
-    mechanisms = (drawn.mechanism, ApproximateDP(share, target * RELEASE_SHARE))
+    mechanisms = (drawn.mechanism, ApproximateDP(share, delta=target * RELEASE_SHARE))
     book = charged(ledger, mechanisms, "objective perturbation")
     # Whatever these public numbers are refused for has been asked: the data come now.
     public_bounds.require_few(rows, limit)
@@ -180,7 +180,7 @@ def _draw_gaussian(
         data_norm=norm,
         regularization=lam,
     )
-    mechanism = ObjectivePerturbation(loss, norm, lam, noise)
+    mechanism = ObjectivePerturbation(loss, data_norm=norm, regularization=lam, noise=noise)
     # Gaussian noise on a grid: its rounding counts as part of the approximation.
     rounding = noise * rounded_shift(math.prod(shape), FINE_BITS)
     longest = noise * (math.sqrt(math.prod(shape)) + BEYOND)

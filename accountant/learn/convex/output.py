@@ -185,4 +185,4 @@ def require_noise(size: int, epsilon: float, delta: float) -> tuple[float, float
 def _gaussian(multiplier: float, relation: NeighbouringRelation) -> Gaussian:
     # The mechanism's own sensitivity is one record's contribution; replacing doubles it there.
     contribution = 1.0 / relation_factor(relation)
-    return Gaussian(multiplier, contribution, relation=relation)
+    return Gaussian(multiplier, sensitivity=contribution, relation=relation)

@@ -78,7 +78,7 @@ def randomize_laplace(
     # Rounded up, so that the loss is not above ε.
     scale = 1.0 / loss * (1.0 + 2.0**-50)
     noisy = on_grid + rounded_laplace(generator, on_grid.size, scale * STEPS)
-    half = Laplace(scale, 0.5, relation=NeighbouringRelation.REPLACE_ONE)
+    half = Laplace(scale, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
     width = high - low
     return Reports(
         low + width * (noisy / STEPS), 2.0 * (width * scale) ** 2, half, not generator.seeded
@@ -99,7 +99,7 @@ def randomize_gaussian(
     generator = generator_of(rng)
     on_grid = _on_grid(values, low, high)
     noisy = on_grid + generator.rounded_normal(on_grid.size, sigma * STEPS)
-    half = Gaussian(sigma, 0.5, relation=NeighbouringRelation.REPLACE_ONE)
+    half = Gaussian(sigma, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
     width = high - low
     return Reports(low + width * (noisy / STEPS), (width * sigma) ** 2, half, not generator.seeded)
 

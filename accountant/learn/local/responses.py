@@ -83,7 +83,7 @@ class KaryResponse(Described):
     @property
     def mechanism(self) -> Mechanism:
         """One user's cost, under replace-one."""
-        return RandomizedResponse(self.epsilon, self.k, relation=REPLACE_ONE)
+        return RandomizedResponse(self.epsilon, k=self.k, relation=REPLACE_ONE)
 
     @property
     def truth(self) -> float:

@@ -7,15 +7,17 @@ from accountant.mechanisms import ShuffledResponses
 __all__ = ["ShuffledResponses", "shuffled_epsilon"]
 
 
-def shuffled_epsilon(epsilon: float, n: int, delta: float, *, k: int | None = None) -> float:
-    """Return the central ε at ``delta`` of ``n`` shuffled reports made by one ε-private randomiser.
+def shuffled_epsilon(
+    epsilon: float, *, dataset_size: int, delta: float, k: int | None = None
+) -> float:
+    """Return the central ε at ``delta`` of shuffled reports, all made by one ε-private randomiser.
 
     Parameters
     ----------
     epsilon : float
         Of the randomiser that all users share, in the local model.
-    n : int
-        Users.
+    dataset_size : int
+        Number of users, each with one report.
     delta : float
         In (0, 1).
     k : int, optional
@@ -28,7 +30,7 @@ def shuffled_epsilon(epsilon: float, n: int, delta: float, *, k: int | None = No
 
     Examples
     --------
-    >>> shuffled_epsilon(1.0, 10_000, 1e-6) < 0.1
+    >>> shuffled_epsilon(1.0, dataset_size=10_000, delta=1e-6) < 0.1
     True
     """
-    return ShuffledResponses(epsilon, n, k).epsilon(delta)
+    return ShuffledResponses(epsilon, dataset_size=dataset_size, k=k).epsilon(delta)

@@ -91,14 +91,14 @@ class GNMax(Described):
     @property
     def answer_mechanism(self) -> Mechanism:
         """The cost of one answer."""
-        return Gaussian(self.sigma, ROOT_2_UP * self._share, relation=self.relation)
+        return Gaussian(self.sigma, sensitivity=ROOT_2_UP * self._share, relation=self.relation)
 
     @property
     def test_mechanism(self) -> Mechanism | None:
         """The cost of one threshold test; None without a threshold."""
         if self.threshold_sigma is None:
             return None
-        return Gaussian(self.threshold_sigma, self._share, relation=self.relation)
+        return Gaussian(self.threshold_sigma, sensitivity=self._share, relation=self.relation)
 
     @property
     def _share(self) -> float:

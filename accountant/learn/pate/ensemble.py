@@ -24,13 +24,13 @@ Array: TypeAlias = "NDArray[Any]"
 
 
 def assign_shards(
-    n: int, shards: int, *, balanced: bool = False, rng: Generator = None
+    dataset_size: int, shards: int, *, balanced: bool = False, rng: Generator = None
 ) -> NDArray[np.int64]:
     """Return the shard of every record.
 
     Parameters
     ----------
-    n, shards : int
+    dataset_size, shards : int
         Numbers of records and of shards.
     balanced : bool
         False: every record draws its shard independently, so that adding or removing a record
@@ -39,7 +39,7 @@ def assign_shards(
     rng : SecureGenerator, int or None
         A seed is for tests only.
     """
-    count = checks.integer("n", n, 0)
+    count = checks.integer("dataset_size", dataset_size, 0)
     ways = checks.integer("shards", shards, 1)
     drawn = uniform_index(generator_of(rng), 2**62 if balanced else ways, count)
     if not balanced:

@@ -174,8 +174,8 @@ def release_data_dependent_epsilon(
     # its own digits, of a number up to 691, something too.
     moved = 1.0 + 2.0**-28 * sigma + 2.0**-39 / beta
     moved *= 0.5 if relation is REPLACE_ONE else 1.0
-    mechanism = SmoothSensitivityGaussian(sigma, beta, relation=relation) + Gaussian(
-        sigma, moved, relation=relation
+    mechanism = SmoothSensitivityGaussian(sigma, smoothness=beta, relation=relation) + Gaussian(
+        sigma, sensitivity=moved, relation=relation
     )
     # Above both truths at once, each with half of the failure probability.
     quantile = NormalDist().inv_cdf(1.0 - 0.5 * chance) * sigma * (1.0 + 1e-9)

@@ -260,7 +260,9 @@ def _gaussian_max(
     norm = up(norm + math.sqrt(values.size) * grid.step / factor, 4.0)
     limit = 2.0**51 * grid.step
     noisy = grid.release_gaussian(np.clip(values, -limit, limit), sigma, generator)
-    return _chosen(int(np.argmax(noisy)), Gaussian(sigma, norm, relation=relation), generator)
+    return _chosen(
+        int(np.argmax(noisy)), Gaussian(sigma, sensitivity=norm, relation=relation), generator
+    )
 
 
 def _scores(scores: object) -> FloatArray:

@@ -81,8 +81,8 @@ class AboveThresholdStream:
         unit = checks.number(UNIT, sensitivity)
         self.mechanism = AboveThreshold(
             threshold_scale,
-            query_scale,
-            positives,
+            query_scale=query_scale,
+            positives=positives,
             sensitivity=unit,
             monotonic=monotonic,
             relation=relation,

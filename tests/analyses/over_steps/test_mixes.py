@@ -72,8 +72,8 @@ KINDS = [("gauss", 2.0), ("gauss", 9.0), ("pure", 0.05), ("pure", 0.6), ("approx
 def test_no_prefix_is_below_the_truth(entries, own, checkpoints):
     made = {
         "gauss": ac.Gaussian,
-        "pure": lambda e: ac.RandomizedResponse(e, 2),
-        "approximate": lambda e: ac.ApproximateDP(e, own),
+        "pure": lambda e: ac.RandomizedResponse(e, k=2),
+        "approximate": lambda e: ac.ApproximateDP(e, delta=own),
     }
     ledger, truths = Accountant(), []
     mu2, counts, shown = 0.0, {}, 0
@@ -108,12 +108,12 @@ def test_no_prefix_is_below_the_truth(entries, own, checkpoints):
 
 MIXES = {
     "a release with a δ of its own between runs": [
-        (STEP, 60), (ac.ApproximateDP(0.1, 1e-6), 1), (OTHER, 60)
+        (STEP, 60), (ac.ApproximateDP(0.1, delta=1e-6), 1), (OTHER, 60)
     ],
     "a few pure releases": [(ac.PureDP(0.1), 3), (ac.Laplace(20.0), 3)],
     "taken in turn": [(ac.Laplace(20.0), 1), (ac.Gaussian(8.0), 1)] * 12,
     "one at the end": [(ac.Gaussian(9.0), 20), (ac.Laplace(10.0), 1)],
-    "equal ones with a δ": [(ac.ApproximateDP(0.1, 1e-7), 20)],
+    "equal ones with a δ": [(ac.ApproximateDP(0.1, delta=1e-7), 20)],
 }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_every_prefix_is_close_to_its_exact_composition(name):
 def test_what_has_a_delta_of_its_own_among_different_steps_is_added_to_them():
     schedule_of = [(ac.PoissonSampled(ac.Gaussian(1.0 + 0.01 * k), 0.05), 3) for k in range(20)]
     alone = ledger_of(*schedule_of).epsilon_over_steps(DELTA)
-    ledger = ledger_of(*schedule_of[:10], (ac.ApproximateDP(0.1, 1e-6), 1), *schedule_of[10:])
+    ledger = ledger_of(*schedule_of[:10], (ac.ApproximateDP(0.1, delta=1e-6), 1), *schedule_of[10:])
     curve = ledger.epsilon_over_steps(DELTA, checkpoints=0)
     tight = mixes.known(ledger.history, DELTA)
     assert np.isfinite(curve).all()
@@ -148,7 +148,7 @@ def test_what_has_a_delta_of_its_own_among_different_steps_is_added_to_them():
 
 
 def test_more_lost_than_delta_allows_is_infinite_from_there_on():
-    ledger = ledger_of((STEP, 5), (ac.ApproximateDP(0.1, 6e-6), 2), (ac.Gaussian(5.0), 5))
+    ledger = ledger_of((STEP, 5), (ac.ApproximateDP(0.1, delta=6e-6), 2), (ac.Gaussian(5.0), 5))
     for checkpoints in (None, 0):
         curve = ledger.epsilon_over_steps(DELTA, checkpoints=checkpoints)
         assert np.isfinite(curve[:6]).all()
@@ -156,10 +156,10 @@ def test_more_lost_than_delta_allows_is_infinite_from_there_on():
 
 
 def test_losses_beyond_delta_may_come_before_the_first_gaussian_step():
-    ledger = ledger_of((ac.ApproximateDP(1.0, 3e-6), 7), (STEP, 4))
+    ledger = ledger_of((ac.ApproximateDP(1.0, delta=3e-6), 7), (STEP, 4))
     curve = ledger.epsilon_over_steps(DELTA)
     for count in (1, 2, 3):
-        truth = ledger_of((ac.ApproximateDP(1.0, 3e-6), count)).epsilon_bounds(DELTA)
+        truth = ledger_of((ac.ApproximateDP(1.0, delta=3e-6), count)).epsilon_bounds(DELTA)
         assert truth.lower <= curve[count - 1] <= count * (1.0 + 1e-12)
     assert (curve[3:] == math.inf).all()
 

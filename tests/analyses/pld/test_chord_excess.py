@@ -205,10 +205,10 @@ CLAIMS = [
     (ac.DiscreteGaussian(1.0), 0.01, 1000, 1e-5, 1.82823950),
     (ac.DiscreteGaussian(1.0), 0.01, 10**5, 1e-5, 25.573107),
     (ac.DiscreteGaussian(1.0), 0.001, 10**5, 1e-10, 2.5902481),
-    (ac.DiscreteLaplace(3.0, 3), 0.01, 1000, 1e-5, 1.1462669),
-    (ac.DiscreteLaplace(3.0, 3), 0.001, 10**5, 1e-10, 1.8002470),
-    (ac.RandomizedResponse(1.0, 5), 0.01, 1000, 1e-10, 1.5203490),
-    (ac.RandomizedResponse(1.0, 5), 0.01, 10**5, 1e-5, 12.904338),
+    (ac.DiscreteLaplace(3.0, sensitivity=3), 0.01, 1000, 1e-5, 1.1462669),
+    (ac.DiscreteLaplace(3.0, sensitivity=3), 0.001, 10**5, 1e-10, 1.8002470),
+    (ac.RandomizedResponse(1.0, k=5), 0.01, 1000, 1e-10, 1.5203490),
+    (ac.RandomizedResponse(1.0, k=5), 0.01, 10**5, 1e-5, 12.904338),
 ]
 
 

@@ -242,19 +242,24 @@ def test_too_little_regularization_names_the_smallest_admissible(loss):
 
 
 def test_mechanisms_are_values():
-    mechanism = ObjectivePerturbation(HuberHinge(0.25), 1.0, 2.0, 3.0)
+    mechanism = ObjectivePerturbation(
+        HuberHinge(0.25), data_norm=1.0, regularization=2.0, noise=3.0
+    )
     assert eval(repr(mechanism)) == mechanism
-    assert hash(mechanism) == hash(ObjectivePerturbation(HuberHinge(0.25), 1.0, 2.0, 3.0))
+    assert hash(mechanism) == hash(
+        ObjectivePerturbation(HuberHinge(0.25), data_norm=1.0, regularization=2.0, noise=3.0)
+    )
     assert mechanism.relation is ac.NeighbouringRelation.ADD_OR_REMOVE
     assert len(mechanism.pairs()) == 1
     same = dominating_pair(HuberHinge(0.25), 1 / 3, 0.5).profile(1.0).upper
     assert mechanism.pairs()[0].profile(1.0).upper == pytest.approx(same, rel=1e-10)
     for text in ("Nothing()", "Softmax(classes=1)", "Softmax(sides=3)", "Huber(1", "print(1)"):
         with pytest.raises(DomainError):
-            ObjectivePerturbation(text, 1.0, 2.0, 3.0)
+            ObjectivePerturbation(text, data_norm=1.0, regularization=2.0, noise=3.0)
     for bad in ((0.0, 1.0, 1.0), (1.0, -1.0, 1.0), (1.0, 1.0, math.nan)):
+        given = dict(zip(("data_norm", "regularization", "noise"), bad, strict=True))
         with pytest.raises(DomainError):
-            ObjectivePerturbation(Logistic(), *bad)
+            ObjectivePerturbation(Logistic(), **given)
 
 
 def test_a_fit_is_a_ledger_entry():
@@ -273,10 +278,14 @@ def test_a_fit_is_a_ledger_entry():
 
 
 def test_composition_is_that_of_the_loss_and_not_of_a_gaussian():
-    one = ObjectivePerturbation(Logistic(), 1.0, 1.0, ac.calibrate_sigma(1.0, 1e-5))
+    one = ObjectivePerturbation(
+        Logistic(), data_norm=1.0, regularization=1.0, noise=ac.calibrate_sigma(1.0, 1e-5)
+    )
     assert one.epsilon(1e-5) == pytest.approx(1.0, rel=1e-5)
     assert (5 * one).epsilon(1e-5) > 1.1 * (5 * ac.Gaussian(one.noise)).epsilon(1e-5)
-    private = ObjectivePerturbation(Logistic(), 1.0, 2.01 * one.noise**2, one.noise)
+    private = ObjectivePerturbation(
+        Logistic(), data_norm=1.0, regularization=2.01 * one.noise**2, noise=one.noise
+    )
     five = (5 * private).epsilon(1e-5)
     assert five == pytest.approx((5 * ac.Gaussian(one.noise)).epsilon(1e-5), rel=1e-5)
 

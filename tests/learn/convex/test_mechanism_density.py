@@ -57,7 +57,11 @@ def test_the_tied_bound_is_attained():
     far = [oracle.logistic(1.0, 1.0)]
     p = oracle.cells(far, lam, cdf, theta)
     q = oracle.cells([], lam, cdf, theta)
-    stated = ObjectivePerturbation(Logistic(), 1.0, lam, sigma).pair.profile(eps).upper
+    stated = (
+        ObjectivePerturbation(Logistic(), data_norm=1.0, regularization=lam, noise=sigma)
+        .pair.profile(eps)
+        .upper
+    )
     assert 0.99 < oracle.profile_from_cells(q, p, eps) / stated <= ROUNDOFF
 
 
@@ -71,7 +75,12 @@ def test_it_is_no_gaussian_mechanism_below_the_theorems_epsilon():
     gaussian = dominating_pair(Logistic(), 1 / sigma, 1e-9).profile(0.6).upper
     exact = max(oracle.profile_from_cells(p, q, 0.6), oracle.profile_from_cells(q, p, 0.6))
     assert exact > 1000 * gaussian
-    assert exact <= ObjectivePerturbation(Logistic(), 1.0, lam, sigma).pair.profile(0.6).upper
+    assert (
+        exact
+        <= ObjectivePerturbation(Logistic(), data_norm=1.0, regularization=lam, noise=sigma)
+        .pair.profile(0.6)
+        .upper
+    )
 
 
 @pytest.mark.parametrize(("lam", "sigma"), [(0.3, 1.0), (1.0, 0.5), (2.0, 3.0)])

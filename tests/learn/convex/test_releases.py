@@ -84,7 +84,9 @@ def test_output_perturbation_states_its_relation(relation):
     assert mechanism.relation is relation
     factor = 2 if relation is NeighbouringRelation.REPLACE_ONE else 1
     assert r.details["noise"] == pytest.approx(factor / 2 * ac.calibrate_sigma(1.0, 1e-5), rel=1e-5)
-    assert mechanism == Gaussian(ac.calibrate_sigma(1.0, 1e-5), 1 / factor, relation=relation)
+    assert mechanism == Gaussian(
+        ac.calibrate_sigma(1.0, 1e-5), sensitivity=1 / factor, relation=relation
+    )
     assert mechanism.pairs()[0].profile(1.0).upper <= 1e-5 * (1 + 1e-9)
     pure = perturb_output(X, Y, delta=0.0, rng=1, **options)
     assert pure.mechanisms == (PureDP(1.0, relation=relation),)

@@ -194,7 +194,9 @@ def test_a_pate_gan_pays_for_every_label():
     found = crowd(twins(200), ledger=ledger)
     assert found.labels == 48
     root = math.sqrt(2.0)
-    assert found.epsilon == pytest.approx((48 * ac.Gaussian(5.0, root)).epsilon(1e-5), rel=1e-12)
+    assert found.epsilon == pytest.approx(
+        (48 * ac.Gaussian(5.0, sensitivity=root)).epsilon(1e-5), rel=1e-12
+    )
     assert found.epsilon >= ac.get_epsilon(1.0, 5.0 / root / math.sqrt(48.0), 1, 1e-5)
     assert ledger.epsilon(1e-5) == found.epsilon
     assert found.mechanism.relation is Relation.ADD_OR_REMOVE

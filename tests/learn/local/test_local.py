@@ -158,12 +158,12 @@ def test_shuffling_binary_responses_is_attained():
 
 
 def test_shuffling_amplifies():
-    found = [shuffled_epsilon(1.0, n, 1e-6) for n in (1000, 10_000, 100_000)]
+    found = [shuffled_epsilon(1.0, dataset_size=n, delta=1e-6) for n in (1000, 10_000, 100_000)]
     assert found[0] > found[1] > found[2]
     assert found[0] / found[2] == pytest.approx(10.0, rel=0.2)
-    assert shuffled_epsilon(1.0, 10_000, 1e-6, k=2) < found[1] < 1.0
-    assert shuffled_epsilon(1.0, 10_000, 1e-6, k=10) <= found[1] * (1 + 1e-9)
-    mechanism = ShuffledResponses(1.0, 10_000)
+    assert shuffled_epsilon(1.0, dataset_size=10_000, delta=1e-6, k=2) < found[1] < 1.0
+    assert shuffled_epsilon(1.0, dataset_size=10_000, delta=1e-6, k=10) <= found[1] * (1 + 1e-9)
+    mechanism = ShuffledResponses(1.0, dataset_size=10_000)
     assert mechanism == eval(repr(mechanism))
     ledger = ac.Accountant()
     ledger.compose(mechanism, 3)
@@ -188,9 +188,9 @@ def test_shuffling_amplifies():
         (lambda: randomize_laplace([math.nan], (0.0, 1.0), 1.0), DomainError),
         (lambda: randomize_laplace([0.1], (0.0, 1.0), -1.0), DomainError),
         (lambda: randomize_gaussian([0.1], (0.0, 1.0), 0.0), DomainError),
-        (lambda: ShuffledResponses(0.0, 10), DomainError),
-        (lambda: ShuffledResponses(1.0, 0), DomainError),
-        (lambda: ShuffledResponses(1.0, 10.0), ArgumentTypeError),
+        (lambda: ShuffledResponses(0.0, dataset_size=10), DomainError),
+        (lambda: ShuffledResponses(1.0, dataset_size=0), DomainError),
+        (lambda: ShuffledResponses(1.0, dataset_size=10.0), ArgumentTypeError),
     ],
 )
 def test_bad_input_is_refused(call, error):

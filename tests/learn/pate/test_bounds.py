@@ -166,7 +166,7 @@ def test_smooth_bounds_by_brute_force():
 
 def test_smooth_noise_against_quadrature():
     for sigma, beta, order in ((5.0, 0.05, 2.0), (8.0, 0.02, 15.0), (2.0, 0.1, 3.0)):
-        claimed = SmoothSensitivityGaussian(sigma, beta).rdp(order)
+        claimed = SmoothSensitivityGaussian(sigma, smoothness=beta).rdp(order)
         attained = 0.0
         for t in (-beta, 0.0, beta):
             scale = sigma * math.exp(t)
@@ -179,7 +179,7 @@ def test_smooth_noise_against_quadrature():
             assert math.log(moment) / (order - 1) <= claimed + 1e-9
             attained = max(attained, math.log(moment) / (order - 1))
         assert attained > 0.3 * claimed
-    assert SmoothSensitivityGaussian(5.0, 0.1).rdp(20.0) == math.inf
+    assert SmoothSensitivityGaussian(5.0, smoothness=0.1).rdp(20.0) == math.inf
 
 
 def test_the_published_epsilon_is_above_the_private_one():
@@ -212,7 +212,7 @@ def test_the_published_epsilon_is_above_the_private_one():
         (lambda: gaussian_data_dependent_rdp(0.1, 1.0, 2.0), DomainError),
         (lambda: gaussian_data_dependent_rdp(math.nan, 1.0, 2.0), DomainError),
         (lambda: gaussian_data_dependent_rdp(-1.0, 1.0, 1.0), DomainError),
-        (lambda: SmoothSensitivityGaussian(1.0, 0.0), DomainError),
+        (lambda: SmoothSensitivityGaussian(1.0, smoothness=0.0), DomainError),
         (
             lambda: release_data_dependent_epsilon([[3, 1], [2, 1]], GNMax(1.0), delta=1e-5),
             DomainError,

@@ -161,7 +161,7 @@ def test_above_threshold_has_its_law():
 
 def test_above_threshold_stops():
     stream = AboveThresholdStream(0.0, 1.0, 1.0, positives=2)
-    assert stream.mechanism == ac.AboveThreshold(1.0, 1.0, 2)
+    assert stream.mechanism == ac.AboveThreshold(1.0, query_scale=1.0, positives=2)
     assert stream.private
     assert stream.is_above(1e6)
     assert not stream.is_above(-1e6)

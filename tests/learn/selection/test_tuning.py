@@ -85,7 +85,7 @@ def test_theorems_against_the_exact_law_of_the_best(gamma, eta):
     rng = np.random.default_rng(int(100 * gamma + 10 * eta) + 50)
     for _ in range(2):
         p, q = pmfs(rng, 5)
-        search = ac.BestOfRuns(ac.DominatingPMFs(p, q), gamma, eta)
+        search = ac.BestOfRuns(ac.DominatingPMFs(p, q), gamma, eta=eta)
         derivative = negative_binomial(gamma, eta, exact_mean(gamma, eta))
         best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
         assert abs(sum(best_p) - 1) < 1e-9
@@ -99,7 +99,7 @@ def test_theorems_against_the_exact_law_of_the_best(gamma, eta):
 def test_the_bound_is_nearly_attained():
     # Two outcomes of which the better is rare: the ratio of the choice reaches its bound.
     p, q = (1.0 - 0.02, 0.02), (1.0 - 0.01, 0.01)
-    search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.3, 1.0)
+    search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.3, eta=1.0)
     derivative = negative_binomial(0.3, 1.0, exact_mean(0.3, 1.0))
     best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
     attained = float(profile(best_p, best_q, 0.1))
@@ -109,7 +109,7 @@ def test_the_bound_is_nearly_attained():
 def test_dropping_the_excess_is_noticed():
     # A mutant of Theorem P4 that forgets what the choice adds.
     p, q = (*[1 / 30] * 20, 1 / 3), (*[1 / 60] * 20, 2 / 3)
-    search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.05, 1.0)
+    search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.05, eta=1.0)
     derivative = negative_binomial(0.05, 1.0, exact_mean(0.05, 1.0))
     best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
     epsilon = math.log(2.0)  # the base's largest loss
@@ -164,10 +164,10 @@ def test_pure_base():
 
 
 def test_a_base_with_mass_at_infinity():
-    search = ac.BestOfRuns.with_mean(ac.ApproximateDP(0.4, 1e-8), 5.0, eta=0.0)
+    search = ac.BestOfRuns.with_mean(ac.ApproximateDP(0.4, delta=1e-8), 5.0, eta=0.0)
     assert 0.4 < search.epsilon(1e-5) < 1.0
     assert search.epsilon(4e-8) == math.inf
-    poisson = ac.BestOfPoissonRuns(ac.ApproximateDP(0.4, 1e-8), 5.0)
+    poisson = ac.BestOfPoissonRuns(ac.ApproximateDP(0.4, delta=1e-8), 5.0)
     assert 0.4 < poisson.epsilon(1e-5) < math.inf
 
 
@@ -190,7 +190,7 @@ def test_it_is_a_mechanism_like_others():
     again = ac.Accountant.from_json(ledger.to_json())
     assert again.history[0].mechanism == search
     # Beside a part known by its Rényi curve alone.
-    mixed = search + ac.TruncatedCDP(0.01, 30.0)
+    mixed = search + ac.TruncatedCDP(0.01, omega=30.0)
     assert search.epsilon(1e-5) * 0.9 < mixed.epsilon(1e-5) < 10.0
 
 
@@ -302,8 +302,8 @@ def test_a_search_without_a_run_returns_nothing():
         (lambda: ac.BestOfRuns(BASE, 0.0), DomainError),
         (lambda: ac.BestOfRuns(BASE, 1.5), DomainError),
         (lambda: ac.BestOfRuns(BASE, math.nan), DomainError),
-        (lambda: ac.BestOfRuns(BASE, 0.1, -1.0), DomainError),
-        (lambda: ac.BestOfRuns(BASE, 0.1, math.inf), DomainError),
+        (lambda: ac.BestOfRuns(BASE, 0.1, eta=-1.0), DomainError),
+        (lambda: ac.BestOfRuns(BASE, 0.1, eta=math.inf), DomainError),
         (lambda: ac.BestOfRuns.with_mean(BASE, 0.5), DomainError),
         (lambda: ac.BestOfPoissonRuns(BASE, 0.0), DomainError),
         (lambda: ac.BestOfPoissonRuns(BASE, "3"), ArgumentTypeError),
@@ -325,7 +325,7 @@ def tune(train=lambda s: s, space=(1,), mechanism=BASE, delta=1e-5, **options):
 
 
 def test_too_many_runs_are_refused():
-    search = ac.BestOfRuns(BASE, 1e-300, 5.0)
+    search = ac.BestOfRuns(BASE, 1e-300, eta=5.0)
     with pytest.raises(UnsupportedError, match="lower the mean"):
         repetition_limit(search)
 

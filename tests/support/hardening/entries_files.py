@@ -64,7 +64,7 @@ def _templates() -> list[str]:
     ledger.compose(ac.Laplace(20.0), 2, time=1.5)
     free = ac.Accountant()
     free.compose(2 * ac.Gaussian(3.0) + ac.RandomizedResponse(0.5))
-    free.compose(ac.MixtureOfGaussians(2.0, (0.0, 1.0), (0.5, 0.5)))
+    free.compose(ac.MixtureOfGaussians(2.0, sensitivities=(0.0, 1.0), probabilities=(0.5, 0.5)))
     free.compose(ac.DominatingPMFs((0.5, 0.5), (0.25, 0.75)))
     return [ac.Accountant().to_json(), ledger.to_json(), free.to_json()]
 

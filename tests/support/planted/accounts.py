@@ -29,7 +29,7 @@ REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 def composed_failures():
     """composed (ε, δ) parts keep the probability that any fails"""
-    spent = (10 * ApproximateDP(0.1, 1e-3)).delta(1.2)
+    spent = (10 * ApproximateDP(0.1, delta=1e-3)).delta(1.2)
     least = 1 - (1 - 1e-3) ** 10
     return None if spent >= least * (1 - 1e-9) else f"δ = {spent}, at least {least} is lost"
 
@@ -78,7 +78,7 @@ def relations_double():
 
 def groups_grow():
     """δ of a group grows with ε"""
-    three = ApproximateDP(1.0, 1e-6).group(3)
+    three = ApproximateDP(1.0, delta=1e-6).group(3)
     least = 1e-6 * (1 + math.e + math.e**2)
     spent = three.delta(3.0)
     return None if spent >= least * (1 - 1e-9) else f"δ = {spent}, at least {least}"
@@ -139,7 +139,7 @@ def no_error(original):
 
 def same_delta(original):
     def steps(self, size, relation):
-        return ApproximateDP(size * self.epsilon0, self.delta0, relation=relation)
+        return ApproximateDP(size * self.epsilon0, delta=self.delta0, relation=relation)
 
     return steps
 
