@@ -302,7 +302,8 @@ class Grid(Solver):
         if found is None and exact is None and not self._renyi:
             raise PrecisionError(self._out_of_reach)
         known = Bounds(0.0, 1.0).intersection(found).intersection(exact)
-        if self._renyi and (self._sharper or not narrow):
+        # Beyond a grid's window its upper end is the value at the window's end.
+        if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
             known = capped(known, self._renyi_delta(epsilon))
         return known
 
@@ -346,7 +347,7 @@ class Renyi(Solver):
 
 def _is_far(parts: Parts) -> bool:
     """Tell whether a single loss exceeds the range of the grid's exponentials."""
-    return any(pair.finite_rdp(1.0001) > FAR for pair, _ in parts)
+    return any(pair.loss_atoms is None and pair.finite_rdp(1.0001) > FAR for pair, _ in parts)
 
 
 def _beside_contour(parts: Parts) -> Solver:

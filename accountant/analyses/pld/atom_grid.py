@@ -73,6 +73,8 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     inside = np.where(low, 0.0, least)
     lower = _sums(place, inside, inside * share * (1.0 - 16.0 * U), cells, -1.0)
     kept = inside > 0.0
+    between = kept & (past > 0.0) & (past < spacing)
+    atoms = AtomsOnGrid((place + knots.first)[kept].astype(np.float64), past[kept], inside[kept])
     unseen = 0.0 if bounded and above == 0.0 else TINY
     infinite = table.infinite_p
     return GridLaw(
@@ -82,8 +84,8 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
         (infinite + above) * (1.0 + error) + unseen,
         infinite * (1.0 - 2.0 * error),
         loss_error,
-        float(table.p[(past > 0.0) & (past < spacing)].sum()),
-        AtomsOnGrid((place + knots.first)[kept].astype(np.float64), past[kept], inside[kept]),
+        float(table.p[between].sum()),
+        atoms if between.any() else None,  # chords between knots that carry losses add nothing
     )
 
 

@@ -20,7 +20,7 @@ from accountant.analyses.pld.chord_excess import (
 )
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
-from accountant.analyses.pld.saddle_point import CoarseLaw, Saddle, reach
+from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle, reach
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,9 @@ BYTES_WITH_ATOMS = 72
 BYTES_PER_CELL = 200
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 690.0
-# Tilts of a cell, in nats, beyond which chords over its losses say nothing.
+# Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
 STEEPEST = 50.0
+MOST_STEEP = 2**20
 
 
 class GridPart(NamedTuple):
@@ -96,6 +97,8 @@ class ComposedLaw:
         high = max(high, plan.saddle.epsilon) + plan.spacing + moved
         begin = max(first, math.floor((low - self._offset) / plan.spacing))
         end = min(last, math.ceil((high - self._offset) / plan.spacing))
+        if self._tilt * plan.spacing > STEEPEST and last - first < MOST_STEEP:
+            begin, end = first, last  # one knot may carry all: no window is narrower
         widest = max(t.last - t.first + 1 for t in knots)
         self.size = fft_size(max(end - begin + 1, widest, 2))
         if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
@@ -342,12 +345,16 @@ def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
 
 
 def _on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
-    table = None if part.pure else part.pair.loss_atoms
-    steep = tilt * knots.spacing > STEEPEST
-    if table is None or steep or not has_few_atoms(table, tilt, size):
-        return discretise(part.pair, knots, part.offset is not None)
-    bounded = math.isfinite(part.pair.support[1])
-    return discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
+    table = part.pair.loss_atoms
+    # Cells of a lattice would do, but for masses under Q that are below the doubles.
+    if table is not None and part.pure and np.abs(table.loss).max() < FAR:
+        table = None
+    if table is not None and has_few_atoms(table, tilt, size):
+        bounded = math.isfinite(part.pair.support[1])
+        law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
+        if law.atoms is None or tilt * knots.spacing <= STEEPEST:
+            return law
+    return discretise(part.pair, knots, part.offset is not None)
 
 
 def _exp(x: float) -> float:

@@ -16,6 +16,7 @@ from accountant.search import narrow
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.pairs.atoms import Atoms
     from accountant.pairs.base import DominatingPair, Masses
 
 __all__ = ["CoarseLaw", "Saddle", "coarse_law", "reach", "saddle_at_delta", "saddle_at_epsilon"]
@@ -28,6 +29,8 @@ _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 _FARTHEST = 1e15
 # Masses under P below this count as zero.
 _LEAST = 1e-290
+# Losses whose exponentials leave the doubles in a few releases.
+FAR = 300.0
 
 
 class CoarseLaw(NamedTuple):
@@ -62,6 +65,9 @@ class Saddle(NamedTuple):
 
 def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
     """Return the law of ``pair`` on cells a few per cent wide."""
+    table = pair.loss_atoms
+    if table is not None and float(np.abs(table.loss).max()) > FAR and table.p.max() > _LEAST:
+        return _law_of_atoms(table, count)
     low, high = pair.support
     edges = _EDGES
     if math.isfinite(high):
@@ -82,6 +88,15 @@ def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
     with np.errstate(divide="ignore"):
         loss = np.clip(np.log(inner[keep]) - np.log(other[keep]), *ends)
     return CoarseLaw(count, loss, np.log(inner[keep]), *ends, float(p[-1]))
+
+
+def _law_of_atoms(table: Atoms, count: int) -> CoarseLaw:
+    """Return atoms themselves: masses of huge losses under Q are below the doubles."""
+    heavy = table.p > _LEAST
+    loss = table.loss[heavy]
+    margin = 1e-9 * np.abs(loss) + 1e-15
+    log_mass = np.log(table.p[heavy])
+    return CoarseLaw(count, loss, log_mass, loss - margin, loss + margin, float(table.infinite_p))
 
 
 def _extended(pair: DominatingPair, edges: FloatArray) -> tuple[FloatArray, Masses]:
@@ -115,7 +130,10 @@ def _search(laws: Sequence[CoarseLaw], too_small: Callable[[Saddle], bool]) -> S
     deviations = [math.sqrt(law.cumulants(0.0)[2]) for law in laws]
     spread = math.sqrt(sum(law.times * d * d for law, d in zip(laws, deviations, strict=True)))
     narrowest = min((d for d in deviations if d > 1e-14), default=1.0)
-    low, high = math.log(1e-3 / max(spread, 1e-3)), math.log(300.0 / narrowest)
+    # Steps between atoms of huge losses are felt at small tilts, however small their spread.
+    largest = max(float(np.abs(law.loss).max()) for law in laws)
+    least = 1e-3 / max(spread, 1e-3) if largest < FAR else 1e-3 / max(spread, largest)
+    low, high = math.log(least), math.log(300.0 / narrowest)
 
     def before(log_tilt: float) -> bool:
         return too_small(_saddle(laws, math.exp(log_tilt), spread))
