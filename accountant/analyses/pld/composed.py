@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
-from accountant.analyses.pld.composed_law import ComposedLaw, GridPlan, TooLarge, largest_loss
+from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
+from accountant.analyses.pld.grid_parts import GridPlan, largest_loss
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.saddle_point import (

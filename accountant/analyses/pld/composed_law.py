@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._rounding import U, sum_up, times_up, up
-from accountant.analyses.pld.atom_grid import discretise_atoms
-from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
+from accountant._rounding import U
 from accountant.analyses.pld.chord_excess import (
     ChordExcess,
     GridPower,
@@ -19,15 +17,16 @@ from accountant.analyses.pld.chord_excess import (
     tilted_atoms,
 )
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
-from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
-from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle, reach
+from accountant.analyses.pld.grid_parts import STEEPEST, largest_loss, on_grid, place
+from accountant.analyses.pld.loss_grid import GridLaw
+from accountant.analyses.pld.saddle_point import reach
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.pairs.base import DominatingPair
+    from accountant.analyses.pld.grid_parts import GridPart, GridPlan
 
-__all__ = ["ComposedLaw", "GridPart", "GridPlan", "TooLarge", "largest_loss"]
+__all__ = ["ComposedLaw", "TooLarge"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -37,28 +36,8 @@ BYTES_WITH_ATOMS = 72
 BYTES_PER_CELL = 200
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 690.0
-# Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
-STEEPEST = 50.0
+# Knots of all sums of losses so far apart that one of them rules.
 MOST_STEEP = 2**20
-
-
-class GridPart(NamedTuple):
-    """A pair, how often it runs, its coarse law, and its lattice where the grid contains it."""
-
-    pair: DominatingPair
-    times: int
-    law: CoarseLaw
-    offset: float | None
-    pure: bool  # all finite losses are on that lattice
-
-
-class GridPlan(NamedTuple):
-    """The plan of a composition: saddle point, spacing, and limits on the omitted masses."""
-
-    saddle: Saddle
-    spacing: float
-    log_tail: float  # of the mass above the grid, relative to one
-    log_loss: float  # of the tilted mass outside the grid or the window
 
 
 class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
@@ -83,7 +62,7 @@ class ComposedLaw:
         self._spacing = plan.spacing
         self._saddle = plan.saddle
         self._rare = math.exp(plan.log_loss)
-        knots = [_place(part, plan, len(parts)) for part in parts]
+        knots = [place(part, plan, len(parts)) for part in parts]
         counts = [part.times for part in parts]
         first, last = (
             sum(k * end for k, end in zip(counts, ends, strict=True))
@@ -108,7 +87,7 @@ class ComposedLaw:
         self._last = last
         # Characteristic functions of atoms are held beside the law; without them it is a rough one.
         most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else self.size
-        laws = [_on_grid(part, t, self._tilt, most) for part, t in zip(parts, knots, strict=True)]
+        laws = [on_grid(part, t, self._tilt, most) for part, t in zip(parts, knots, strict=True)]
         self._scales(laws, counts, parts)
         self._upper, self._lower = (
             self._side(laws, counts, begin, orders, upper) for upper in (True, False)
@@ -344,27 +323,8 @@ def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
     return epsilon + math.log(total / delta) * total / slope
 
 
-def _on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
-    table = part.pair.loss_atoms
-    # Cells of a lattice would do, but for masses under Q that are below the doubles.
-    if table is not None and part.pure and np.abs(table.loss).max() < FAR:
-        table = None
-    if table is not None and has_few_atoms(table, tilt, size):
-        bounded = math.isfinite(part.pair.support[1])
-        law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
-        if law.atoms is None or tilt * knots.spacing <= STEEPEST:
-            return law
-    return discretise(part.pair, knots, part.offset is not None)
-
-
 def _exp(x: float) -> float:
     return math.exp(x) if x < 700.0 else math.inf
-
-
-def largest_loss(parts: Sequence[GridPart]) -> float:
-    """Return an ε beyond every finite loss; infinite where there is none."""
-    ends = [times_up(up(part.pair.support[1] + part.pair.loss_error), part.times) for part in parts]
-    return sum_up(ends)
 
 
 def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
@@ -374,30 +334,3 @@ def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
     top = float(exponent.max())
     total = float(weights @ np.exp(exponent - top))
     return top + math.log(total + 1e-300) + 1e-12 * (1.0 + abs(top))
-
-
-def _place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
-    """Choose the knots of one part so that the mass outside is negligible."""
-    law = part.law
-    mass = np.exp(law.log_mass)
-    rare = math.exp(plan.log_tail) / parts / part.times
-    beyond = np.cumsum(mass[::-1])[::-1]
-    high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
-    low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
-    offset = part.offset or 0.0
-    if part.offset is None and (table := part.pair.loss_atoms) is not None:
-        offset = heaviest_atom(table, plan.saddle.tilt)
-    margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
-    first = math.floor((low - offset) / plan.spacing + margin)
-    last = math.ceil((high - offset) / plan.spacing - margin)
-    return LossGrid(offset, plan.spacing, first, max(last, first + 1))
-
-
-def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
-    """Return the highest loss to which all mass below may move without tilted weight."""
-    below = np.log(np.cumsum(np.exp(law.log_mass)))[:-1]
-    # mass below, at loss t, weighs e^{tilt t} times itself
-    limit = (law.cumulants(tilt)[0] + log_rare - below) / tilt
-    candidates = np.minimum(limit, law.low[1:])
-    candidates = candidates[candidates >= law.high[:-1]]
-    return float(max(candidates.max(initial=-math.inf), law.low[0]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant.analyses.pld.composed_law import GridPart
+from accountant.analyses.pld.grid_parts import GridPart
 from accountant.analyses.pld.loss_grid import LossGrid, edges_around
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import accountant as ac
 from accountant.analyses.pld import chord_excess
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
-from accountant.analyses.pld.composed_law import ComposedLaw, GridPart, GridPlan
+from accountant.analyses.pld.composed_law import ComposedLaw
+from accountant.analyses.pld.grid_parts import GridPart, GridPlan
 from accountant.analyses.pld.loss_grid import LossGrid
 from accountant.analyses.pld.saddle_point import coarse_law, saddle_at_delta
 from accountant.pairs.atoms import AtomicPair, Atoms
@@ -175,7 +176,7 @@ def test_a_bound_too_small_is_noticed(monkeypatch, share):
 @pytest.mark.parametrize("shift", [-1e-12, 0.0, 1e-12])
 def test_ends_of_the_grid(shift):
     """Losses at, below and beyond the ends: nothing is lost above, nothing added below."""
-    loss, mass = np.array([-2.0, -1.0, 0.5, 1.0 + shift, 3.0]), np.full(5, 0.2)
+    loss, mass = np.array([-2.0, -1.0, 0.6, 1.0 + shift, 3.0]), np.full(5, 0.2)
     table = Atoms(loss, mass, mass, 0.125, 0.0, 2.0**-50, 0.0)
     law = discretise_atoms(table, LossGrid(0.0, 0.25, -4, 4), bounded=True, snap=False)
     assert law.upper.sum() + law.infinite_upper >= 1.0 + 0.125

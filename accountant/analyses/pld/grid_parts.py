@@ -1,0 +1,89 @@
+"""The parts of a composition: where their knots are, and their laws on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from accountant._rounding import sum_up, times_up, up
+from accountant.analyses.pld.atom_grid import discretise_atoms
+from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
+from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
+from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["STEEPEST", "GridPart", "GridPlan", "largest_loss", "on_grid", "place"]
+
+# Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
+STEEPEST = 50.0
+
+
+class GridPart(NamedTuple):
+    """A pair, how often it runs, its coarse law, and its lattice where the grid contains it."""
+
+    pair: DominatingPair
+    times: int
+    law: CoarseLaw
+    offset: float | None
+    pure: bool  # all finite losses are on that lattice
+
+
+class GridPlan(NamedTuple):
+    """The plan of a composition: saddle point, spacing, and limits on the omitted masses."""
+
+    saddle: Saddle
+    spacing: float
+    log_tail: float  # of the mass above the grid, relative to one
+    log_loss: float  # of the tilted mass outside the grid or the window
+
+
+def largest_loss(parts: Sequence[GridPart]) -> float:
+    """Return an ε beyond every finite loss; infinite where there is none."""
+    ends = [times_up(up(part.pair.support[1] + part.pair.loss_error), part.times) for part in parts]
+    return sum_up(ends)
+
+
+def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
+    """Choose the knots of one part so that the mass outside is negligible."""
+    law = part.law
+    mass = np.exp(law.log_mass)
+    rare = math.exp(plan.log_tail) / parts / part.times
+    beyond = np.cumsum(mass[::-1])[::-1]
+    high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
+    low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
+    offset = part.offset or 0.0
+    if part.offset is None and (table := part.pair.loss_atoms) is not None:
+        offset = heaviest_atom(table, plan.saddle.tilt)
+    margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
+    first = math.floor((low - offset) / plan.spacing + margin)
+    last = math.ceil((high - offset) / plan.spacing - margin)
+    return LossGrid(offset, plan.spacing, first, max(last, first + 1))
+
+
+def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
+    """Return the highest loss to which all mass below may move without tilted weight."""
+    below = np.log(np.cumsum(np.exp(law.log_mass)))[:-1]
+    # mass below, at loss t, weighs e^{tilt t} times itself
+    limit = (law.cumulants(tilt)[0] + log_rare - below) / tilt
+    candidates = np.minimum(limit, law.low[1:])
+    candidates = candidates[candidates >= law.high[:-1]]
+    return float(max(candidates.max(initial=-math.inf), law.low[0]))
+
+
+def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
+    """Return the laws of one part; ``size`` is the number of knots of the total loss."""
+    table = part.pair.loss_atoms
+    # Cells of a lattice would do, but for masses under Q that are below the doubles.
+    if table is not None and part.pure and np.abs(table.loss).max() < FAR:
+        table = None
+    if table is not None and has_few_atoms(table, tilt, size):
+        bounded = math.isfinite(part.pair.support[1])
+        law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
+        if law.atoms is None or tilt * knots.spacing <= STEEPEST:
+            return law
+    return discretise(part.pair, knots, part.offset is not None)
