@@ -41,7 +41,7 @@ class Bounds:
     _lower: Ends
     _upper: Ends
 
-    def __init__(self, lower: Any, upper: Any) -> None:
+    def __init__(self, lower: Ends, upper: Ends) -> None:
         low: Ends
         high: Ends
         if type(lower) is float and type(upper) is float:

@@ -1,6 +1,7 @@
 """How public names are called: what can be swapped goes by keyword, and each thing has one name."""
 
 import inspect
+import re
 
 import pytest
 
@@ -121,3 +122,30 @@ def test_a_delta_has_no_default():
                         None,
                     )
                 ), name
+
+
+# NumPy's own parameters; the quick functions say their types in overloads; copying protocols.
+OF_NUMPY = re.compile(r"(NDArray|floating|integer|dtype)\[Any\]")
+ANY_IS_MEANT = {"parameters", "advise"}
+
+
+def annotations():
+    for home in (ac, mechanisms, derived, sampling, composition):
+        for name in home.__all__:
+            value = getattr(home, name)
+            if inspect.isfunction(value) and not name.startswith(("get_", "calibrate_")):
+                yield f"{home.__name__}.{name}", value.__annotations__
+            if inspect.isclass(value):
+                for member, one in vars(value).items():
+                    if inspect.isfunction(one) and (member[0] != "_" or member == "__init__"):
+                        yield f"{name}.{member}", one.__annotations__
+
+
+def test_signatures_say_their_types():
+    seen = 0
+    for place, found in annotations():
+        seen += 1
+        said = [OF_NUMPY.sub("", str(each)) for each in found.values()]
+        if place.split(".")[-1] not in ANY_IS_MEANT:
+            assert not any(re.search(r"\bAny\b", each) for each in said), (place, found)
+    assert seen > 150

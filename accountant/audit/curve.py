@@ -12,7 +12,7 @@ from accountant.errors import DomainError
 from accountant.quick import get_delta, get_epsilon
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from accountant.mechanisms.base import Mechanism
 
@@ -48,7 +48,7 @@ class TradeoffCurve:
     0.456344
     """
 
-    def __init__(self, epsilons: Any, deltas: Any) -> None:
+    def __init__(self, epsilons: ArrayLike, deltas: ArrayLike) -> None:
         self.epsilons = np.asarray(epsilons, dtype=np.float64).ravel()
         self.deltas = np.asarray(deltas, dtype=np.float64).ravel()
         good = (

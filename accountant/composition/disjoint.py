@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, overload
 
 from accountant import checks
 from accountant.composition.composition import Composition
@@ -156,7 +156,11 @@ def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | Adaptiv
     return AdaptiveParallel(branches) if checks.flag("adaptive", adaptive) else Parallel(branches)
 
 
-def adaptively(mechanism: Any) -> Any:
+@overload
+def adaptively(mechanism: Composition) -> Composition: ...
+@overload
+def adaptively(mechanism: Mechanism) -> Mechanism: ...
+def adaptively(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism with every ``parallel`` in it made adaptive; itself without any."""
     if isinstance(mechanism, _Branches):
         return AdaptiveParallel(tuple(adaptively(branch) for branch in mechanism.branches))

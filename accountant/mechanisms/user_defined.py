@@ -152,10 +152,10 @@ class LossDistribution(Mechanism):
     claim.
     """
 
-    below_p: Callable[[Any], Any]
-    above_p: Callable[[Any], Any]
-    below_q: Callable[[Any], Any]
-    above_q: Callable[[Any], Any]
+    below_p: Callable[[FloatArray], FloatArray]
+    above_p: Callable[[FloatArray], FloatArray]
+    below_q: Callable[[FloatArray], FloatArray]
+    above_q: Callable[[FloatArray], FloatArray]
     losses: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
     relative_error: float = field(default=1e-14, kw_only=True)
     infinite_mass: float = field(default=0.0, kw_only=True)

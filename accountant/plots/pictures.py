@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from accountant.compare import SamplerTable
     from accountant.ledger import Accountant
     from accountant.mechanisms import Mechanism
 
@@ -236,7 +237,7 @@ def calibration_map(
 
 
 # Any: packages import only from layers below, and the table's package is above.
-def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
+def samplers(table: SamplerTable, *, axes: Axes | None = None) -> Figure:
     """Draw the certified brackets of ε of one run under every sampler.
 
     Parameters

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from accountant import checks
 from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.sampler import Sampler
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
 
 __all__ = ["EpochSampler", "StepSampler"]
 
@@ -52,7 +55,7 @@ class EpochSampler(Sampler):
         """The number of batches of one run."""
         return self.epochs * self.steps_per_epoch
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return one Gaussian per epoch."""
         from accountant.mechanisms.gaussian import Gaussian
 

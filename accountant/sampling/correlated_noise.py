@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.mechanisms.gaussian import Gaussian
 
 __all__ = ["MatrixMechanism", "square_root_strategy", "tree_strategy"]
 
@@ -169,7 +171,7 @@ class MatrixMechanism:
         return whole and float(np.abs(self.strategy).sum()) ** 2 < 2.0**52
 
     @to_nearest
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Gaussian:
         """Return the Gaussian mechanism of the whole run.
 
         Parameters

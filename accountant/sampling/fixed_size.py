@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
 from accountant._rounding import lift, ratio_down, ratio_up
@@ -158,7 +158,7 @@ class FixedSizeSampler(StepSampler):
         for _ in range(self.steps):
             yield drawing.distinct(rng, self.dataset_size, self.batch_size)
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` fixed-size releases."""
         return self.steps * FixedSizeSampled(
             noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size

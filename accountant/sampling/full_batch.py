@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from accountant.sampling.sampler import Sampler, WorstCaseInstance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from accountant.mechanisms.base import Mechanism
     from accountant.sampling.drawing import Indices, Seed
 
 __all__ = ["FullBatch"]
@@ -59,7 +60,7 @@ class FullBatch(Sampler):
         for _ in range(self.steps):
             yield np.arange(self.dataset_size, dtype=np.int64)
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Gaussians."""
         from accountant.mechanisms.gaussian import Gaussian
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
 from accountant.mechanisms.fields import set_fields
@@ -14,7 +14,9 @@ from accountant.sampling.sampler import Sampler, WorstCaseInstance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from accountant.mechanisms.base import Mechanism
     from accountant.sampling.drawing import Indices, Seed
+    from accountant.sampling.poisson import PoissonSampled
 
 __all__ = ["PoissonSampler", "poisson_gaussian"]
 
@@ -23,7 +25,7 @@ def poisson_gaussian(
     noise_multiplier: float,
     probability: float,
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
-) -> Any:
+) -> PoissonSampled:
     """Return one Poisson-subsampled Gaussian step."""
     from accountant.mechanisms.gaussian import Gaussian
     from accountant.sampling.poisson import PoissonSampled
@@ -79,7 +81,7 @@ class PoissonSampler(Sampler):
             size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
             yield drawing.distinct(rng, self.dataset_size, size)
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Poisson-subsampled Gaussians."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class RandomAllocation(Sampler):
             ]
         )
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return the epochs, each one or more allocations of one step."""
         block = self.steps_per_epoch // self.participations
         one = Allocated(noise_multiplier, steps=block, relation=self.relation)

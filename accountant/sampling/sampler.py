@@ -12,6 +12,7 @@ from accountant.environment import to_nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from accountant.mechanisms.base import Mechanism
     from accountant.relations import NeighbouringRelation
     from accountant.sampling.drawing import Indices, Seed
 
@@ -29,7 +30,7 @@ class WorstCaseInstance(NamedTuple):
         What the mechanism's δ may exceed the reached one by.
     """
 
-    mechanism: Any
+    mechanism: Mechanism
     excess: float = 0.0
 
 
@@ -75,7 +76,7 @@ class Sampler(ABC):
         """
 
     @abstractmethod
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return the mechanism of the whole run, for an account to compose.
 
         Its guarantee is that of :attr:`theorem` (docs/theorems_sampling.md), under

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
 from accountant._rounding import ratio_up
@@ -198,7 +198,7 @@ class TruncatedPoissonSampler(Sampler):
             # A uniform subset of a uniform subset is a uniform subset.
             yield drawing.distinct(rng, self.dataset_size, min(size, self.cap))
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` truncated releases."""
         return self.steps * TruncatedPoissonSampled(
             noise_multiplier,

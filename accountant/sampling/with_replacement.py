@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class WithReplacementSampler(StepSampler):
         for _ in range(self.steps):
             yield np.sort(rng.integers(self.dataset_size, size=self.batch_size, dtype=np.int64))
 
-    def mechanism(self, noise_multiplier: float) -> Any:
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` releases with replacement."""
         return self.steps * WithReplacementSampled(
             noise_multiplier,
