@@ -1,4 +1,4 @@
-"""Where a mechanism's methods find the analyses and the algebra.
+"""Links the methods of mechanisms to the analyses and the algebra.
 
 Mechanisms describe, and import neither. The package itself, which stands above both, binds them
 here when it is imported (``accountant/__init__.py``), so that ``mechanism.epsilon(delta)`` and

@@ -1,4 +1,4 @@
-"""What the privacy spent by DP-SGD means to an attacker: bounds for the subsampled Gaussian.
+"""Bounds on an attacker against DP-SGD, that is, the subsampled Gaussian mechanism.
 
 Poisson sampling, add-or-remove, as in :func:`accountant.get_epsilon`. Each answer is read off the
 exact profile (:mod:`accountant.analyses.tradeoff`), in the worse of the two directions: attacks on

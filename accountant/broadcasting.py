@@ -1,4 +1,4 @@
-"""Broadcasting and threads, once: evaluate a flat loop or a question over arrays of any shape."""
+"""Broadcasting and threads: evaluates a flat loop or a question over arrays of any shape."""
 
 from __future__ import annotations
 

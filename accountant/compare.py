@@ -1,4 +1,4 @@
-"""One training run under every sampler: which ε would have been the right one to report?"""
+"""One training run under every sampler, with the ε of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shortening a number for display without leaving the safe side."""
+"""Shortens numbers for display without leaving the safe side."""
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 

@@ -1,4 +1,4 @@
-"""The exceptions this package raises on purpose.
+"""The exceptions that this package raises.
 
 ::
 

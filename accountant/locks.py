@@ -1,4 +1,4 @@
-"""A lock that a forked child finds free: the thread that held it stays in the parent."""
+"""A lock that is free in a forked child, because its holder is a thread of the parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbouring relations: which data sets a guarantee cannot tell apart.
+"""Neighbouring relations: which two data sets a guarantee makes hard to tell apart.
 
 An ε means nothing without one. Every mechanism, sampler and guarantee carries its relation, and
 guarantees under different relations are never composed.

@@ -1,4 +1,4 @@
-"""Other people's words, made safe to show: no control characters, no hidden direction."""
+"""Text from outside, made safe to show: no control characters, no hidden direction."""
 
 import unicodedata
 

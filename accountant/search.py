@@ -1,4 +1,4 @@
-"""Where a cost crosses a target, on a grid of integers: search loosely, end on neighbours.
+"""The search for the point where a cost crosses a target; it ends on neighbouring grid points.
 
 The grid is the counts themselves, or the bit patterns of positive doubles, whose order is that of
 the doubles. Interpolation only chooses *where* to evaluate. The answer is a point that was

@@ -1,4 +1,4 @@
-"""Adapters to the interfaces people already use; each needs its own optional dependency.
+"""Adapters to other libraries; each needs its own optional dependency.
 
 ``opacus``, ``dp_events`` and ``sklearn`` are imported by name, and need Opacus, dp-accounting and
 scikit-learn; ``torch_batches`` needs nothing but what its caller brings. A module with an

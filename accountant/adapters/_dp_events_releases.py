@@ -1,4 +1,4 @@
-"""dp-accounting's events that release something, as mechanisms; each says what it refuses.
+"""dp-accounting's releasing events as mechanisms; an error states what is refused.
 
 A converter takes the event and a neighbouring relation and returns the counted mechanisms that
 follow: an empty tuple for what releases nothing. Nothing is guessed: what an event does not state

@@ -1,4 +1,4 @@
-"""What the account of a run with Opacus assumes about its batches, checked."""
+"""Checks of the assumptions about batches in the account of a run with Opacus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch's random words as opacus uses them: the coins' true probability, and states used twice."""
+"""Opacus' use of torch's random words: true sampling probability, and repeated states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ghost clipping, which clips in the backward pass: what the loss must be, and what was clipped."""
+"""Ghost clipping, which clips in the backward pass: checks of the loss and of the norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every step of an opacus optimiser drew, clipped, summed and added, watched while it runs."""
+"""Follows the batch, clipping, sum and noise of every step of an Opacus optimiser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scikit-learn estimators share: validation, scaling, the intercept, the record."""
+"""Shared by the scikit-learn estimators: validation, scaling, the intercept, the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inverse problems: what to set so that a target ε is met, and nothing more is spent.
+"""Inverse problems: the smallest noise, or the largest count or sampling, for a target.
 
 ``subsampled_gaussian`` finds the noise, the count or the sampling probability of DP-SGD;
 ``any_mechanism`` finds any unknown of any mix, for any target.

@@ -1,4 +1,4 @@
-"""Calibration by the algebra: any unknown of any mix, for any target.
+"""Calibration of one unknown of any composition, for any target.
 
 The search is that of :mod:`accountant.search`, as for the quick functions' calibration: what is
 returned was evaluated and met the target, and so was a neighbour that did not.

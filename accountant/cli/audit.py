@@ -1,4 +1,4 @@
-"""``accountant audit``: the package's own releases, audited as a stranger would."""
+"""``accountant audit``: audits of the package's own releases."""
 
 from __future__ import annotations
 

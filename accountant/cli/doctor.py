@@ -1,4 +1,4 @@
-"""``accountant doctor``: are this installation's numbers to be trusted?"""
+"""``accountant doctor``: checks the numbers of this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group of commands: help with examples, and the one place where errors become messages."""
+"""The group of commands: help with examples, and the conversion of errors to messages."""
 
 from __future__ import annotations
 

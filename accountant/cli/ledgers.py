@@ -1,4 +1,4 @@
-"""Questions about a saved ledger: what it holds, and the statement for a reviewer."""
+"""Questions about a saved ledger: its contents, and the statement for a reviewer."""
 
 from __future__ import annotations
 

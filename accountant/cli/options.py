@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they are read."""
+"""Options that several commands share, and their parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How answers look: JSON unrounded, text rounded to the safe side, progress for those who wait."""
+"""The output of answers: JSON unrounded, text rounded to the safe side, progress bars."""
 
 from __future__ import annotations
 

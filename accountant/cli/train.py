@@ -1,4 +1,4 @@
-"""``accountant train``: data in, target ε in; a model, its ledger and a privacy statement out."""
+"""``accountant train``: trains a model for a target ε and writes model, ledger and statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trainers that consume the accountant: numpy and scipy only.
+"""Trainers that use the accountant, in numpy and scipy only.
 
 DP-SGD is at this level: ``dp_sgd`` is the call, ``plan`` its public settings, ``run`` the state
 between two steps, ``release`` the one place where a sum gets its noise, ``account`` the cost of

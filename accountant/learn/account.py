@@ -1,4 +1,4 @@
-"""What steps of DP-SGD cost, and the ledger that a release is charged to."""
+"""The account of DP-SGD's steps, and the ledger that a release is charged to."""
 
 from __future__ import annotations
 

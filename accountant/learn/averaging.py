@@ -1,4 +1,4 @@
-"""Which function of the iterates is kept: the last, a mean, or a moving average."""
+"""The returned function of the iterates: the last, a mean, or a moving average."""
 
 from __future__ import annotations
 

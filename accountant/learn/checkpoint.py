@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on as if it had not been stopped.
+"""Checkpoints: everything a run needs to continue.
 
 A checkpoint holds the generator's key, and with it all *later* noise (earlier noise cannot be
 recomputed from it): keep it as secret as the data until training has ended, then delete it.

@@ -1,4 +1,4 @@
-"""The public settings of a run, checked as a whole before any gradient is computed."""
+"""The public settings of a run, checked before any gradient is computed."""
 
 from __future__ import annotations
 

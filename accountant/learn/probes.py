@@ -1,4 +1,4 @@
-"""Public inputs on which functions of records are tried before any record is looked at.
+"""Public inputs on which functions of records are tested before any record is read.
 
 Nothing here depends on the data but their shape and type, which are public: what a trial finds out,
 and whether it raises, says nothing about a record.

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, for people who wait."""
+"""A progress bar on the terminal."""
 
 from __future__ import annotations
 

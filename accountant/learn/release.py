@@ -1,4 +1,4 @@
-"""The one place where a private sum becomes a public one."""
+"""The release of a private sum: rounding to a grid and noise."""
 
 from __future__ import annotations
 

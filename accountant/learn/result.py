@@ -1,4 +1,4 @@
-"""What training returns: parameters, ledger, history, and a statement of the guarantee."""
+"""The result of training: parameters, ledger, history, and a statement of the guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run takes over from a checkpoint: nothing that does not fit the run or itself.
+"""Resuming a run from a checkpoint: checks that it fits the run and is consistent.
 
 Without a key a header can be written by anybody who can write the file, so it is read as a claim:
 settings must be those of the run at hand, and the account is never below what the rest implies.

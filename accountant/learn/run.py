@@ -1,4 +1,4 @@
-"""One training run between its steps: what a checkpoint saves, and what a step does."""
+"""One training run: the state that a checkpoint saves, and one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers the trainer owns, so that the account is of the sampler that ran."""
+"""Samplers of the trainer, so that the account describes the sampler that ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step alone: post-processing, so they cost no privacy."""
+"""Learning rates as functions of the step alone, which cost no privacy."""
 
 from __future__ import annotations
 

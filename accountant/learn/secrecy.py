@@ -1,4 +1,4 @@
-"""Checks of private arguments: an error names the argument and its domain, never the value.
+"""Checks of private arguments: an error names the argument and its domain, not the value.
 
 A message is seen by whoever sees the release. It names the argument and what it must be, and holds
 no value, no position and no number of records.

@@ -1,4 +1,4 @@
-"""What one record can change in a computed sum: clipping, and every rounding on the way.
+"""Bounds on one record's effect on a computed sum: clipping and every rounding.
 
 The statements are Theorems T2 to T5 of docs/theorems_training.md; the names there are used here.
 """

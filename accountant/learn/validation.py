@@ -1,4 +1,4 @@
-"""Everything that can be wrong with data is refused here, before any gradient is computed.
+"""Checks of the data before any gradient is computed.
 
 Messages say what is wanted and what kind of data came, never how many records there are, nor what
 is in one.

@@ -1,4 +1,4 @@
-"""The ledger remembers: an append-only record, budgets that refuse, and files that survive.
+"""The ledger: an append-only record of releases, budgets that refuse, and durable files.
 
 ``accountant``, ``history``, ``queries``, ``evaluation``
     What was released, what is asked about it, and who computes the answer.

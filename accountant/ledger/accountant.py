@@ -1,4 +1,4 @@
-"""The accountant: an append-only record of what was released, and what it cost."""
+"""The accountant: an append-only record of releases, and their ε and δ."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class Accountant(Uncopied, Questions):
         with self._lock:
             self._history.check_relation((entry(mechanism, 1),))
             allowed = self._metered(budget, "affordable").affordable(mechanism)
-            return min(allowed, self._history.room(mechanism))
+            return min(allowed, self._history.remaining_count(mechanism))
 
     # Keeping
 

@@ -1,4 +1,4 @@
-"""A budget: an (ε, δ) that must not be exceeded, and the filter that watches over it."""
+"""A budget: an (ε, δ) that must not be exceeded, and the filter that enforces it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledgers in copied and pickled results: they can be asked, and record no more."""
+"""Ledgers in copied and pickled results: they answer questions and record no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole ledgers as one JSON document, and back.
+"""Conversion of whole ledgers to one JSON document and back.
 
 Each different mechanism is written once, and a record is a line ``[mechanism, count, label, time]``
 that names it by its number: a million records take some fifty bytes each, and are read without

@@ -1,4 +1,4 @@
-"""The one place where the ledger asks for numbers: the algebra of mechanisms and its analyses."""
+"""The ledger's only access to the algebra of mechanisms and their analyses."""
 
 from __future__ import annotations
 

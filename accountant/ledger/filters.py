@@ -1,4 +1,4 @@
-"""The meters behind a budget: what is added up, and the predicate that must stay true.
+"""The meters behind a budget: their sums, and the condition that must hold.
 
 A meter never refuses by itself: it tells whether ``count`` more of a mechanism would keep the
 predicate true, and adds them. Charges are integers (:mod:`accountant.ledger.exact_sums`), rounded

@@ -91,7 +91,7 @@ class History:
                     " are never composed. Keep a ledger for each"
                 )
 
-    def room(self, mechanism: Mechanism) -> int:
+    def remaining_count(self, mechanism: Mechanism) -> int:
         """Return how many more of a mechanism can be recorded so that counts stay exact doubles."""
         return checks.MAX_COUNT - self._counts.get(mechanism, 0)
 

@@ -1,4 +1,4 @@
-"""Individual accounting: every record has its own spend, and drops out at the budget."""
+"""Individual accounting: every record has its own spend and is left out at the budget."""
 
 from __future__ import annotations
 

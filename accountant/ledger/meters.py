@@ -1,4 +1,4 @@
-"""What every meter is: exact sums of charges, asked before they grow."""
+"""The base class of meters: exact sums of charges, checked before they grow."""
 
 from __future__ import annotations
 

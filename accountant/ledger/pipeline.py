@@ -1,4 +1,4 @@
-"""Pipelines as people write them: a list of releases and the δ of interest, in TOML or JSON."""
+"""Pipelines in TOML or JSON: a list of releases and the values of δ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ledger is asked about its records when their parameters were fixed in advance."""
+"""Answers about a ledger's records for parameters that were fixed in advance."""
 
 from __future__ import annotations
 

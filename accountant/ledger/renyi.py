@@ -1,4 +1,4 @@
-"""The Rényi orders of a budget: which are tried, and which serve without knowing the mechanisms."""
+"""The Rényi orders of a budget: candidates, and a default that fits any mechanism."""
 
 from __future__ import annotations
 

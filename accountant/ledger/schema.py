@@ -1,4 +1,4 @@
-"""Mechanisms and their parameters as JSON, and back: nothing is executed on the way.
+"""Conversion of mechanisms and their parameters to JSON and back, without execution.
 
 Values are written as JSON writes them; what it cannot write is wrapped in an object with one key:
 ``{"number": "inf"}``, ``{"relation": "ADD_OR_REMOVE"}``, ``{"array": [...]}``. A mechanism is
@@ -50,9 +50,9 @@ _FORMER_ARGUMENTS = {
 
 _registered: dict[str, type[Mechanism]] = {}
 
-# Rooms to the right of the ledger have mechanisms of their own, which register themselves when
-# their module is imported. A ledger imports one by this fixed table when a file names it, and only
-# then: no name from a file is ever imported.
+# Packages above the ledger have mechanisms of their own, which register themselves when their
+# module is imported. A ledger imports one by this fixed table if a file names it. It imports no
+# name that comes from a file.
 _ELSEWHERE = {"ObjectivePerturbation": "accountant.learn.convex.mechanism"}
 
 

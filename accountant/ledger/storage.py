@@ -1,4 +1,4 @@
-"""One file, whole at every instant: lock, compare, write aside, sync, rename, sync.
+"""Durable files: lock, compare, write aside, synchronise, rename, synchronise.
 
 A crash at any point leaves the old file or the new one, because ``rename`` is atomic and happens
 only after the new file's contents have reached the disk. A writer that would overwrite a file it

@@ -1,4 +1,4 @@
-"""Refusing copies: two copies of a budget would both be spent."""
+"""Objects that cannot be copied: two copies of a budget would both be spent."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""WHAT was released: frozen values, one family a file, each owning its mathematics.
+"""Mechanisms, which describe releases as frozen values; one family a file.
 
-``base`` is the protocol: a mechanism hands out dominating pairs, and has the questions that
-analyses answer about them. Pairs that several families share are in :mod:`accountant.pairs`, what
-is made of the answers to other mechanisms in :mod:`accountant.derived`, and a mechanism's
-Poisson-sampled pair in :mod:`accountant.sampling`.
+``base`` has the interface: the dominating pairs of a mechanism, and the questions that analyses
+answer. Pairs that several families share are in :mod:`accountant.pairs`, mechanisms that need the
+profile of another one in :mod:`accountant.derived`, and Poisson-sampled pairs in
+:mod:`accountant.sampling`.
 """
 
 from accountant.mechanisms.base import Mechanism

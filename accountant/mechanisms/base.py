@@ -1,9 +1,9 @@
-"""What every mechanism is: a frozen value that hands out dominating pairs and answers questions.
+"""The base class of mechanisms: a frozen value with dominating pairs and questions.
 
-A :class:`Mechanism` states one bound per record and one neighbouring relation, and hands out its
+A :class:`Mechanism` states one bound per record and one neighbouring relation, and returns its
 ordered dominating pairs (:mod:`accountant.pairs`): two of them (remove, then add) when the
 directions differ, one when they do not. Its questions (``epsilon``, ``rdp``, …) and its algebra
-(``n * a + b``) are methods; what computes them is bound by the package.
+(``n * a + b``) are methods; :mod:`accountant._binding` links them to the code that computes them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Described:
 
 
 class Mechanism(Described, ABC):
-    """Something that was released: a frozen value that describes, and computes nothing global.
+    """A release, described by a frozen value.
 
     Subclasses are frozen dataclasses (``repr`` evaluates back; they hash and compare by value) and
     implement :attr:`relation` and :meth:`pairs`. All numbers are in nats.
@@ -75,7 +75,7 @@ class Mechanism(Described, ABC):
     __array_ufunc__ = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        # These round parameters outwards before any question is asked.
+        # These methods round parameters outwards before any question.
         super().__init_subclass__(**arguments)
         for name in ("__init__", "__post_init__", "group", "pairs", "under"):
             if name in vars(cls):

@@ -1,4 +1,4 @@
-"""Mechanisms known by a Rényi curve: zCDP, truncated CDP, a curve of the user's."""
+"""Mechanisms of which a Rényi curve is known: zCDP, truncated CDP, a user's curve."""
 
 from __future__ import annotations
 

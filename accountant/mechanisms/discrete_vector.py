@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on a vector of integers: its Rényi curve is what is known of it."""
+"""Discrete Gaussian noise on a vector of integers, described by its Rényi curve."""
 
 from __future__ import annotations
 

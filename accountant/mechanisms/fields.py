@@ -1,4 +1,4 @@
-"""How a frozen mechanism sets its fields, and what its relation allows."""
+"""Setting the fields of a frozen mechanism, and checks of its relation."""
 
 from __future__ import annotations
 

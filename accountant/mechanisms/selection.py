@@ -1,4 +1,4 @@
-"""Choosing one of many: exponential mechanism, noisy maximum, threshold tests."""
+"""Selection: exponential mechanism, noisy maximum, threshold tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of many users through one local randomiser, whose order is forgotten."""
+"""Reports of many users through one local randomiser, in random order."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def _tail(first: FloatArray, n: FloatArray) -> FloatArray:
     """Return P(Bin(n, 1/2) >= first)."""
     inside = (first >= 1.0) & (first <= n)
     safe = np.where(inside, first, 1.0)
-    room = np.where(inside, n - safe + 1.0, 1.0)
-    values = special.betainc(safe, room, 0.5)
+    others = np.where(inside, n - safe + 1.0, 1.0)
+    values = special.betainc(safe, others, 0.5)
     return np.asarray(np.where(inside, values, np.where(first < 1.0, 1.0, 0.0)))
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms known by a guarantee alone: ε, (ε, δ), and randomised response that attains it."""
+"""Mechanisms with a stated guarantee, ε or (ε, δ), and randomised response."""
 
 from __future__ import annotations
 

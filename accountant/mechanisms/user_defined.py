@@ -1,4 +1,4 @@
-"""A dominating pair of the user's own: two PMFs, or the distribution functions of the loss."""
+"""A user's dominating pair: two PMFs, or the distribution functions of the loss."""
 
 from __future__ import annotations
 

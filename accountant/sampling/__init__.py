@@ -1,17 +1,16 @@
-"""WHICH records were used: samplers that draw batches and emit the mechanism that accounts for it.
+"""Samplers, which draw batches and return the mechanism that accounts for them.
 
-A guarantee belongs to a sampler *and* a relation. Each sampler here draws its batches exactly as
-its theorem assumes, and hands out the mechanism that follows, so that loader, noise and account
-cannot disagree.
+A guarantee holds for one sampler *and* one relation. Each sampler draws its batches exactly as its
+theorem assumes and returns the mechanism of that theorem, so the account describes the batches.
 """
 
-# Samplers, each beside the mechanism of one of its steps: poisson_batches (poisson), fixed_size,
+# Samplers, each with the mechanism of one of its steps: poisson_batches (poisson), fixed_size,
 # with_replacement, truncated_poisson, random_allocation, shuffled, cyclic, full_batch, and
-# correlated_noise; sampler, sized and drawing are what they share.
+# correlated_noise; sampler, batch_size_sampler and drawing are shared.
 # Pairs: sampled_pairs for Poisson sampling when a record is added or removed; replacement_pair,
 # poisson_replacement and sampled_replacement when a record is *exchanged for another* (drawing
 # with replacement is with_replacement, and its pair mixture_pair); allocation_pair and
-# allocation_law for random allocation; blend_pair where a public coin chooses; lognormal and _renyi
+# allocation_law for random allocation; convex_combination for a public coin; lognormal and _renyi
 # serve several.
 from accountant.sampling.amplification import amplify
 from accountant.sampling.correlated_noise import (

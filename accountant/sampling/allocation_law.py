@@ -1,9 +1,9 @@
 """The law of a sum of independent likelihood ratios, bounded from both sides.
 
 The privacy loss of random allocation is the logarithm of the mean of T independent log-normal
-variables, so all there is to know about it is one-dimensional: the law of a sum. The sum is built
-by doubling; after each addition the law is brought back to a few hundred grid points, by
-spreading (upper) or merging (lower). docs/theorems_sampling.md, Theorems S4 and S5.
+variables, so it has the one-dimensional distribution of a sum. The sum is built by doubling.
+After each addition its distribution is reduced to a few hundred grid points, by spreading (upper)
+or merging (lower). docs/theorems_sampling.md, Theorems S4 and S5.
 """
 
 from __future__ import annotations

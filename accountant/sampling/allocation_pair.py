@@ -31,7 +31,7 @@ POINTS = 1200
 
 # Integer orders up to here are summed exactly; a cubic number of terms.
 _MAX_ORDER = 128
-# Exponents that stay within doubles, with room for products.
+# Exponents that stay within doubles, with a margin for products.
 _LARGEST = 600.0
 
 

@@ -1,4 +1,4 @@
-"""What samplers of batches of a stated size share: their settings, and how epochs count."""
+"""Shared by samplers with a stated batch size: their settings, and the epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A public coin between two pairs: what joint convexity gives."""
+"""Pairs mixed by a public coin (joint convexity)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cyclic batches: fixed batches, in a fixed order, over and over."""
+"""Cyclic batches: fixed batches in a fixed order."""
 
 from __future__ import annotations
 

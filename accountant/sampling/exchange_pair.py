@@ -1,4 +1,4 @@
-"""The attained pair of Gaussian noise on a Poisson sample of which a record is replaced (E7)."""
+"""The attained pair of Gaussian noise on a Poisson sample under replace-one (E7)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _TABLE = 4096
 _STEPS = 12
 # Largest order of the Rényi sums, whose length grows with it; rare repeats rule beyond anyway.
 _MAX_ORDER = 64
-# Exponents that stay within doubles, with room for products.
+# Exponents that stay within doubles, with a margin for products.
 _LARGEST = 300.0
 
 

@@ -1,4 +1,4 @@
-"""Monte-Carlo estimates for random allocation: a cross-check, never a guarantee."""
+"""Monte-Carlo estimates for random allocation, as a cross-check without guarantee."""
 
 from __future__ import annotations
 

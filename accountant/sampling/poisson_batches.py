@@ -1,4 +1,4 @@
-"""Poisson sampling: every record joins every batch by its own coin."""
+"""Poisson sampling: each record enters each batch independently with probability q."""
 
 from __future__ import annotations
 

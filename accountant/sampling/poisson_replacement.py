@@ -1,4 +1,4 @@
-"""Former names of Poisson samples under replace-one, which their mechanisms now say themselves."""
+"""Former names of Poisson samples under replace-one, kept for old code and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dominating pairs of a Poisson-sampled mechanism, by what is known of the inner pair."""
+"""The dominating pairs of a Poisson-sampled mechanism, by the capabilities of its pair."""
 
 from __future__ import annotations
 

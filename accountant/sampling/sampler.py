@@ -1,4 +1,4 @@
-"""What every sampler offers: batches, the mechanism that accounts for them, and a lower bound."""
+"""The base class of samplers: batches, the mechanism that accounts for them, lower bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shuffled batches: what most training loops do, and what no amplification theorem covers well."""
+"""Shuffled batches, the most common training loop; its upper bound has no amplification."""
 
 from __future__ import annotations
 

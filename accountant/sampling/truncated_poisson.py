@@ -1,4 +1,4 @@
-"""Poisson sampling with a cap on the batch: what fixed memory makes of it."""
+"""Poisson sampling with a cap on the batch size."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class TruncatedPoissonSampler(Sampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return Poisson sampling at the probability of being drawn while there is room."""
+        """Return Poisson sampling at the probability of being drawn below the cap."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         full = overflow_probability(self.dataset_size - 1, self.sampling_probability, self.cap)
         probability = self.sampling_probability * (1.0 - full) * (1.0 - 2.0**-50)

@@ -1,4 +1,4 @@
-"""Batches drawn with replacement: every place in the batch picks a record by itself."""
+"""Batches drawn with replacement: each place in a batch picks a record independently."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class WithReplacementSampled(Mechanism):
         if self.relation is NeighbouringRelation.ADD_OR_REMOVE:
             unit = ratio_up(2, self.noise_multiplier)
             if unit > _FARTHEST:
-                # Whether the record was drawn is as good as told, and nothing else of it matters.
+                # The output reveals whether the record was drawn: the loss is the draw's.
                 told = 1.0 - weights[0] * (1.0 - error) + 2.0**-50
                 return (ResponsePair(0.0, infinite=min(told, 1.0)),)
             return tuple(MixturePair(weights, unit, remainder, add, error) for add in (False, True))

@@ -1,4 +1,4 @@
-"""A quick check that the numerics of *this* installation are the ones that were proved and tested.
+"""A quick check that the numerics of *this* installation are those that were tested.
 
 A processor that flushes subnormal numbers, a compiler that rearranges sums or a broken mathematics
 library would void every certificate. Each check compares answers of this machine with enclosures

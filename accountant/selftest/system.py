@@ -1,4 +1,4 @@
-"""What the certificates and the ledger need of the machine: arithmetic, cipher, file locks.
+"""Checks of the machine: arithmetic, cipher, file locks.
 
 Each function yields, case by case, None or what is wrong.
 """

@@ -128,9 +128,9 @@ OTHERS = {
 def functions_with_a_seed():
     found = set()
     for module in pkgutil.walk_packages(accountant.learn.__path__, "accountant.learn."):
-        room = importlib.import_module(module.name)
-        for name in getattr(room, "__all__", ()):
-            thing = getattr(room, name)
+        package = importlib.import_module(module.name)
+        for name in getattr(package, "__all__", ()):
+            thing = getattr(package, name)
             if getattr(thing, "__module__", None) != module.name:
                 continue
             calls = [thing] if inspect.isfunction(thing) else []

@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-import accountant.learn.selection as room
+import accountant.learn.selection as selection
 from accountant.noise import Grid, SecureGenerator
 from support.twins import pairs, walk
 from support.twins.comparison import Charge, twins
@@ -138,8 +138,8 @@ def test_a_new_trainer_without_a_case_is_noticed():
         return X, y, rng
 
     with (
-        mock.patch.object(room, "train_new_thing", train_new_thing, create=True),
-        mock.patch.object(room, "__all__", [*room.__all__, "train_new_thing"]),
+        mock.patch.object(selection, "train_new_thing", train_new_thing, create=True),
+        mock.patch.object(selection, "__all__", [*selection.__all__, "train_new_thing"]),
     ):
         assert "accountant.learn.selection.train_new_thing" in walk.unaccounted(set())
 

@@ -1,4 +1,4 @@
-"""A ledger finds the mechanisms of the rooms to its right by itself, and imports none before."""
+"""A ledger imports the mechanisms of packages above it only when a file names them."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Private convex learning: one well-placed release instead of thousands of noisy steps."""
+"""Private convex learning: one or a few releases instead of thousands of noisy steps."""
 
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
 from accountant.learn.convex.exponential import exponential_mechanism

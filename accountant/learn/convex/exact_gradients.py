@@ -1,4 +1,4 @@
-"""Gradients of a risk whose error is bounded by public numbers, whatever the records hold.
+"""Gradients of a risk whose error has a public bound for all possible records.
 
 Rows lie on a public grid, so that BLAS multiplies them without rounding by short pieces of a
 parameter and of the slopes. What is left to round is bounded by the number of records and public

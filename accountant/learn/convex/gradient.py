@@ -14,7 +14,7 @@ from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
 from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, room_for_rounding, rounded_shift
+from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding, rounded_shift
 from accountant.learn.convex.public_bounds import (
     BOUND,
     DATA_NORM,
@@ -249,8 +249,8 @@ class _Run:
         # At one θ two neighbours' records have the same computed slopes (scores are made row by
         # row): only adding them up differs, and the rounding to the grid, half a step a coordinate.
         computed = 2.0 * self.rounding(MOST_RECORDS, 0.0)
-        room = room_for_rounding(self.size, GRID_BITS, multiplier)
-        return multiplier * (self.slope + computed) / room * (1.0 + 1e-9)
+        remaining = remaining_after_rounding(self.size, GRID_BITS, multiplier)
+        return multiplier * (self.slope + computed) / remaining * (1.0 + 1e-9)
 
     def mean_of_last_half(self, noise: float, source: NoiseSource) -> FloatArray:
         theta, velocity, total = (np.zeros(self.shape) for _ in range(3))

@@ -1,4 +1,4 @@
-"""L-BFGS in plain arithmetic: a fast way near a minimum, which proves nothing.
+"""L-BFGS in plain arithmetic, which finds a point near a minimum without proof.
 
 :func:`~accountant.learn.convex.certified.minimize` certifies what it finds, and goes on otherwise.
 """

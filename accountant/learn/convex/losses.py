@@ -1,4 +1,4 @@
-"""Convex losses of linear scores: value, slope, curvature, and what bounds them publicly.
+"""Convex losses of linear scores: value, slope, curvature, and their public bounds.
 
 A loss acts on scores ``u = x @ theta`` (one per record; K per record for :class:`Softmax`) and on
 labels whose domain is public. With rows of norm at most R, a record's gradient has norm at most

@@ -12,7 +12,7 @@ from accountant import checks
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
-from accountant.learn.convex.noise import NoiseSource, room_for_rounding
+from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
 from accountant.learn.convex.public_bounds import BOUND, MOST_COUNTED, MOST_RECORDS, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.sums import sum_by_blocks
@@ -248,8 +248,8 @@ def _release(
         paid = parts, charged(ledger, parts, label)
         return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), paid, source.private
     multiplier = calibrate_sigma(eps, target)
-    room = room_for_rounding(statistics.size, GRID_BITS, multiplier)
-    sigma = multiplier * euclidean * (1.0 + 1e-6) / room
+    remaining = remaining_after_rounding(statistics.size, GRID_BITS, multiplier)
+    sigma = multiplier * euclidean * (1.0 + 1e-6) / remaining
     parts = (Gaussian(multiplier),)
     paid = parts, charged(ledger, parts, label)
     return source.release(statistics, sigma, GRID_BITS), paid, source.private

@@ -23,7 +23,7 @@ __all__ = [
     "NoiseSource",
     "gaussian_bits",
     "pure_bits",
-    "room_for_rounding",
+    "remaining_after_rounding",
     "rounded_shift",
 ]
 
@@ -110,8 +110,8 @@ class NoiseSource:
         larger values fit.
         """
         bits = pure_bits(values.size, epsilon, lost)
-        room = epsilon - 2.0 * values.size * 2.0**-bits
-        scale = distance / room * (1.0 + 1e-12)
+        remaining = epsilon - 2.0 * values.size * 2.0**-bits
+        scale = distance / remaining * (1.0 + 1e-12)
         step = Grid.at_most(scale * 2.0**-bits).step
         limit = LARGEST_INTEGER * step
         kept = np.rint(np.clip(values.ravel(), -limit, limit) / step)
@@ -152,15 +152,15 @@ def gaussian_bits(size: int, mu: float) -> int:
     return bits
 
 
-def room_for_rounding(dimension: int, bits: int, multiplier: float) -> float:
+def remaining_after_rounding(dimension: int, bits: int, multiplier: float) -> float:
     """Return the share of a Gaussian's sensitivity that rounding to its grid leaves to the data."""
-    room = 1.0 - 2.0 * multiplier * rounded_shift(dimension, bits)
-    if not (room > 0.25):
+    remaining = 1.0 - 2.0 * multiplier * rounded_shift(dimension, bits)
+    if not (remaining > 0.25):
         raise DomainError(
             f"epsilon and delta are too small for {dimension} coordinates on one grid: they ask for"
             f" noise of {multiplier:.6g} sensitivities"
         )
-    return room
+    return remaining
 
 
 def rounded_shift(dimension: int, bits: int) -> float:

@@ -228,8 +228,8 @@ def release_minimum(
     size = problem.linear.size
     bits = gaussian_bits(size, mu)
     # Twice the distance to the minimum, plus twice the rounding of what is released.
-    room = mu - 2.0 * rounded_shift(size, bits)
-    sigma = 2.0 * (tolerance + rounding) / (problem.regularization * room) * (1.0 + 1e-12)
+    remaining = mu - 2.0 * rounded_shift(size, bits)
+    sigma = 2.0 * (tolerance + rounding) / (problem.regularization * remaining) * (1.0 + 1e-12)
     theta = minimize(problem, tolerance)
     return source.release(theta, sigma, bits)
 

@@ -1,4 +1,4 @@
-"""Public numbers that bound what the convex mechanisms accept, before data are looked at."""
+"""Public limits on the input of the convex mechanisms, checked before the data."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from accountant._rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.learn.account import charged
 from accountant.learn.convex.losses import real_labels
-from accountant.learn.convex.noise import NoiseSource, room_for_rounding
+from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
 from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.sums import BLOCK, sum_by_blocks
@@ -144,8 +144,8 @@ def ada_ssp(
     book = charged(ledger, mechanisms, "AdaSSP")
     statistics = _noisy_statistics(rows, labels, bounds, for_rest, source)
     # As for the statistics: floating point, and a grid that moves each value by half a step.
-    room = room_for_rounding(1, GRID_BITS, for_eigenvalue)
-    eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / room
+    remaining = remaining_after_rounding(1, GRID_BITS, for_eigenvalue)
+    eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / remaining
     least = max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)
     noisy = float(source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
     floor = max(noisy - eigenvalue_noise * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
@@ -188,13 +188,13 @@ def _noisy_statistics(
     # |(xxᵀ/R², xy/(RB))| <= √2; the last terms cover sums in floating point and the grid.
     sensitivity = math.sqrt(2.0) * (1.0 + 1e-6)
     sigma = multiplier * sensitivity
-    room = room_for_rounding(embedded.size, GRID_BITS, multiplier)
-    released = source.release(embedded, sigma / room, GRID_BITS)
+    remaining = remaining_after_rounding(embedded.size, GRID_BITS, multiplier)
+    released = source.release(embedded, sigma / remaining, GRID_BITS)
     noisy = np.zeros((d, d))
     noisy[upper] = released[d:-d] / math.sqrt(2.0)
     noisy = noisy + noisy.T
     noisy[np.diag_indices(d)] = released[:d]
-    return _Statistics(noisy * norm**2, released[-d:] * norm * bound, sigma / room * norm**2)
+    return _Statistics(noisy * norm**2, released[-d:] * norm * bound, sigma / remaining * norm**2)
 
 
 def _computed_eigenvalue(d: int) -> float:

@@ -1,4 +1,4 @@
-"""What a private fit hands back: a value, and what it cost."""
+"""The result of a private fit: a value and its mechanisms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minima that are certified whatever the records hold: no data set is refused or given up.
+"""Minima that are certified for all possible records, so that no data set is refused.
 
 The privacy of a minimiser is a statement about the minimum. What is returned here lies within
 tolerance / regularization of it, which the ledger pays for; public numbers alone decide, before any

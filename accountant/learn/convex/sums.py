@@ -1,4 +1,4 @@
-"""Sums over records that round little, and by how much."""
+"""Sums over records with small, bounded rounding errors."""
 
 from __future__ import annotations
 

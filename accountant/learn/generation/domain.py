@@ -1,4 +1,4 @@
-"""What is public about a table: its columns, their values and ranges.
+"""The public description of a table: its columns, their values and ranges.
 
 Everything a record holds is mapped into the domain one record at a time, by rules that look at
 nothing else, so a record never changes how another is read, and never raises.

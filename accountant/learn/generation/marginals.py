@@ -1,4 +1,4 @@
-"""The baseline: noisy marginals, and a tree that agrees with them."""
+"""Noisy marginals, and a tree-shaped distribution that agrees with them."""
 
 from __future__ import annotations
 

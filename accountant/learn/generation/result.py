@@ -1,4 +1,4 @@
-"""What all generators have in common: a table drawn at will, and what it cost."""
+"""Shared by the generators: a table that is drawn on request, and its ε."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From noisy marginals to a distribution: consistency, and sampling from a tree.
+"""Converts noisy marginals to a distribution: consistency, and sampling from a tree.
 
 Everything here is post-processing of noisy counts.
 """

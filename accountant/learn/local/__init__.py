@@ -1,4 +1,4 @@
-"""The local model: every user adds noise before anything is collected."""
+"""The local model: every user adds noise to his or her own report."""
 
 from accountant.learn.local.bounded import (
     MeanEstimate,

@@ -1,4 +1,4 @@
-"""Amplification by shuffling: what anonymity adds to local reports."""
+"""Amplification of local reports by shuffling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trainer needs of a model: flat parameters and sums of clipped per-example gradients."""
+"""The interface of models: flat parameters and sums of clipped per-example gradients."""
 
 from __future__ import annotations
 

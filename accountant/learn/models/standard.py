@@ -1,4 +1,4 @@
-"""The models one asks for by name."""
+"""The standard models."""
 
 from __future__ import annotations
 

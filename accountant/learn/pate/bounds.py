@@ -100,7 +100,7 @@ def log_probability_of_another(
 
 
 def log_of_the_rest(classes: int) -> float:
-    """Return log(1 - 1/k), which bounds log q for any vote, with room for ties on the grid."""
+    """Return log(1 - 1/k), which bounds log q for any vote, with a margin for ties."""
     return min(math.log1p(-1.0 / classes + classes * LAPLACE_STEP) + SLACK, 0.0)
 
 
@@ -139,7 +139,7 @@ def data_dependent_rdp(
     e1, e2 = curve(upper), curve(lower)
     limit = (lower - 1.0) * e2
     limit -= lower * (math.log(upper / (upper - 1.0)) + math.log(lower / (lower - 1.0)))
-    # Conditions are asked with room: where they hold barely, the plain bound is as good.
+    # The conditions have a margin: where they hold barely, the plain bound is as good.
     if not (logq <= limit - 1e-9 * (1.0 + abs(limit)) and -logq > e2 * (1.0 + 1e-9)):
         return plain
     q = math.exp(logq)

@@ -1,4 +1,4 @@
-"""Teachers: models of any kind, each fitted to a shard that no other teacher sees."""
+"""Teachers: models of any kind, each fitted to a shard of its own."""
 
 from __future__ import annotations
 

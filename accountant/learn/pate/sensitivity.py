@@ -1,4 +1,4 @@
-"""Publishing a data-dependent ε: smooth sensitivity of the sum of Rényi bounds."""
+"""Private release of a data-dependent ε: smooth sensitivity of a sum of Rényi bounds."""
 
 from __future__ import annotations
 

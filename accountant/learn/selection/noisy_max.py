@@ -1,4 +1,4 @@
-"""Choosing one of many by score: noisy maxima, the exponential mechanism, permute-and-flip."""
+"""Selection by score: noisy maxima, the exponential mechanism, permute-and-flip."""
 
 from __future__ import annotations
 
