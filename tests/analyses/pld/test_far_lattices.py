@@ -66,9 +66,9 @@ CASES = [
     (ac.DiscreteGaussian(0.01), 3, lambda: gaussian_atoms(0.01)),
     (ac.DiscreteGaussian(0.05), 20, lambda: gaussian_atoms(0.05)),
     (ac.DiscreteLaplace(0.001), 5, lambda: laplace_atoms(0.001, 1)),
-    (ac.DiscreteLaplace(0.01, 4), 6, lambda: laplace_atoms(0.01, 4)),
+    (ac.DiscreteLaplace(0.01, sensitivity=4), 6, lambda: laplace_atoms(0.01, 4)),
     (ac.RandomizedResponse(400.0), 3, lambda: response_atoms(400.0, 2)),
-    (ac.RandomizedResponse(350.0, 7), 30, lambda: response_atoms(350.0, 7)),
+    (ac.RandomizedResponse(350.0, k=7), 30, lambda: response_atoms(350.0, 7)),
 ]
 
 
