@@ -9,15 +9,15 @@
 #include "rare_event_sum.h"
 #include "status.h"
 
-int acct_workspace_alloc(acct_workspace *w) {
-    const size_t law = ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES);
-    const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * ACCT_MAX_NODES; /* >= ACCT_SUM_ARRAYS */
+int acct_workspace_alloc(acct_workspace *w, int nodes) {
+    const size_t law = ACCT_TILTED_LAW_DOUBLES(nodes);
+    const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; /* >= ACCT_SUM_ARRAYS */
     w->block = malloc((2 * law + cf + 2 * (size_t)ACCT_MAX_POINTS) * sizeof(double));
     if (!w->block) return ACCT_ENOMEM;
-    acct_tilted_law_place(&w->law, w->block, ACCT_MAX_NODES);
-    acct_tilted_law_place(&w->scratch, w->block + law, ACCT_MAX_NODES);
+    acct_tilted_law_place(&w->law, w->block, nodes);
+    acct_tilted_law_place(&w->scratch, w->block + law, nodes);
     w->rare_memory = w->block + 2 * law;
-    acct_characteristic_sum_place(&w->cf, w->rare_memory, ACCT_MAX_NODES);
+    acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
     w->contour.amplitude = w->rare_memory + cf;
     w->contour.phase = w->contour.amplitude + ACCT_MAX_POINTS;
     return ACCT_OK;
@@ -80,7 +80,7 @@ static int lower_window_end(acct_workspace *w, acct_problem *problem, double log
 
 /* A contour of the rare events alone (rare_event_contour.h).  The add direction is answered by the remove
  * direction's profile at -epsilon (Theorem 17). */
-static int build_rare(acct_workspace *w, acct_problem problem, double log_delta, double tolerance) {
+static int build_rare_within(acct_workspace *w, acct_problem problem, double log_delta, double tolerance) {
     problem.reverse_order = 0.0;
     if (problem.direction == ACCT_REMOVE)
         return acct_rare_event_contour_build(&w->contour, &w->law, &w->scratch, w->rare_memory, &problem,
@@ -93,6 +93,15 @@ static int build_rare(acct_workspace *w, acct_problem problem, double log_delta,
     const int status = acct_rare_event_contour_build(&w->contour, &w->law, &w->scratch, w->rare_memory,
                                                      &problem, log(all), tolerance);
     w->contour.answers_add = 1;
+    return status;
+}
+
+/* The same; its own arrays hold ACCT_MAX_NODES nodes, whatever the laws' do. */
+static int build_rare(acct_workspace *w, const acct_problem *problem, double log_delta, double tolerance) {
+    const int nodes = w->law.capacity;
+    w->law.capacity = w->scratch.capacity = nodes < ACCT_MAX_NODES ? nodes : ACCT_MAX_NODES;
+    const int status = build_rare_within(w, *problem, log_delta, tolerance);
+    w->law.capacity = w->scratch.capacity = nodes;
     return status;
 }
 
@@ -122,7 +131,7 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     problem.most_points = direction == ACCT_REMOVE ? 1500 : ACCT_MAX_POINTS;
     status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
     if (status != ACCT_EPRECISION) return status;
-    status = build_rare(w, rare, log_delta, tolerance);
+    status = build_rare(w, &rare, log_delta, tolerance);
     if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
     problem.most_points = 6000;
     return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);

@@ -13,7 +13,8 @@ typedef struct {
     double *block;        /* all of the above in one allocation */
 } acct_workspace;
 
-int acct_workspace_alloc(acct_workspace *w);
+/* room for so many nodes, at least ACCT_MAX_NODES */
+int acct_workspace_alloc(acct_workspace *w, int nodes);
 void acct_workspace_free(acct_workspace *w);
 
 /* the window of the noise that matters where delta is about e^{log_delta} */

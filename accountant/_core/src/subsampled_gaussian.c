@@ -48,7 +48,7 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     }
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
     acct_workspace w;
-    int status = acct_workspace_alloc(&w);
+    int status = acct_workspace_alloc(&w, ACCT_MAX_NODES);
     const acct_step step = acct_step_make(q, sigma);
     for (int d = ACCT_REMOVE; d <= ACCT_ADD && !status; d++) {
         if (direction != ACCT_EITHER && direction != d) continue;
@@ -90,7 +90,7 @@ static int coarse_epsilon(double q, double sigma, double steps, double delta, in
 static int composed_epsilon(const acct_step *step, double steps, double delta, int direction,
                             acct_bounds one[2]) {
     acct_workspace w;
-    int status = acct_workspace_alloc(&w);
+    int status = acct_workspace_alloc(&w, ACCT_MAX_NODES);
     if (!status && direction != ACCT_ADD)
         status = acct_epsilon_one_way(&w, step, steps, delta, ACCT_REMOVE, &one[0]);
     if (!status && (direction == ACCT_ADD ||
