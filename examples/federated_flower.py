@@ -34,18 +34,18 @@ class PrivateFedAvg(FedAvg):
             )
         super().__init__(**options)
         self.sampler, self.batches = sampler, sampler.batches()
-        self.noise, self.norm, self.ledger = noise_multiplier, clipping_norm, ledger
+        self.noise_multiplier, self.norm, self.ledger = noise_multiplier, clipping_norm, ledger
         self.generator, self.weights = SecureGenerator(), None
 
     def before_round(self):
         """Record the round, then return the positions of the clients that take part."""
         probability = self.sampler.sampling_probability
-        self.ledger.step(noise_multiplier=self.noise, sampling_probability=probability)
+        self.ledger.step(noise_multiplier=self.noise_multiplier, sampling_probability=probability)
         return next(self.batches)
 
     def private_sum(self, updates, shapes):
         """Clip every client's update, add them up on a grid, and add noise of σ times the norm."""
-        deviation = self.noise * self.norm
+        deviation = self.noise_multiplier * self.norm
         grid = Grid.at_most(deviation / 2**20)
         total = [np.zeros(shape) for shape in shapes]
         for update in updates:

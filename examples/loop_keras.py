@@ -30,12 +30,14 @@ class PrivacyCallback(Callback):
                 f"batches must be drawn by a PoissonSampler; got a {type(sampler).__name__}."
                 " fit(x, y, shuffle=True) is another mechanism"
             )
-        self.ledger, self.noise = ledger, noise_multiplier
+        self.ledger, self.noise_multiplier = ledger, noise_multiplier
         self.probability = sampler.sampling_probability
 
     def on_train_batch_begin(self, batch, logs=None):
         """Charge the ledger."""
-        self.ledger.step(noise_multiplier=self.noise, sampling_probability=self.probability)
+        self.ledger.step(
+            noise_multiplier=self.noise_multiplier, sampling_probability=self.probability
+        )
 
 
 class PoissonBatches:

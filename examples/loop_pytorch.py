@@ -21,12 +21,14 @@ class PrivacyCallback:
                 "the loader's batch_sampler must be BatchSampler(PoissonSampler(...));"
                 f" got a {type(batches).__name__}: a shuffled loader is another mechanism"
             )
-        self.ledger, self.noise = ledger, noise_multiplier
+        self.ledger, self.noise_multiplier = ledger, noise_multiplier
         self.probability = sampler.sampling_probability
 
     def before_step(self):
         """Charge the ledger."""
-        self.ledger.step(noise_multiplier=self.noise, sampling_probability=self.probability)
+        self.ledger.step(
+            noise_multiplier=self.noise_multiplier, sampling_probability=self.probability
+        )
 
 
 def noisy_gradient(model, loss, x, y, clipping_norm, noise_multiplier, expected_batch_size):

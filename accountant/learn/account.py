@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_ledger",
-    "calibrated_noise",
+    "calibrated_noise_multiplier",
     "charged",
     "count_charged",
     "epsilon_held",
@@ -35,14 +35,16 @@ def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: fl
     return step if sampling_probability == 1.0 else PoissonSampled(step, sampling_probability)
 
 
-def calibrated_noise(noise: str, epsilon: float, delta: float, q: float, steps: int) -> float:
+def calibrated_noise_multiplier(
+    noise: str, epsilon: float, delta: float, sampling_probability: float, steps: int
+) -> float:
     """Return the least noise multiplier with which ``steps`` steps stay within ``epsilon``."""
-    gaussian = calibrate_sigma(epsilon, delta, q, steps)
+    gaussian = calibrate_sigma(epsilon, delta, sampling_probability, steps)
     if noise == "gaussian":
         return gaussian
     # Rounded to integers, as much noise costs a little more.
     return calibrate(
-        lambda sigma: steps * step_mechanism(noise, sigma, q),
+        lambda multiplier: steps * step_mechanism(noise, multiplier, sampling_probability),
         epsilon=epsilon,
         delta=delta,
         start=gaussian,

@@ -13,7 +13,7 @@ from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.checks import Argument
 from accountant.errors import AccountantError, DomainError
-from accountant.learn.account import calibrated_noise, count_charged, step_mechanism
+from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
 from accountant.learn.sampler import require_sampler
 from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
 from accountant.quick import get_epsilon
@@ -144,18 +144,18 @@ def make_plan(
             raise DomainError(NO_STEPS)
         if count == 0:
             raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
-        sigma = calibrated_noise(kind, goal, privacy_delta, q, count)
+        multiplier = calibrated_noise_multiplier(kind, goal, privacy_delta, q, count)
     else:
-        sigma = checks.number(NOISE_MULTIPLIER, noise_multiplier)
+        multiplier = checks.number(NOISE_MULTIPLIER, noise_multiplier)
     rule = clipping.rule(groups)
-    if sigma > 0.0:
+    if multiplier > 0.0:
         if not math.isfinite(rule.sensitivity):
             raise DomainError(
                 "clipping_norm must be finite when there is noise; got inf. Nothing would bound"
                 " one record's influence"
             )
-        clipping.gradient_noise(sigma)
-    step = step_mechanism(kind, sigma, q)
+        clipping.gradient_noise(multiplier)
+    step = step_mechanism(kind, multiplier, q)
     charged = count_charged(ledger, step, run)
     if count is None:
         if ledger.budget is None:
@@ -164,7 +164,7 @@ def make_plan(
     elif count > charged:
         ledger.require(step, count - charged)
     plan = Plan(
-        name, q, batch, count, kind, sigma, privacy_delta, math.inf,
+        name, q, batch, count, kind, multiplier, privacy_delta, math.inf,
         None if is_secret(name, sampling_probability) else records, run,
     )  # fmt: skip
     return replace(plan, epsilon=plan.epsilon_after(count))

@@ -62,6 +62,7 @@ class Run:
         self.diagnostics = diagnostics
         self.history = History()
         self.step = self.charged = 0
+        self.noted = False
         self.start: dict[str, Any] = {}
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
@@ -113,8 +114,9 @@ class Run:
     def _charge(self, steps: int) -> None:
         """Charge the ledger for steps of this run."""
         self.ledger.compose(self.plan.mechanism, steps, self.plan.run)
-        if self.plan.delta > 0.0:
+        if self.plan.delta > 0.0 and not self.noted:
             self.ledger.note_delta(self.plan.delta)
+            self.noted = True
         self.charged += steps
 
     def _descend(self, noisy: NDArray[np.float64], deviation: float) -> None:

@@ -84,6 +84,8 @@ class History:
         """Refuse records of another neighbouring relation than the first's."""
         first = self.first or (new[0].mechanism if new else None)
         for item in new:
+            if item.mechanism is first:
+                continue  # as step after step of one run
             if first is not None and item.mechanism.relation is not first.relation:
                 raise UnsupportedError(
                     f"{item.mechanism!r} has the neighbouring relation {item.mechanism.relation!r},"
@@ -104,9 +106,12 @@ class History:
             key = id(item.mechanism)
             known[key] = item.mechanism
             counts[key] = counts.get(key, 0) + item.count
-        added: dict[Mechanism, int] = {}
-        for key, count in counts.items():
-            added[known[key]] = added.get(known[key], 0) + count
+        if len(known) == 1:
+            added = {known[key]: counts[key]}
+        else:
+            added = {}
+            for key, count in counts.items():
+                added[known[key]] = added.get(known[key], 0) + count
         for mechanism, total in added.items():
             if not (self._counts.get(mechanism, 0) + total <= checks.MAX_COUNT):
                 raise DomainError(
@@ -129,7 +134,7 @@ class History:
             last is not None
             and last.label == new.label
             and last.time == new.time
-            and last.mechanism == new.mechanism
+            and (last.mechanism is new.mechanism or last.mechanism == new.mechanism)
         ):
             self._entries[-1] = Entry(last.mechanism, last.count + new.count, last.label, last.time)
         else:

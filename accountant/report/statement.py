@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from accountant.ledger import Accountant, Entry
     from accountant.mechanisms import Mechanism
 
-__all__ = ["Release", "Row", "Statement", "Step", "statement"]
+__all__ = ["ReleaseRow", "Row", "Statement", "Step", "statement"]
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
@@ -28,7 +28,7 @@ RATES = 50
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseRow:
     """One mechanism and how often it ran; ``labels`` are the caller's words, shortened."""
 
     mechanism: str
@@ -105,7 +105,7 @@ class Statement:
     ledger: str | None
     relation: str
     definition: str
-    releases: tuple[Release, ...]
+    releases: tuple[ReleaseRow, ...]
     omitted_releases: int
     total: int
     headline: Row
@@ -285,7 +285,7 @@ def _row(spent: spending.Spending, delta: float) -> Row:
 
 def _releases(
     history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...]
-) -> tuple[tuple[Release, ...], int]:
+) -> tuple[tuple[ReleaseRow, ...], int]:
     shown = counts[:MOST_ROWS]
     labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in shown}
     # By identity first: hashing a million records would take longer than all the rest.
@@ -302,7 +302,7 @@ def _releases(
         words = tuple(labels[mechanism])
         words = (*words[:MOST_LABELS], "…") if len(words) > MOST_LABELS else words
         rows.append(
-            Release(
+            ReleaseRow(
                 mechanism=safe_text.shown(repr(mechanism), LONGEST),
                 about=facts.about(mechanism),
                 count=count,
