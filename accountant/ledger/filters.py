@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from accountant._rounding import fraction_up
 from accountant.composition.problems import symmetrised_pairs
+from accountant.display import text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.ledger.fixed_parameters import FixedMeter
@@ -152,15 +153,16 @@ def meter(budget: Budget) -> Meter:
 
 
 def refusal(charges: Sequence[tuple[Mechanism, int]], watch: Meter, budget: Budget) -> str:
-    """Say what would exceed the budget, what is left of it, and what would fit."""
-    what = ", ".join(f"{count} x {mechanism!r:.80}" for mechanism, count in charges[:3])
+    """Return the message of a refusal: the charges, the total after them, and its limit."""
+    names = [f"{count} x " * (count != 1) + f"{mechanism!r:.80}" for mechanism, count in charges]
     more = ""
     if watch.quick:
-        left = watch.remaining()
-        more = f", which has {left.fraction:.3%} left ({left.unit})"
+        after = watch.remaining_after(charges)
+        spent, limit = text_up(after.spent, 4), text_down(after.capacity, 4)
+        more = f": the total would be {spent}, and the limit is {limit} ({after.unit})"
         if len(charges) == 1:
             more += f"; {watch.affordable(charges[0][0])} would fit"
-    return f"{what} would exceed {budget!r}{more}. Nothing was recorded"
+    return f"{', '.join(names[:3])} would exceed {budget!r}{more}. Nothing was recorded"
 
 
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:

@@ -61,6 +61,15 @@ class Meter(ABC):
     def remaining(self) -> Remaining:
         """Describe what is left."""
 
+    def remaining_after(self, charges: Sequence[tuple[Mechanism, int]]) -> Remaining:
+        """Describe what would be left after ``charges``, admitted or not."""
+        spent = self._spent
+        self._spent = self._after(charges)
+        try:
+            return self.remaining()
+        finally:
+            self._spent = spent
+
     def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
         """Tell whether the guarantee survives all ``charges`` together."""
         return self.holds(self._after(charges))

@@ -301,6 +301,14 @@ def test_the_renyi_filter_takes_dp_sgd():
         ledger.compose(step)
 
 
+def test_a_refusal_states_the_total_and_the_limit():
+    ledger = Accountant(Budget(3.0, 1e-5, filter="gaussian"))
+    ledger.compose(m.Gaussian(2.0))
+    with pytest.raises(BudgetExceeded, match=r"total would be 4\.25, and the limit is 0\.5171"):
+        ledger.compose(m.Gaussian(0.5))
+    assert ledger.remaining().spent == 0.25
+
+
 def test_equal_steps_under_a_budget_are_one_record():
     ledger = Accountant(Budget(8.0, 1e-5))
     for _ in range(20_000):
