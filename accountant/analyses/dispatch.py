@@ -94,7 +94,7 @@ def _of_curve_profile(parts: Parts) -> Solver:
     for pair, _ in curves:
         if not has_rdp(pair):
             raise UnsupportedError(
-                f"{type(pair).__name__} offers none of what an analysis can use: a loss"
+                f"{type(pair).__name__} has no capability that an analysis uses: a loss"
                 " distribution (masses), a Rényi curve (rdp) or the parameters of Gaussian noise"
                 " (gaussian_part)"
             )
