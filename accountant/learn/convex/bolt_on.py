@@ -42,7 +42,7 @@ def permutation_sgd_sensitivity(
     *,
     slope: float,
     curvature: float,
-    records: int,
+    dataset_size: int,
     passes: int,
     batch_size: int,
     regularization: float = 0.0,
@@ -54,7 +54,7 @@ def permutation_sgd_sensitivity(
     ----------
     slope, curvature : float
         Bounds on the norm of one record's gradient and Hessian, without the regularisation.
-    records, passes, batch_size : int
+    dataset_size, passes, batch_size : int
         The number of records is public under replace-one. An incomplete last batch is left out.
     regularization : float
         γ >= 0 of the *mean* form: each step sees mean loss + (γ/2)|θ|².
@@ -68,10 +68,10 @@ def permutation_sgd_sensitivity(
     (γ steps)`` for γ > 0, which is 2 slope / (γ n) when the batches are complete: it must not be
     divided by the batch size again (docs/theorems_convex.md, Theorem V11).
     """
-    steps_a_pass = records // batch_size
+    steps_a_pass = dataset_size // batch_size
     if steps_a_pass == 0:
         raise DomainError(
-            f"batch_size must be at most the number of records, {records}; got {batch_size}"
+            f"batch_size must be at most the dataset_size, {dataset_size}; got {batch_size}"
         )
     if regularization > 0.0:
         if step_size is not None:
@@ -220,7 +220,7 @@ def _distance(
     exact = permutation_sgd_sensitivity(
         slope=loss.slope_bound * norm,
         curvature=loss.curvature_bound * norm**2,
-        records=records,
+        dataset_size=records,
         passes=passes,
         batch_size=batch,
         regularization=gamma,

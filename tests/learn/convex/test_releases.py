@@ -138,7 +138,7 @@ def test_bolt_on_sensitivity_for_random_replacements(monkeypatch):
 
 
 def test_bolt_on_refuses_what_its_theorem_excludes():
-    common = {"slope": 1.0, "curvature": 0.25, "records": 10, "passes": 1}
+    common = {"slope": 1.0, "curvature": 0.25, "dataset_size": 10, "passes": 1}
     with pytest.raises(DomainError, match="at most 2 / curvature = 8"):
         permutation_sgd_sensitivity(batch_size=1, step_size=9.0, **common)
     with pytest.raises(DomainError, match="must be None"):

@@ -181,7 +181,7 @@ def test_permutation_sgd_in_floats_stays_within_its_rounding(monkeypatch, gamma,
         )
     assert 0 < apart < rounding < 1e-9
     exact = permutation_sgd_sensitivity(
-        slope=1.0, curvature=0.25, records=60, passes=passes, batch_size=batch,
+        slope=1.0, curvature=0.25, dataset_size=60, passes=passes, batch_size=batch,
         regularization=gamma, step_size=None if gamma else 0.7,
     )  # fmt: skip
     assert bound == exact + 2 * rounding
