@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.learn import TrainingResult
+    from accountant.learn.plan import Plan
 
 __all__ = ["train"]
 
@@ -113,31 +114,20 @@ def _run(
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
     from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
-    from accountant.learn.account import count_charged, epsilon_held
+    from accountant.learn.account import epsilon_held
     from accountant.ledger import Accountant
 
     if given["unit_rows"]:
         X = UnitNorm()(X)
     model = build(kind, X.shape[1], given)
     model.check(X, y)
-    batch, steps, epochs = given["batch_size"], given["steps"], given["epochs"]
     checkpoint = given["checkpoint"]
-
     charged: list[Path] = []
 
-    def charge(plan: Any) -> None:
-        # On the disk before the first gradient: after a crash it says too much, never too little.
-        if not plan.steps or given["seed"] is not None:
-            return
-        charged.append(record)
-        step, label = plan.mechanism, f"accountant train: {plan.run}"
-        with Accountant.transaction(record) as book:
-            if plan.delta > 0.0:
-                book.note_delta(plan.delta)
-            # A resumed run is in the ledger already, unless this is another one.
-            known = count_charged(book, step, label)
-            if known < plan.steps:
-                book.compose(step, plan.steps - known, label)
+    def charge(plan: Plan) -> None:
+        if plan.steps and given["seed"] is None:
+            charged.append(record)
+            charge_file(record, plan)
 
     result = train_dp_sgd(
         model,
@@ -146,10 +136,10 @@ def _run(
         clipping_norm=given["clipping_norm"],
         target_epsilon=given["epsilon"],
         delta=given["delta"],
-        expected_batch_size=batch,
+        expected_batch_size=given["batch_size"],
         sampling_probability=given["sampling_probability"],
-        steps=steps,
-        epochs=epochs,
+        steps=given["steps"],
+        epochs=given["epochs"],
         optimizer=optimiser(given["optimizer"], given["learning_rate"]),
         averaging=given["averaging"],
         rng=given["seed"],
@@ -162,6 +152,24 @@ def _run(
     # The file may hold earlier runs, and what others charged meanwhile.
     book = Accountant.load(record)
     return replace(result, ledger=book, epsilon=epsilon_held(book, result.delta)), record
+
+
+def charge_file(record: Path, plan: Plan) -> None:
+    """Charge all steps of a plan to the ledger in a file, except those it already holds.
+
+    This happens before the first gradient: after a crash the file says too much, never too little.
+    """
+    from accountant.learn.account import count_charged
+    from accountant.ledger import Accountant
+
+    step, label = plan.mechanism, f"accountant train: {plan.run}"
+    with Accountant.transaction(record) as book:
+        if plan.delta > 0.0:
+            book.note_delta(plan.delta)
+        # A resumed run is in the ledger already, unless this is another one.
+        known = count_charged(book, step, label)
+        if known < plan.steps:
+            book.compose(step, plan.steps - known, label)
 
 
 def build(kind: str, columns: int, given: dict[str, Any]) -> Any:

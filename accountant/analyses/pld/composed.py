@@ -251,11 +251,7 @@ class Composed:
             known = bounds.intersection(known)
             size = one.size
             if excess <= 1.0:
-                if trim == 1.0:
-                    self._done = [one, *self._done[:1]]
-                else:
-                    self._wide = [one]
-                keep(self)
+                self._remember(one, trimmed=trim != 1.0)
                 return known
             blind += excess == math.inf
             if blind > 1:
@@ -272,9 +268,20 @@ class Composed:
                 unlucky = True
             best, tried = min(best, excess), True
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
-        raise TooWide(
+        raise self._too_wide(name, size, best, known)
+
+    def _remember(self, law: ComposedLaw, *, trimmed: bool) -> None:
+        """Keep a law that met the tolerance for the next question."""
+        if trimmed:
+            self._wide = [law]
+        else:
+            self._done = [law, *self._done[:1]]
+        keep(self)
+
+    def _too_wide(self, name: str, size: int, excess: float, known: Bounds | None) -> TooWide:
+        return TooWide(
             f"{name} must be bracketed within a relative {self._tolerance:g}, but a grid of"
-            f" {size} points reached {best * self._tolerance:g} with memory_cap="
+            f" {size} points reached {excess * self._tolerance:g} with memory_cap="
             f"{self._memory_cap}. Raise memory_cap or tolerance",
             known,
         )

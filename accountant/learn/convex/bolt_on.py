@@ -250,7 +250,7 @@ def _descend(
 ) -> FloatArray:
     """Return the last iterate of plain SGD from zero, one row of ``batches`` a step."""
     m = len(batches)
-    theta = np.zeros((rows.shape[1],) if loss.outputs is None else (rows.shape[1], loss.outputs))
+    theta = np.zeros(loss.weight_shape(rows.shape[1]))
     for t in range(passes * m):
         chunk = batches[t % m]
         gradient = rows[chunk].T @ loss.slope(rows[chunk] @ theta, labels[chunk]) / len(chunk)

@@ -220,8 +220,7 @@ class _Run:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        columns = self.rows.shape[1]
-        return (columns,) if self.loss.outputs is None else (columns, self.loss.outputs)
+        return self.loss.weight_shape(self.rows.shape[1])
 
     @property
     def size(self) -> int:

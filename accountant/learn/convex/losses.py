@@ -61,6 +61,10 @@ class Loss(ABC):
         """Columns of the parameter matrix; None when the parameter is a vector."""
         return None
 
+    def weight_shape(self, columns: int) -> tuple[int, ...]:
+        """Return the shape of the parameter of rows with so many columns."""
+        return (columns,) if self.outputs is None else (columns, self.outputs)
+
     @property
     def slope_roundings(self) -> float:
         """How far :meth:`slope_of_sum` is off, in units of 2**-53 of the slope bound.

@@ -120,7 +120,7 @@ def perturb_objective(
     chosen = Logistic() if loss is None else loss
     lam = _regularization(regularization, chosen, eps * (1.0 - RELEASE_SHARE), norm)
     source = NoiseSource(rng)
-    shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
+    shape = chosen.weight_shape(rows.shape[1])
     draw = _draw_pure if target == 0.0 else _draw_gaussian
     drawn = draw(chosen, eps, target, norm, lam, shape, source)
     least = least_tolerance(
@@ -133,12 +133,7 @@ def perturb_objective(
     )
     tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
     share = eps * RELEASE_SHARE
-    mu = 0.0
-    if target == 0.0:
-        pure_bits(drawn.b.size, share, COARSE)
-    else:
-        mu = 1.0 / calibrate_sigma(share, target * RELEASE_SHARE)
-        gaussian_bits(drawn.b.size, mu)
+    mu = _release_mu(drawn.b.size, share, target)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
     mechanisms = (drawn.mechanism, ApproximateDP(share, delta=target * RELEASE_SHARE))
@@ -154,6 +149,16 @@ def perturb_objective(
         value = release_minimum(problem, tau, drawn.rounding, mu, source)
     details = {"regularization": lam, "noise": drawn.noise, "tolerance": tau}
     return PrivateResult(value, mechanisms, book, eps, target, source.private, details)
+
+
+def _release_mu(size: int, share: float, delta: float) -> float:
+    """Return μ of the minimum's release, 0 for a pure one, or refuse numbers that no grid fits."""
+    if delta == 0.0:
+        pure_bits(size, share, COARSE)
+        return 0.0
+    mu = 1.0 / calibrate_sigma(share, delta * RELEASE_SHARE)
+    gaussian_bits(size, mu)
+    return mu
 
 
 class _Drawn(NamedTuple):

@@ -120,7 +120,7 @@ def perturb_output(
     rows = table(x)
     chosen = Logistic() if loss is None else loss
     slope = norm * chosen.slope_bound
-    shape = (rows.shape[1],) if chosen.outputs is None else (rows.shape[1], chosen.outputs)
+    shape = chosen.weight_shape(rows.shape[1])
     least = least_tolerance(chosen, max_records=limit, shape=shape, norm=norm, regularization=lam)
     tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * slope, least)
     distance = minimum_sensitivity(
