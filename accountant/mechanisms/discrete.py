@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
@@ -21,40 +20,13 @@ from accountant.relations import NeighbouringRelation
 __all__ = ["DiscreteGaussian", "DiscreteGaussianPair", "DiscreteLaplace", "DiscreteLaplacePair"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 MOST_ATOMS = 4_000_000
 HIDES = 1e-150  # parameters below it hide nothing: a loss is 1/2σ² at least
 REACH = 38.7  # standard deviations; exp(-38.7²/2) < 1e-325
 
 
-class IntegerNoise(Mechanism):
-    """Noise on one integer that a record moves by ``sensitivity``; subclasses say which."""
-
-    if TYPE_CHECKING:
-        sensitivity: int
-
-    @property
-    def distance(self) -> int:
-        """How far one record moves the integer, by the relation."""
-        return self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
-
-    @property
-    def covers_removal(self) -> bool:
-        """True: a record that is left out moves the sum less than one that is replaced."""
-        return True
-
-    def group(self, size: int) -> Self:
-        """Return the mechanism for a group: its contributions add up."""
-        moved = self.sensitivity * checks.integer("size", size, 1)
-        return replace(self, sensitivity=moved)  # type: ignore[type-var]
-
-    def under(self, relation: NeighbouringRelation) -> Self:
-        """Return the same noise on the same contributions under another relation."""
-        return replace(self, relation=checks.relation(relation))  # type: ignore[type-var]
-
-
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussian(IntegerNoise):
+class DiscreteGaussian(BoundedContribution):
     """Discrete Gaussian noise on one integer: P(x) ∝ exp(-x²/2σ²), x an integer.
 
     Parameters
@@ -86,7 +58,7 @@ class DiscreteGaussian(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteGaussianPair(self.noise_multiplier, self.distance),)
+        return (DiscreteGaussianPair(self.noise_multiplier, int(self.distance)),)
 
 
 @dataclass(frozen=True)
@@ -156,7 +128,7 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteLaplace(IntegerNoise):
+class DiscreteLaplace(BoundedContribution):
     """Discrete Laplace (two-sided geometric) noise on one integer: ``P(x) ∝ exp(-|x|/b)``.
 
     Parameters
@@ -187,7 +159,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteLaplacePair(self.scale, self.distance),)
+        return (DiscreteLaplacePair(self.scale, int(self.distance)),)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
@@ -34,7 +35,7 @@ MU = checks.FINITE_EPSILON.renamed("mu", checks.MU.advice)
 
 
 @dataclass(frozen=True, repr=False)
-class SumNoise(Mechanism):
+class SumNoise(BoundedContribution):
     """Noise on a sum of contributions of bounded ℓ2 norm; subclasses say which, and what it hides.
 
     Parameters
@@ -52,31 +53,6 @@ class SumNoise(Mechanism):
             self,
             noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
             sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
-        )
-
-    @property
-    def distance(self) -> float:
-        """How far one record moves the sum, by the relation."""
-        return self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
-
-    @property
-    def covers_removal(self) -> bool:
-        """True: a record that is left out moves the sum less than one that is replaced."""
-        return True
-
-    def group(self, size: int) -> Self:
-        """Return the mechanism for a group: the contributions of its records add up."""
-        factor = checks.integer("size", size, 1)
-        return type(self)(
-            self.noise_multiplier,
-            sensitivity=times_up(self.sensitivity, factor),
-            relation=self.relation,
-        )
-
-    def under(self, relation: NeighbouringRelation) -> Self:
-        """Return the same noise on the same contributions under another relation."""
-        return type(self)(
-            self.noise_multiplier, sensitivity=self.sensitivity, relation=checks.relation(relation)
         )
 
 

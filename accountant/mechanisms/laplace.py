@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, lift, ratio_up, times_up, up
+from accountant._rounding import U, lift, ratio_up, up
 from accountant.bounds import Bounds
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import exp_minus_linear
@@ -28,7 +28,7 @@ REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Mechanism):
+class Laplace(BoundedContribution):
     """Laplace noise in every coordinate of a sum of contributions.
 
     Parameters
@@ -65,25 +65,9 @@ class Laplace(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        distance = self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
+        distance = self.distance
         reach = 0.0 if distance == 0.0 else ratio_up(distance, self.scale)
         return (LaplacePair(reach),)
-
-    @property
-    def covers_removal(self) -> bool:
-        """True: a record that is left out moves the sum less than one that is replaced."""
-        return True
-
-    def group(self, size: int) -> Laplace:
-        """Return the mechanism for a group: the contributions of its records add up."""
-        factor = checks.integer("size", size, 1)
-        return Laplace(
-            self.scale, sensitivity=times_up(self.sensitivity, factor), relation=self.relation
-        )
-
-    def under(self, relation: NeighbouringRelation) -> Laplace:
-        """Return the same noise on the same contributions under another relation."""
-        return Laplace(self.scale, sensitivity=self.sensitivity, relation=checks.relation(relation))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,12 +85,7 @@ class MixtureOfGaussians(Mechanism):
 
     def under(self, relation: NeighbouringRelation) -> MixtureOfGaussians:
         """Return the same release under another relation."""
-        return MixtureOfGaussians(
-            self.noise_multiplier,
-            sensitivities=self.sensitivities,
-            probabilities=self.probabilities,
-            relation=checks.relation(relation),
-        )
+        return replace(self, relation=checks.relation(relation))
 
 
 def _mixture(

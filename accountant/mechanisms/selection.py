@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 
 from accountant import checks
 from accountant._rounding import half_square, ratio_up, sum_up, times_up, up
-from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import group_factor, set_fields
+from accountant.mechanisms.contributions import BoundedContribution
+from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
+from accountant.mechanisms.stated_guarantees import EpsilonGuarantee
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
@@ -27,7 +28,7 @@ Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class ExponentialMechanism(Mechanism):
+class ExponentialMechanism(EpsilonGuarantee):
     """A selection whose losses between two neighbours lie in a range of length ε.
 
     Parameters
@@ -45,30 +46,13 @@ class ExponentialMechanism(Mechanism):
     docs/theorems_mechanisms.md, and D_α <= αε²/8 (Cesar, Rogers 2021).
     """
 
-    epsilon0: float = field(metadata={"argument": "epsilon"})
-    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
-        set_fields(self, epsilon0=epsilon0, relation=relation)
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair of a bounded range, which is its own reverse."""
         return (BoundedRangePair(self.epsilon0),)
 
-    def group(self, size: int) -> ExponentialMechanism:
-        """Return the mechanism for a group: ranges add up along a path of neighbours."""
-        factor = checks.integer("size", size, 1)
-        return ExponentialMechanism(times_up(self.epsilon0, factor), relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> ExponentialMechanism:
-        """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
-        return ExponentialMechanism(self.epsilon0 * factor, relation=relation)
-
 
 @dataclass(frozen=True, repr=False)
-class ReportNoisyMax(Mechanism):
+class ReportNoisyMax(BoundedContribution):
     """The index of the largest noisy score.
 
     Parameters
@@ -108,36 +92,13 @@ class ReportNoisyMax(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
-        moved = self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
+        moved = self.distance
         reach = _quotient(moved * (1.0 if self.monotonic else 2.0), self.scale)
         return (BoundedRangePair(reach) if self.noise == "gumbel" else ResponsePair(reach),)
 
-    @property
-    def covers_removal(self) -> bool:
-        """True: a record that is left out moves each score less than one that is replaced."""
-        return True
-
-    def group(self, size: int) -> ReportNoisyMax:
-        """Return the mechanism for a group; its scores may move either way."""
-        factor = checks.integer("size", size, 1)
-        return self._with(times_up(self.sensitivity, factor), self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> ReportNoisyMax:
-        """Return the same release on the same scores under another relation."""
-        return self._with(self.sensitivity, checks.relation(relation))
-
-    def _with(self, sensitivity: float, relation: NeighbouringRelation) -> ReportNoisyMax:
-        return ReportNoisyMax(
-            self.scale,
-            self.noise,
-            sensitivity=sensitivity,
-            monotonic=self.monotonic,
-            relation=relation,
-        )
-
 
 @dataclass(frozen=True, repr=False)
-class AboveThreshold(Mechanism):
+class AboveThreshold(BoundedContribution):
     """Sparse vector: which of a stream of queries exceed a noisy threshold, stopping in time.
 
     Parameters
@@ -181,34 +142,10 @@ class AboveThreshold(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return randomised response with the pure ε, which is its own reverse."""
-        moved = self.sensitivity * (2.0 if self.relation is REPLACE_ONE else 1.0)
+        moved = self.distance
         each = moved * (1.0 if self.monotonic else 2.0)
         answers = times_up(_quotient(each, self.query_scale), self.positives)
         return (ResponsePair(sum_up([_quotient(moved, self.threshold_scale), answers])),)
-
-    @property
-    def covers_removal(self) -> bool:
-        """True: a record that is left out moves each answer less than one that is replaced."""
-        return True
-
-    def group(self, size: int) -> AboveThreshold:
-        """Return the mechanism for a group: its contributions add up."""
-        factor = checks.integer("size", size, 1)
-        return self._with(times_up(self.sensitivity, factor), self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> AboveThreshold:
-        """Return the same release of the same queries under another relation."""
-        return self._with(self.sensitivity, checks.relation(relation))
-
-    def _with(self, sensitivity: float, relation: NeighbouringRelation) -> AboveThreshold:
-        return AboveThreshold(
-            self.threshold_scale,
-            query_scale=self.query_scale,
-            positives=self.positives,
-            sensitivity=sensitivity,
-            monotonic=self.monotonic,
-            relation=relation,
-        )
 
 
 class BoundedRangePair(ExponentialLossPair):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Self
 
 from accountant import checks
 from accountant._rounding import times_up, up
@@ -13,13 +14,43 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["ApproximateDP", "PureDP", "RandomizedResponse"]
+__all__ = ["ApproximateDP", "EpsilonGuarantee", "PureDP", "RandomizedResponse"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class PureDP(Mechanism):
+class EpsilonGuarantee(Mechanism):
+    """A guarantee that one ε states, and that adds up along a path of neighbours.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, >= 0 and finite; subclasses say what it bounds.
+    relation : NeighbouringRelation, keyword only
+        The relation under which it holds.
+    """
+
+    epsilon0: float = field(metadata={"argument": "epsilon"})
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
+
+    def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
+        epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
+        set_fields(self, epsilon0=epsilon0, relation=relation)
+
+    def group(self, size: int) -> Self:
+        """Return the guarantee for a group: k steps of ε each."""
+        factor = checks.integer("size", size, 1)
+        return type(self)(times_up(self.epsilon0, factor), relation=self.relation)
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Carry the bound over: replacing is removing, then adding."""
+        factor = group_factor(self, checks.relation(relation))
+        return type(self)(self.epsilon0 * factor, relation=relation)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class PureDP(EpsilonGuarantee):
     """Any ε-differentially private mechanism.
 
     Parameters
@@ -35,26 +66,9 @@ class PureDP(Mechanism):
     docs/theorems_mechanisms.md, Theorem M7).
     """
 
-    epsilon0: float = field(metadata={"argument": "epsilon"})
-    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
-        epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
-        set_fields(self, epsilon0=epsilon0, relation=relation)
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return randomised response, which is its own reverse."""
         return (ResponsePair(self.epsilon0),)
-
-    def group(self, size: int) -> PureDP:
-        """Return the guarantee for a group: k steps of ε each."""
-        factor = checks.integer("size", size, 1)
-        return PureDP(times_up(self.epsilon0, factor), relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> PureDP:
-        """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
-        return PureDP(self.epsilon0 * factor, relation=relation)
 
 
 @dataclass(frozen=True, repr=False, init=False)
