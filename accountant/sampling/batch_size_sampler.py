@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
-from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.sampler import Sampler
 
@@ -14,18 +13,6 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["EpochSampler", "StepSampler"]
-
-
-def _settle(sampler: Any, counted: str) -> None:
-    """Check and store the settings; ``counted`` names how long the run is."""
-    size = checks.whole(checks.DATASET_SIZE, sampler.dataset_size)
-    set_fields(
-        sampler,
-        dataset_size=size,
-        batch_size=checks.batch_size(sampler.batch_size, size),
-        relation=checks.supported_relation(sampler.name, sampler.relation, sampler.relations),
-        **{counted: checks.integer(counted, getattr(sampler, counted), 1)},
-    )
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -41,9 +28,6 @@ class EpochSampler(Sampler):
     batch_size: int
     epochs: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _settle(self, "epochs")
 
     @property
     def steps_per_epoch(self) -> int:
@@ -71,6 +55,3 @@ class StepSampler(Sampler):
     dataset_size: int
     batch_size: int
     steps: int
-
-    def __post_init__(self) -> None:
-        _settle(self, "steps")

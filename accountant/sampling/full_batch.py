@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from accountant import checks
-from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
@@ -46,14 +45,6 @@ class FullBatch(Sampler):
     dataset_size: int
     steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            steps=checks.integer("steps", self.steps, 1),
-            relation=checks.supported_relation(self.name, self.relation, self.relations),
-        )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Return all records, every time."""

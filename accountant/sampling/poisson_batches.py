@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
-from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
@@ -62,17 +61,6 @@ class PoissonSampler(Sampler):
     sampling_probability: float
     steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            sampling_probability=checks.number(
-                checks.SAMPLING_PROBABILITY, self.sampling_probability
-            ),
-            steps=checks.integer("steps", self.steps, 1),
-            relation=checks.supported_relation(self.name, self.relation, self.relations),
-        )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a binomial size, then that many distinct records, in O(batch)."""

@@ -159,14 +159,7 @@ class RandomAllocation(Sampler):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            steps_per_epoch=checks.integer("steps_per_epoch", self.steps_per_epoch, 1),
-            epochs=checks.integer("epochs", self.epochs, 1),
-            participations=checks.integer("participations", self.participations, 1),
-            relation=checks.supported_relation(self.name, self.relation, self.relations),
-        )
+        super().__post_init__()
         if self.participations > self.steps_per_epoch:
             raise DomainError(
                 f"participations must be at most steps_per_epoch = {self.steps_per_epoch}; got"

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from accountant.relations import NeighbouringRelation
     from accountant.sampling.drawing import Indices, Seed
 
-__all__ = ["Sampler", "WorstCaseInstance"]
+__all__ = ["Sampler", "WorstCaseInstance", "check_settings"]
 
 
 class WorstCaseInstance(NamedTuple):
@@ -34,13 +35,40 @@ class WorstCaseInstance(NamedTuple):
     excess: float = 0.0
 
 
+def check_settings(holder: Any, label: str, relations: tuple[NeighbouringRelation, ...]) -> None:
+    """Check every field of a sampler, or of its mechanism, by its name, and store what is checked.
+
+    ``label`` is the name by which a message refuses other relations than ``relations``. Fields of
+    other names are left as they are.
+    """
+    for part in fields(holder):
+        name, value = part.name, getattr(holder, part.name)
+        match name:
+            case "noise_multiplier":
+                value = checks.number(checks.NOISE_MULTIPLIER, value)
+            case "sampling_probability":
+                value = checks.number(checks.SAMPLING_PROBABILITY, value)
+            case "dataset_size":
+                value = checks.whole(checks.DATASET_SIZE, value)
+            case "batch_size":
+                value = checks.batch_size(value, holder.dataset_size)
+            case "cap":
+                value = checks.integer(name, value, 1, advice="It is the largest batch")
+            case "steps" | "epochs" | "steps_per_epoch" | "participations":
+                value = checks.integer(name, value, 1)
+            case "relation":
+                value = checks.supported_relation(label, value, relations)
+        object.__setattr__(holder, name, value)
+
+
 class Sampler(ABC):
     """A rule that chooses the records of every step; it *is* its accounting.
 
-    Subclasses are frozen dataclasses. :meth:`batches` draws exactly the distribution that the
-    theorem behind :meth:`mechanism` assumes. Steps add the clipped contributions (ℓ2 norm at most
-    one) of the batch and Gaussian noise of standard deviation ``noise_multiplier``; what is
-    divided by afterwards is public and constant.
+    Subclasses are frozen dataclasses, and :func:`check_settings` checks their fields.
+    :meth:`batches` draws exactly the distribution that the theorem behind :meth:`mechanism`
+    assumes. Steps add the clipped contributions (ℓ2 norm at most one) of the batch and Gaussian
+    noise of standard deviation ``noise_multiplier``; what is divided by afterwards is public and
+    constant.
     """
 
     name: ClassVar[str]
@@ -53,6 +81,10 @@ class Sampler(ABC):
         for name in ("__post_init__", "mechanism", "worst_case_instances"):
             if name in vars(cls):
                 setattr(cls, name, to_nearest(vars(cls)[name]))
+
+    @to_nearest
+    def __post_init__(self) -> None:
+        check_settings(self, self.name, self.relations)
 
     if TYPE_CHECKING:
         # A field in some subclasses, a property in others.

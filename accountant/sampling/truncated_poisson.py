@@ -10,7 +10,6 @@ from accountant import checks
 from accountant._rounding import ratio_up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -19,7 +18,7 @@ from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
-from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,16 +100,7 @@ class TruncatedPoissonSampled(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
-            sampling_probability=checks.number(
-                checks.SAMPLING_PROBABILITY, self.sampling_probability
-            ),
-            cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
-            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            relation=checks.supported_relation("truncated Poisson", self.relation, _RELATIONS),
-        )
+        check_settings(self, "truncated Poisson", _RELATIONS)
 
     @property
     def overflow(self) -> float:
@@ -177,18 +167,6 @@ class TruncatedPoissonSampler(Sampler):
     cap: int
     steps: int
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            dataset_size=checks.whole(checks.DATASET_SIZE, self.dataset_size),
-            sampling_probability=checks.number(
-                checks.SAMPLING_PROBABILITY, self.sampling_probability
-            ),
-            cap=checks.integer("cap", self.cap, 1, advice="It is the largest batch"),
-            steps=checks.integer("steps", self.steps, 1),
-            relation=checks.supported_relation(self.name, self.relation, self.relations),
-        )
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw the size, cut it to the cap, then draw that many distinct records."""
