@@ -17,7 +17,7 @@ from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import as_checkpoint
 from accountant.learn.clipping import as_clipping
 from accountant.learn.optimizers import SGD, Optimizer
-from accountant.learn.plan import Plan, is_secret, make_plan, require_size
+from accountant.learn.plan import Plan, make_plan, require_size
 from accountant.learn.run import Run
 from accountant.noise import SecureGenerator
 
@@ -162,8 +162,7 @@ def train_dp_sgd(
     >>> result.private and 1.99 < result.epsilon <= 2.0
     True
     """
-    if is_secret(sampler, sampling_probability):
-        require_size(X)
+    require_size(X, sampler, sampling_probability)
     data, targets = model.check(X, y)
     clipping = as_clipping(clipping_norm)
     book = as_ledger(ledger)
@@ -177,13 +176,9 @@ def train_dp_sgd(
         # The label tells this run's charges from another's.
         run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}",
     )  # fmt: skip
-    chosen = SGD(0.1) if optimizer is None else _optimizer(optimizer)
-    kept = as_averaging(averaging)
-    radius = None if projection_radius is None else checks.number(RADIUS, projection_radius)
-    generator = _generator(rng)
     run = Run(
-        model, data, targets, plan, clipping, chosen, kept, radius, book, generator,
-        nonprivate_diagnostics,
+        model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
+        _radius(projection_radius), book, _generator(rng), nonprivate_diagnostics,
     )  # fmt: skip
     if place is not None:
         run.resume(saved, place.path)
@@ -213,7 +208,13 @@ def _take_steps(
         place.save(run.saved())
 
 
+def _radius(value: object) -> float | None:
+    return None if value is None else checks.number(RADIUS, value)
+
+
 def _optimizer(value: object) -> Optimizer:
+    if value is None:
+        return SGD(0.1)
     return checks.instance("optimizer", value, Optimizer, "an Optimizer, such as SGD(0.1)")  # type: ignore[type-abstract]
 
 

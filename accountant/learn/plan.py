@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["Plan", "is_secret", "make_plan", "require_size"]
+__all__ = ["Plan", "make_plan", "require_size"]
 
 NOISE_MULTIPLIER = Argument(
     "noise_multiplier",
@@ -138,23 +138,11 @@ def make_plan(
             f" {'neither' if noise_multiplier is None else 'both'}"
         )
     count = _steps(steps, epochs, q)
-    if target_epsilon is not None:
-        goal = checks.number(TARGET_EPSILON, target_epsilon)
-        if count is None:
-            raise DomainError(NO_STEPS)
-        if count == 0:
-            raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
-        multiplier = calibrated_noise_multiplier(kind, goal, privacy_delta, q, count)
-    else:
+    if target_epsilon is None:
         multiplier = checks.number(NOISE_MULTIPLIER, noise_multiplier)
-    rule = clipping.rule(groups)
-    if multiplier > 0.0:
-        if not math.isfinite(rule.sensitivity):
-            raise DomainError(
-                "clipping_norm must be finite when there is noise; got inf. Nothing would bound"
-                " one record's influence"
-            )
-        clipping.gradient_noise(multiplier)
+    else:
+        multiplier = _calibrated(kind, target_epsilon, privacy_delta, q, count)
+    _require_bounded(clipping, groups, multiplier)
     step = step_mechanism(kind, multiplier, q)
     charged = count_charged(ledger, step, run)
     if count is None:
@@ -175,13 +163,36 @@ def is_secret(sampler: object, sampling_probability: object) -> bool:
     return sampler == "full" or sampling_probability is not None
 
 
-def require_size(X: object) -> None:
+def require_size(X: object, sampler: object, sampling_probability: object) -> None:
     """Raise for more records than a run with a secret number of them accepts, unseen."""
-    if isinstance(X, Sized) and len(X) > MOST_RECORDS:
+    secret = is_secret(sampler, sampling_probability)
+    if secret and isinstance(X, Sized) and len(X) > MOST_RECORDS:
         raise DomainError(
             f"X must hold at most {MOST_RECORDS} records where their number is a secret. Leave out"
             " sampling_probability to declare it public"
         )
+
+
+def _calibrated(kind: str, target: object, delta: float, q: float, steps: int | None) -> float:
+    """Return the noise multiplier for a target ε after so many steps."""
+    goal = checks.number(TARGET_EPSILON, target)
+    if steps is None:
+        raise DomainError(NO_STEPS)
+    if steps == 0:
+        raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
+    return calibrated_noise_multiplier(kind, goal, delta, q, steps)
+
+
+def _require_bounded(clipping: Clipping, groups: int, multiplier: float) -> None:
+    """Refuse noise for a record's influence that nothing bounds, or that the rule cannot add."""
+    rule = clipping.rule(groups)
+    if multiplier > 0.0:
+        if not math.isfinite(rule.sensitivity):
+            raise DomainError(
+                "clipping_norm must be finite when there is noise; got inf. Nothing would bound"
+                " one record's influence"
+            )
+        clipping.gradient_noise(multiplier)
 
 
 def _sampling(

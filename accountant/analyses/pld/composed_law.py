@@ -161,19 +161,9 @@ class ComposedLaw:
                 exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
             mass = law.infinite_upper if upper else law.infinite_lower
             log_finite += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
-        low = self._offset + begin * self._spacing - self._centre
-        high = low + self.size * self._spacing
-        # Chernoff bounds on the mass outside
         first = sum(k * law.knots.first for law, k in zip(laws, counts, strict=True))
-        cut = (begin > first, begin + self.size <= self._last)
-        outside = (1.0 + 1e-6) * math.fsum(
-            _exp(exponent - order * end)
-            for is_cut, exponent, order, end in zip(
-                cut, exponents, orders, (low, high), strict=True
-            )
-            if is_cut
-        )
-        if cut[0] and rare > 0.0:
+        outside = self._outside(begin, begin > first, exponents, orders)
+        if begin > first and rare > 0.0:
             outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
         excess = None
@@ -184,6 +174,19 @@ class ComposedLaw:
                 one.law.times * (one.law.first + one.origin) for one in powers
             )
         return _Side(compose(tilted, begin, self.size, outside), infinite, excess)
+
+    def _outside(
+        self, begin: int, is_cut_below: bool, exponents: Sequence[float], orders: Sequence[float]
+    ) -> float:
+        """Return Chernoff bounds on the mass below and above the window."""
+        low = self._offset + begin * self._spacing - self._centre
+        ends = low, low + self.size * self._spacing
+        cut = is_cut_below, begin + self.size <= self._last
+        return (1.0 + 1e-6) * math.fsum(
+            _exp(exponent - order * end)
+            for is_cut, exponent, order, end in zip(cut, exponents, orders, ends, strict=True)
+            if is_cut
+        )
 
     def _origin(self, law: GridLaw, centre: float) -> int:
         """Return the knot next to the centre, counted from the first."""

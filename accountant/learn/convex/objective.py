@@ -124,12 +124,7 @@ def perturb_objective(
     draw = _draw_pure if target == 0.0 else _draw_gaussian
     drawn = draw(chosen, eps, target, norm, lam, shape, source)
     least = least_tolerance(
-        chosen,
-        max_records=limit,
-        shape=shape,
-        norm=norm,
-        regularization=lam,
-        linear=drawn.longest,
+        chosen, max_records=limit, shape=shape, norm=norm, regularization=lam, linear=drawn.longest
     )
     tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
     share = eps * RELEASE_SHARE
