@@ -97,6 +97,9 @@ class MixtureContour(BesideGrid):
         if rest > 0.0:
             above = self._ask(core.mixture_epsilon_bounds, cut, rest, Bounds(0.0, math.inf))
             upper = float(above.upper)
+        if upper == math.inf:
+            # No line was found, and none will be for nearly the same weights.
+            return self._narrowed(Bounds(0.0, math.inf), delta=delta)
         below = self._ask(core.mixture_epsilon_bounds, cut, delta, Bounds(0.0, math.inf), less=True)
         return self._narrowed(Bounds(min(float(below.lower), upper), upper), delta=delta)
 

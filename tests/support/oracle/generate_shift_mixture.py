@@ -105,8 +105,8 @@ def main(start, stop):
                 eps, log_delta = epsilon_at(s, shifts, weights, n, remove, t)
                 lo, hi = (t, hi) if log_delta > goal else (lo, t)
         began = time.time()
-        signal.alarm(40)
         try:
+            signal.alarm(40)
             if not 0.0 <= eps < 1e4:
                 raise NotConverged(f"epsilon {eps:.3g}")
             if family == "two":
@@ -131,6 +131,8 @@ def main(start, stop):
                 flush=True,
             )
             continue
+        finally:
+            signal.alarm(0)
         row = dict(
             id=number, sigma=s, shifts=shifts, weights=weights, steps=n, epsilon=eps,
             direction=direction, lower=lower, upper=upper, family=family,
