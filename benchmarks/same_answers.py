@@ -119,6 +119,8 @@ def answer(text):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = eval(text, scope)
+            # A property in one installation may be a method in the other.
+            found = found() if callable(found) else found
     except (ac.AccountantError, AttributeError, TypeError) as error:
         return {"error": type(error).__name__}
     ends = (found.lower, found.upper) if isinstance(found, ac.Bounds) else (None, found)

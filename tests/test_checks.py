@@ -158,7 +158,7 @@ def message(call, *arguments, error=ac.DomainError):
 
 
 def test_a_float_count_is_called_a_float():
-    advice = "Pass an int; for a count of releases, rounding up is the safe direction"
+    advice = "Pass an int. It counts releases; round epochs / q up to an int"
     for steps, got in (
         (1000.0, "the float 1000.0"),
         (np.float64(10.0), f"the float64 {np.float64(10.0)!r}"),

@@ -21,8 +21,6 @@ Scalar: TypeAlias = "float | np.floating[Any] | np.integer[Any]"
 Integer: TypeAlias = "int | np.integer[Any]"
 Checked: TypeAlias = "float | NDArray[np.float64]"
 
-PASS_AN_INT = "Pass an int; for a count of releases, rounding up is the safe direction"
-
 
 def real(argument: Argument, value: object) -> Checked:
     """Check a real argument: ints and floats, Python's or NumPy's, scalar or array."""
@@ -47,11 +45,11 @@ def count(argument: Argument, value: object) -> Checked:
         return _scalar(argument, value, int(value))
     if isinstance(value, (float, np.floating)):
         hint = argument.hint(value) if argument.hint else ""
-        raise wrong_type(argument, describe(value), hint or PASS_AN_INT)
+        raise wrong_type(argument, describe(value), hint or _pass_an_int(argument))
     array = _as_array(argument, value)
     # An empty array has no elements whose type could be wrong (np.array([]) is float64).
     if array.dtype.kind not in ("iu" if array.size else "fiu"):
-        advice = PASS_AN_INT if array.dtype.kind == "f" else None
+        advice = _pass_an_int(argument) if array.dtype.kind == "f" else None
         raise wrong_type(argument, _received(value, array), advice)
     checked = _array(argument, array, array)
     return checked if isinstance(checked, float) else checked.astype(np.float64, copy=False)
@@ -68,6 +66,10 @@ def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, 
             f"array arguments must broadcast to one shape; got shapes {listing}."
             " Insert axes of length 1, as in x[:, None]"
         ) from None
+
+
+def _pass_an_int(argument: Argument) -> str:
+    return f"Pass an int. {argument.advice}"
 
 
 def _scalar(argument: Argument, value: object, number: float) -> float:

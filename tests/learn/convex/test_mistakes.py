@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accountant.errors import DomainError
+from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
 from accountant.learn.convex.gradient import _Run
 from accountant.learn.convex.result import clip_rows, table
@@ -123,7 +123,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("call", MISTAKES.values(), ids=MISTAKES)
 def test_mistakes_are_named(call):
-    with pytest.raises(DomainError, match=r"points|column|classes|epsilon"):
+    with pytest.raises((DomainError, ArgumentTypeError), match=r"points|column|classes|epsilon"):
         call()
 
 
