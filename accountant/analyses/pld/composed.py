@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-from accountant.analyses.pld.grid_parts import GridPlan, largest_loss
+from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.saddle_point import (
@@ -41,6 +41,8 @@ SMALL = 2**12
 
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
+# How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
+DOUBT = 25.0
 
 TARGET = Argument(
     "delta", "a probability in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "It is a target"
@@ -101,8 +103,9 @@ class Composed:
         self._done: list[ComposedLaw] = []
         self._wide: list[ComposedLaw] = []  # reach farther than they are accurate
         self._pure = all(part.pure for part in self._parts)
-        tables = [(part.pair.loss_atoms, part.times) for part in self._parts if not part.pure]
-        self._atoms = [(table, n) for table, n in tables if table is not None]
+        self._atoms = any(
+            part.pair.loss_atoms is not None and not part.pure for part in self._parts
+        )
 
     @to_nearest
     def delta_bounds(self, epsilon: float) -> Bounds:
@@ -128,8 +131,13 @@ class Composed:
             return Bounds(0.0, 0.0)
         if epsilon >= largest_loss(self._parts):
             return Bounds(0.0, self._infinite_upper())
+        parts = self._parts
         saddle = saddle_at_epsilon(self._laws, epsilon)
+        if self._atoms and saddle.log_delta > FARTHEST:
+            parts = self._without_rare(math.exp(min(saddle.log_delta, 0.0) - DOUBT))
+            saddle = saddle_at_epsilon([part.law for part in parts], epsilon)
         if saddle.log_delta < FARTHEST:
+            parts = self._parts
             saddle = saddle_at_delta(self._laws, math.exp(FARTHEST))
         if saddle.epsilon < epsilon - 4.0 / saddle.tilt - 2.0 * saddle.deviation:
             return self._far(saddle, epsilon)
@@ -143,7 +151,7 @@ class Composed:
             spread = math.log(upper / lower) if lower > 0.0 else math.inf
             return Bounds(min(lower, upper), upper), 0.0 if upper < 1e-300 else spread / wanted
 
-        return self._refine(saddle, scale, width, "delta")
+        return self._refine(parts, saddle, scale, width, "delta")
 
     @to_nearest
     def epsilon_bounds(self, delta: float) -> Bounds:
@@ -170,9 +178,12 @@ class Composed:
         rest = delta - self._infinite
         if rest < -1e-6 * delta:
             rest = delta
-        saddle = saddle_at_delta(self._laws, max(rest, 1e-3 * delta, math.exp(FARTHEST)))
+        rest = max(rest, 1e-3 * delta, math.exp(FARTHEST))
+        parts = self._without_rare(rest)
+        laws = [part.law for part in parts]
+        saddle = saddle_at_delta(laws, rest)
         if saddle.epsilon <= 0.0:
-            saddle = saddle_at_epsilon(self._laws, 0.0)._replace(epsilon=0.0)
+            saddle = saddle_at_epsilon(laws, 0.0)._replace(epsilon=0.0)
             # Far above H(0) a rough grid shows that ε is zero.
             distance = rest / math.exp(max(min(saddle.log_delta, 0.0), FARTHEST)) - 1.0
             scale = max(self._scale(saddle), min(distance, 0.01 / self._tolerance) * saddle.spread)
@@ -188,7 +199,7 @@ class Composed:
             size = max(upper, 0.01 * saddle.spread)
             return Bounds(lower, upper), (upper - lower) / (size * self._tolerance)
 
-        return self._refine(saddle, scale, width, "epsilon")
+        return self._refine(parts, saddle, scale, width, "epsilon")
 
     @property
     def held(self) -> int:
@@ -208,7 +219,7 @@ class Composed:
             known = 0.0 if one.high >= saddle.epsilon else math.inf
             return Bounds(min(one.delta_lower(epsilon), upper), upper), known
 
-        return self._refine(saddle, scale, bracket, "delta", near=False)
+        return self._refine(self._parts, saddle, scale, bracket, "delta", near=False)
 
     def _infinite_upper(self) -> float:
         """Bound the mass at infinite loss."""
@@ -220,8 +231,22 @@ class Composed:
     def _scale(self, saddle: Saddle) -> float:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)
 
+    def _without_rare(self, delta: float) -> tuple[GridPart, ...]:
+        """Return the parts with atoms too rare to matter at ``delta`` left out of the plan.
+
+        They may rule the tilt, though they hardly count: their mass goes to infinite loss.
+        """
+        if not self._atoms:
+            return self._parts
+        rare = 0.02 * self._tolerance * delta / len(self._parts)
+        return tuple(
+            part if part.pure or part.pair.loss_atoms is None else part.without_rare(rare)
+            for part in self._parts
+        )
+
     def _refine(
         self,
+        parts: Sequence[GridPart],
         saddle: Saddle,
         scale: float,
         width: Callable[[ComposedLaw], tuple[Bounds, float]],
@@ -237,12 +262,12 @@ class Composed:
                 known = bounds.intersection(known)
                 if excess <= 1.0:
                     return known
-        spacing, best, size, blind = self._spacing(saddle, scale), math.inf, 0, 0
+        spacing, best, size, blind = self._spacing(parts, saddle, scale), math.inf, 0, 0
         trim, tried, unlucky = 1.0, False, False
         for _ in range(6):
             plan = self._plan(saddle, scale, spacing, trim)
             try:
-                one = ComposedLaw(self._parts, plan, self._memory_cap)
+                one = ComposedLaw(parts, plan, self._memory_cap)
             except TooLarge as refusal:
                 size = refusal.size
                 break
@@ -253,13 +278,14 @@ class Composed:
             if excess <= 1.0:
                 self._remember(one, trimmed=trim != 1.0)
                 return known
+            at = float(bounds.upper) if name == "epsilon" else saddle.epsilon
             blind += excess == math.inf
             if blind > 1:
                 break
-            if trim == 1.0 and excess < NEAR and one.chord_share(saddle.epsilon) < 0.5:
+            if trim == 1.0 and (excess < NEAR or self._atoms) and one.chord_share(at) < 0.5:
                 # The tolerance is nearly met. The omitted tails are the likelier cause, because
                 # the spacing was chosen to use half of the tolerance.
-                best, trim = min(best, excess), TRIM
+                best, trim = min(best, excess), TRIM if excess < NEAR else TRIM**2
                 continue
             if tried and not (excess < 0.9 * best) and best < math.inf:
                 # Isolated atoms fall on or between grid points, so one small grid may do badly.
@@ -290,10 +316,11 @@ class Composed:
         fine = math.log(1e-3 * trim * self._tolerance * min(1.0, saddle.tilt * scale))
         return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), fine)
 
-    def _spacing(self, saddle: Saddle, scale: float) -> float:
+    def _spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
         """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
-        atoms = [(table, n) for table, n in self._atoms if has_few_atoms(table, saddle.tilt, 1)]
-        share = 2.5 if atoms else 5.5
+        tables = [(part.seen_atoms(), part.times) for part in parts if not part.pure]
+        atoms = [(t, n) for t, n in tables if t is not None and has_few_atoms(t, saddle.tilt, 1)]
+        share = 1.5 if atoms else 5.5
         allowed = share * self._tolerance * scale / (saddle.tilt + 1.0)
         most = 0.3 / (saddle.tilt + 1.0)
         everything = sum(part.times for part in self._parts)

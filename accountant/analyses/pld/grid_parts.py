@@ -15,6 +15,7 @@ from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
 from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
 
 if TYPE_CHECKING:
+    from accountant.pairs.atoms import Atoms
     from accountant.pairs.base import DominatingPair
 
 __all__ = ["STEEPEST", "GridPart", "GridPlan", "largest_loss", "on_grid", "place"]
@@ -31,6 +32,27 @@ class GridPart(NamedTuple):
     law: CoarseLaw
     offset: float | None
     pure: bool  # all finite losses are on that lattice
+
+    def without_rare(self, mass: float) -> GridPart:
+        """Return the part, of ``mass`` in all its releases less at the top of its coarse law."""
+        law = self.law
+        beyond = np.cumsum(np.exp(law.log_mass[::-1]))[::-1]
+        kept = max(int(np.count_nonzero(beyond * self.times > mass)), 1)
+        left = law._replace(
+            loss=law.loss[:kept],
+            log_mass=law.log_mass[:kept],
+            low=law.low[:kept],
+            high=law.high[:kept],
+        )
+        return self._replace(law=left)
+
+    def seen_atoms(self) -> Atoms | None:
+        """Return the atoms that the coarse law has, where the loss is discrete."""
+        table = self.pair.loss_atoms
+        if table is None:
+            return None
+        seen = table.loss <= self.law.high[-1]
+        return table._replace(loss=table.loss[seen], p=table.p[seen], q=table.q[seen])
 
 
 class GridPlan(NamedTuple):
@@ -57,7 +79,7 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
     low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
     offset = part.offset or 0.0
-    if part.offset is None and (table := part.pair.loss_atoms) is not None:
+    if part.offset is None and (table := part.seen_atoms()) is not None:
         offset = heaviest_atom(table, plan.saddle.tilt)
     margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
     first = math.floor((low - offset) / plan.spacing + margin)
@@ -81,7 +103,8 @@ def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLa
     # Cells of a lattice would do, but for masses under Q that are below the doubles.
     if table is not None and part.pure and np.abs(table.loss).max() < FAR:
         table = None
-    if table is not None and has_few_atoms(table, tilt, size):
+    seen = part.seen_atoms()
+    if table is not None and seen is not None and has_few_atoms(seen, tilt, size):
         bounded = math.isfinite(part.pair.support[1])
         law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
         if law.atoms is None or tilt * knots.spacing <= STEEPEST:

@@ -205,6 +205,9 @@ CLAIMS = [
     (ac.DiscreteGaussian(1.0), 0.01, 30, 1e-5, 0.528270899),
     (ac.DiscreteGaussian(1.0), 0.01, 1000, 1e-5, 1.82823950),
     (ac.DiscreteGaussian(1.0), 0.01, 10**5, 1e-5, 25.573107),
+    (ac.DiscreteGaussian(1.0), 0.001, 30, 1e-5, 0.03431662),
+    (ac.DiscreteGaussian(1.0), 0.001, 1000, 1e-5, 0.14883775),
+    (ac.DiscreteGaussian(1.0), 0.001, 1000, 1e-10, 0.5384204),
     (ac.DiscreteGaussian(1.0), 0.001, 10**5, 1e-10, 2.5902481),
     (ac.DiscreteLaplace(3.0, sensitivity=3), 0.01, 1000, 1e-5, 1.1462669),
     (ac.DiscreteLaplace(3.0, sensitivity=3), 0.001, 10**5, 1e-10, 1.8002470),
@@ -218,3 +221,27 @@ def test_widths(noise, q, count, delta, middle):
     bounds = (count * ac.PoissonSampled(noise, q)).epsilon_bounds(delta)
     assert bounds.width <= 3e-6 * bounds.upper
     assert bounds.lower * (1.0 - 2e-6) <= middle <= bounds.upper * (1.0 + 2e-6)
+
+
+def test_the_upper_end_is_near():
+    """The truth is 1.8282394 to its last digit or one."""
+    upper = (1000 * ac.PoissonSampled(ac.DiscreteGaussian(1.0), 0.01)).epsilon(1e-5)
+    assert 1.8282389 <= upper <= 1.8282404
+
+
+def test_rare_losses_are_left_out_of_the_plan_alone():
+    """What the plan does not see goes to infinite loss, and is in both ends of the bracket."""
+    pair = Listed((-0.5, 0.25, 1.0, 9.0), (0.4, 0.5, 0.1 - 1e-9, 1e-9))
+    part = GridPart(pair, 3, coarse_law(pair, 3), None, False)
+    assert part.without_rare(1e-10).law.high[-1] >= 9.0
+    left = part.without_rare(1e-8)
+    assert 1.0 <= left.law.high[-1] < 9.0
+    assert left.seen_atoms().loss.tolist() == [-0.5, 0.25, 1.0]
+    assert part.without_rare(4.0).law.loss.size == 1
+    saddle = saddle_at_delta([left.law], 1e-3)
+    law = ComposedLaw([left], GridPlan(saddle, 0.01, -40.0, -30.0), CAP)
+    for epsilon in (0.1, 1.3, 2.0, 5.0):
+        truth = atom_sums.profile([(pair.loss, pair.mass, 3)], epsilon)
+        assert not arb(law.delta_upper(epsilon)) < truth
+        assert not arb(law.delta_lower(epsilon)) > truth
+        assert law.delta_upper(epsilon) <= 1.02 * float(truth) + 4e-9
