@@ -66,18 +66,23 @@ class SamplerTable:
     delta: float
     rows: tuple[SamplerRow, ...]
 
-    def __str__(self) -> str:
-        lines = [("sampler", "relation", "ε ≥", "ε ≤", "theorem")]
-        lines += [
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the headings and then the rows, as text whose numbers are on the safe side."""
+        headings = ("sampler", "relation", "ε ≥", "ε ≤", "theorem")
+        rows = [
             (
                 row.sampler,
-                row.relation.name.lower().replace("_", "-"),
+                row.relation.words,
                 text_down(row.lower, 5),
                 text_up(row.upper, 5),
                 row.theorem,
             )
             for row in self.rows
         ]
+        return [headings, *rows]
+
+    def __str__(self) -> str:
+        lines = self.cells()
         widths = [max(len(line[i]) for line in lines) for i in range(5)]
         return "\n".join(
             "  ".join(

@@ -1,8 +1,10 @@
 """Shortens numbers for display without leaving the safe side."""
 
+import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
 
-__all__ = ["text_down", "text_up"]
+__all__ = ["json_value", "text_down", "text_up"]
 
 
 def text_up(value: float, digits: int = 6) -> str:
@@ -13,6 +15,15 @@ def text_up(value: float, digits: int = 6) -> str:
 def text_down(value: float, digits: int = 6) -> str:
     """Write ``value`` with at most ``digits`` significant digits, rounded down."""
     return _text(value, digits, ROUND_FLOOR)
+
+
+def json_value(value: Any) -> Any:
+    """Return a value for JSON, which has no infinities: they are written as strings."""
+    if isinstance(value, dict):
+        return {name: json_value(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _text(value: float, digits: int, rounding: str) -> str:

@@ -31,5 +31,10 @@ class NeighbouringRelation(Enum):
         """The definition, in words."""
         return self.value
 
+    @property
+    def words(self) -> str:
+        """The name as text shows it, such as add-or-remove."""
+        return self.name.lower().replace("_", "-")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"

@@ -114,7 +114,7 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         names[-index],
         whole,
         delta,
-        mechanism.relation.name.lower().replace("_", "-"),
+        mechanism.relation.words,
         tuple(found),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,12 @@ from accountant.cli.output import print_table, progress
 from accountant.display import text_down, text_up
 from accountant.safe_text import shown
 
-__all__ = ["COMMANDS"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accountant.ledger import Accountant
+
+__all__ = ["COMMANDS", "brackets", "print_epsilons"]
 
 
 @click.command(
@@ -39,15 +44,8 @@ def compose(file: Path, as_json: bool) -> None:
         ledger, deltas = pipeline.parse(read_stdin(), "standard input")
     else:
         ledger, deltas = pipeline.read(file)
-    rows = []
-    with progress("composing", len(deltas)) as advance:
-        for delta in deltas:
-            ends = ledger.epsilon_bounds(delta)
-            rows.append(
-                {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
-            )
-            advance()
-    relation = str(ledger.relation and ledger.relation.name.lower().replace("_", "-"))
+    rows = brackets(ledger, deltas)
+    relation = str(ledger.relation and ledger.relation.words)
     if as_json:
         releases = [
             {"mechanism": repr(item.mechanism), "count": item.count, "label": item.label}
@@ -61,6 +59,19 @@ def compose(file: Path, as_json: bool) -> None:
     print_table(("label", "mechanism", "count"), cells, left=frozenset((0, 1)))
     print_epsilons(rows)
     click.echo(f"{relation}, certified")
+
+
+def brackets(ledger: Accountant, deltas: Sequence[float]) -> list[dict[str, float]]:
+    """Return certified brackets of ε, one δ a row."""
+    rows = []
+    with progress("composing", len(deltas)) as advance:
+        for delta in deltas:
+            ends = ledger.epsilon_bounds(delta)
+            rows.append(
+                {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
+            )
+            advance()
+    return rows
 
 
 def print_epsilons(rows: list[dict[str, float]]) -> None:
@@ -122,17 +133,7 @@ def samplers(names: tuple[str, ...], plot: Path | None, as_json: bool, **run: An
         rows = [row._asdict() | {"relation": row.relation.name.lower()} for row in table.rows]
         print_json(run | {"rows": rows})
         return
-    cells = [
-        (
-            row.sampler,
-            row.relation.name.lower().replace("_", "-"),
-            text_down(row.lower, 5),
-            text_up(row.upper, 5),
-            row.theorem,
-        )
-        for row in table.rows
-    ]
-    headings = ("sampler", "relation", "ε ≥", "ε ≤", "theorem")
+    headings, *cells = table.cells()
     print_table(headings, cells, left=frozenset((0, 1, 4)))
     click.echo("Rows of different relations answer different questions; every ≤ is certified.")
     if plot is not None:

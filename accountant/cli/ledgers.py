@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accountant.cli.compositions import print_epsilons
+from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, existing, read_stdin, require_different, written
 from accountant.cli.output import as_json as print_json
@@ -66,16 +66,8 @@ def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
     from accountant.report import ASSUMED_DELTA
 
     book, digest = load(ledger)
-    rows = []
-    asked = deltas or book.deltas or (ASSUMED_DELTA,)
-    with progress("composing", len(asked)) as advance:
-        for delta in asked:
-            ends = book.epsilon_bounds(delta)
-            rows.append(
-                {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
-            )
-            advance()
-    relation = "none" if book.relation is None else book.relation.name.lower().replace("_", "-")
+    rows = brackets(book, deltas or book.deltas or (ASSUMED_DELTA,))
+    relation = "none" if book.relation is None else book.relation.words
     counts = book.counts
     if as_json:
         print_json(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,23 +10,16 @@ from typing import Any
 
 import click
 
-__all__ = ["answer", "as_json", "given", "print_table", "progress", "strict", "terminal"]
+from accountant.display import json_value
+
+__all__ = ["answer", "as_json", "given", "print_table", "progress", "terminal"]
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
 
 def as_json(values: dict[str, Any]) -> None:
     """Print one JSON object; infinities, which JSON does not have, are strings."""
-    click.echo(json.dumps(strict(values), allow_nan=False))
-
-
-def strict(value: Any) -> Any:
-    """Write infinities as strings."""
-    if isinstance(value, dict):
-        return {name: strict(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [strict(item) for item in value]
-    return repr(value) if value == math.inf else value
+    click.echo(json.dumps(json_value(values), allow_nan=False))
 
 
 def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str = "") -> None:

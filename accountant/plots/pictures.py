@@ -262,7 +262,7 @@ def samplers(table: SamplerTable, *, axes: Axes | None = None) -> Figure:
     ... )
     >>> figure = samplers(table)
     """
-    names = [f"{row.sampler}\n({_words(row.relation.name)})" for row in table.rows]
+    names = [f"{row.sampler}\n({row.relation.words})" for row in table.rows]
     figure, drawn = new_axes(axes, 1.2 + 0.45 * len(names))
     _brackets(drawn, names, [(row.lower, row.upper) for row in table.rows])
     title = f"n = {table.dataset_size}, batch = {table.batch_size}, epochs = {table.epochs}"
@@ -294,11 +294,7 @@ def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> li
     if len(relations) > 1:
         # Rows of different relations answer different questions, so each states its relation.
         return [
-            f"{name} ({_words(mechanism.relation.name)})"
+            f"{name} ({mechanism.relation.words})"
             for name, mechanism in zip(found, mechanisms, strict=True)
         ]
     return found
-
-
-def _words(name: str) -> str:
-    return name.lower().replace("_", "-")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accountant.analyses import tradeoff
 
-__all__ = ["FPRS", "PRIORS", "Attack", "Guess", "SampledProfile", "attacks", "curve", "guesses"]
+__all__ = ["FPRS", "PRIORS", "Attack", "Guess", "SampledProfile", "attacks", "guesses"]
 
 # False-positive rates and priors of the plain-language part.
 FPRS = (0.001, 0.01, 0.05)
@@ -87,9 +87,9 @@ class SampledProfile:
         return min((high - weight * (high - low)) * (1.0 + 1e-15), high)
 
 
-def attacks(profile: SampledProfile) -> tuple[Attack, ...]:
-    """Bound the true-positive rate at each rate of FPRS."""
-    return tuple(Attack(fpr, tradeoff.attack_tpr(fpr, profile)) for fpr in FPRS)
+def attacks(profile: SampledProfile, rates: Sequence[float]) -> tuple[Attack, ...]:
+    """Bound the true-positive rate at each false-positive rate."""
+    return tuple(Attack(fpr, tradeoff.attack_tpr(fpr, profile)) for fpr in rates)
 
 
 def guesses(profile: SampledProfile) -> tuple[Guess, ...]:
@@ -103,8 +103,3 @@ def guesses(profile: SampledProfile) -> tuple[Guess, ...]:
         )
         for prior in PRIORS
     )
-
-
-def curve(profile: SampledProfile, rates: Sequence[float]) -> tuple[Attack, ...]:
-    """Bound the true-positive rate at many false-positive rates."""
-    return tuple(Attack(fpr, tradeoff.attack_tpr(fpr, profile)) for fpr in rates)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from accountant.composition import AdaptiveParallel, Composition, Parallel
 from accountant.mechanisms import Mechanism
-from accountant.relations import NeighbouringRelation
 
 __all__ = [
     "GENERAL",
@@ -17,7 +16,6 @@ __all__ = [
     "about",
     "assumptions",
     "of_name",
-    "relation_name",
     "sampler",
     "theorems",
 ]
@@ -190,8 +188,3 @@ def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
     if budget is not None:
         found.append(_BUDGET.format(budget=budget))
     return tuple(found)
-
-
-def relation_name(relation: NeighbouringRelation) -> str:
-    """Return the relation in words, as add-or-remove."""
-    return relation.name.lower().replace("_", "-")

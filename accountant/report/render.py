@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from accountant.display import text_down, text_up
+from accountant.display import json_value, text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.report import charts, facts
 from accountant.report.charts import Axis, Chart, Series
@@ -31,7 +31,7 @@ NO_BOUND = "∞"
 
 def to_json(statement: Statement) -> str:
     """Return everything unrounded; infinities are strings, because JSON has none."""
-    values = {"format": FORMAT, "version": VERSION, "statement": _strict(statement.values())}
+    values = {"format": FORMAT, "version": VERSION, "statement": json_value(statement.values())}
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -169,14 +169,6 @@ _MARKUP = str.maketrans(_ENTITIES | {mark: "\\" + mark for mark in "\\`*_{}[]()#
 def _cell(text: object) -> str:
     """Escape text so that Markdown, and HTML within it, shows it unchanged."""
     return " ".join(str(text).split()).translate(_MARKUP)
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _strict(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _text(name: str) -> str:

@@ -209,7 +209,7 @@ def statement(
         unit=safe_text.shown(unit),
         version=accountant.__version__,
         ledger=checksum,
-        relation="none" if relation is None else facts.relation_name(relation),
+        relation="none" if relation is None else relation.words,
         definition="" if relation is None else relation.definition,
         releases=releases,
         omitted_releases=omitted,
@@ -254,9 +254,7 @@ def _spending(
         "rounded": often.rounded,
         "table": table,
         "steps": tuple(Step(length, high, low) for length, low, high in steps),
-        "attacks": attack_table.attacks(profile),
-        "curve": attack_table.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
-        "guesses": attack_table.guesses(profile),
+        **_attacker(profile),
         "comparisons": compared,
     }
 
@@ -271,10 +269,17 @@ def _nothing(delta: float) -> dict[str, Any]:
         "rounded": False,
         "table": tuple(Row(d, 0.0, 0.0) for d in spending.DELTAS),
         "steps": (),
-        "attacks": attack_table.attacks(profile),
-        "curve": attack_table.curve(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
-        "guesses": attack_table.guesses(profile),
+        **_attacker(profile),
         "comparisons": (),
+    }
+
+
+def _attacker(profile: attack_table.SampledProfile) -> dict[str, Any]:
+    """Return what an attacker can achieve."""
+    return {
+        "attacks": attack_table.attacks(profile, attack_table.FPRS),
+        "curve": attack_table.attacks(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
+        "guesses": attack_table.guesses(profile),
     }
 
 
