@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from accountant.checks import ArrayLike, Checked, Integer, Scalar
+    from accountant.checks import ArrayLike, Integer, Scalar
+
+    Question: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], checks.Argument]
 
 __all__ = [
     "calibrate_q",
@@ -119,11 +121,11 @@ def get_epsilon(
     if method == "exact":
         if plain:
             return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
-        return _checked_epsilon_bounds(q, sigma, steps, delta, workers)[1]
+        return _answer(_EPSILON, q, sigma, steps, delta, workers)[1]
     checks.choice("method", method, ("exact", "rdp"))
     if plain:
         return rdp.native_epsilon_upper(q, sigma, steps, delta)[0]
-    return _checked_renyi_epsilon(q, sigma, steps, delta, workers)
+    return _answer(_RENYI_EPSILON, q, sigma, steps, delta, workers)
 
 
 def epsilon_bounds(
@@ -162,7 +164,7 @@ def epsilon_bounds(
     """
     if workers is None and checks.in_fast_lane(q, sigma, steps, delta):
         return Bounds(*contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER))
-    return Bounds(*_checked_epsilon_bounds(q, sigma, steps, delta, workers))
+    return Bounds(*_answer(_EPSILON, q, sigma, steps, delta, workers))
 
 
 @overload
@@ -213,7 +215,7 @@ def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = No
         and checks.in_fast_lane(q, sigma, steps, 0.5)
     ):
         return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
-    return _checked_delta_bounds(q, sigma, steps, epsilon, workers)[1]
+    return _answer(_DELTA, q, sigma, steps, epsilon, workers)[1]
 
 
 def delta_bounds(
@@ -250,7 +252,7 @@ def delta_bounds(
     >>> lower <= upper == ac.get_delta(0.01, 1.0, 1000, 1.0)
     True
     """
-    return Bounds(*_checked_delta_bounds(q, sigma, steps, epsilon, workers))
+    return Bounds(*_answer(_DELTA, q, sigma, steps, epsilon, workers))
 
 
 @overload
@@ -266,7 +268,6 @@ def get_rdp(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
-@to_nearest
 def get_rdp(q: Any, sigma: Any, steps: Any, orders: Any, *, workers: Any = None) -> Any:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 
@@ -297,61 +298,28 @@ def get_rdp(q: Any, sigma: Any, steps: Any, orders: Any, *, workers: Any = None)
     >>> bool((ac.get_rdp(0.01, 1.0, 1000, [2, 4.5, 32]) > 0).all())
     True
     """
-    return _evaluate(
-        rdp.divergence_upper,
-        rdp.each_divergence_upper,
-        _settings(q, sigma, steps) | {"orders": checks.real(checks.ORDERS, orders)},
-        workers,
-    )
+    return _answer(_RDP, q, sigma, steps, orders, workers)
+
+
+# Functions of q, sigma, steps and one argument more: for scalars, and for what broadcasts.
+_EPSILON = (contour.epsilon_bounds, contour.each_epsilon_bounds, checks.DELTA)
+_DELTA = (contour.delta_bounds, contour.each_delta_bounds, checks.EPSILON)
+_RENYI_EPSILON = (rdp.epsilon_upper, rdp.each_epsilon_upper, checks.DELTA)
+_RDP = (rdp.divergence_upper, rdp.each_divergence_upper, checks.ORDERS)
 
 
 @to_nearest
-def _checked_epsilon_bounds(q: Any, sigma: Any, steps: Any, delta: Any, workers: object) -> Any:
-    return _evaluate(
-        contour.epsilon_bounds,
-        contour.each_epsilon_bounds,
-        _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
-        workers,
-    )
-
-
-@to_nearest
-def _checked_delta_bounds(q: Any, sigma: Any, steps: Any, epsilon: Any, workers: object) -> Any:
-    return _evaluate(
-        contour.delta_bounds,
-        contour.each_delta_bounds,
-        _settings(q, sigma, steps) | {"epsilon": checks.real(checks.EPSILON, epsilon)},
-        workers,
-    )
-
-
-@to_nearest
-def _checked_renyi_epsilon(q: Any, sigma: Any, steps: Any, delta: Any, workers: object) -> Any:
-    return _evaluate(
-        rdp.epsilon_upper,
-        rdp.each_epsilon_upper,
-        _settings(q, sigma, steps) | {"delta": checks.real(checks.DELTA, delta)},
-        workers,
-    )
-
-
-def _settings(q: Any, sigma: Any, steps: Any) -> dict[str, Checked]:
-    return {
+def _answer(question: Question, q: Any, sigma: Any, steps: Any, value: Any, workers: object) -> Any:
+    """Check the arguments, then answer for scalars or for every element of what broadcasts."""
+    single, each, argument = question
+    arguments = {
         "q": checks.real(checks.Q, q),
         "sigma": checks.real(checks.SIGMA, sigma),
         "steps": checks.count(checks.STEPS, steps),
+        argument.name: checks.real(argument, value),
     }
-
-
-def _evaluate(
-    single: Callable[..., Any],
-    each: Callable[..., Any],
-    arguments: dict[str, Checked],
-    workers: object,
-) -> Any:
-    """Call ``single`` on scalars and ``each`` on what broadcasts."""
     threads = checks.workers(workers)
     values = list(arguments.values())
-    if all(type(value) is float for value in values):
+    if all(type(checked) is float for checked in values):
         return single(*values)
     return each(checks.common_shape(list(arguments), values), *values, threads)

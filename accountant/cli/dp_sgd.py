@@ -20,6 +20,12 @@ __all__ = ["COMMANDS"]
 RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"
 
 
+def _sampled(options: dict[str, Any]) -> tuple[float, int]:
+    """Return q and the number of steps that the options describe."""
+    plan = Sampling.read(**options)
+    return plan.probability(), plan.number_of_steps()
+
+
 @click.command(
     cls=Command,
     examples=(
@@ -38,8 +44,7 @@ def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: 
     The first number is the guarantee (never below the truth), the second is a lower bound on the
     truth: together they are a proof that nothing is left to gain.
     """
-    plan = Sampling.read(**sampling)
-    q, steps = plan.probability(), plan.number_of_steps()
+    q, steps = _sampled(sampling)
     values: dict[str, Any] = {"epsilon": quick.get_epsilon(q, sigma, steps, delta, method=method)}
     if method == "exact":
         values["epsilon_lower"] = quick.epsilon_bounds(q, sigma, steps, delta).lower
@@ -58,8 +63,7 @@ def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: 
 @attach(*SAMPLING, "sigma", "epsilon")
 def delta(sigma: float, epsilon: float, as_json: bool, **sampling: Any) -> None:
     """Print the δ at which a given ε holds."""
-    plan = Sampling.read(**sampling)
-    q, steps = plan.probability(), plan.number_of_steps()
+    q, steps = _sampled(sampling)
     bounds = quick.delta_bounds(q, sigma, steps, epsilon)
     lower, upper = float(bounds.lower), float(bounds.upper)
     values = {"delta": upper, "delta_lower": lower, "q": q, "sigma": sigma, "steps": steps}
@@ -81,8 +85,7 @@ def sigma(epsilon: float, delta: float, as_json: bool, **sampling: Any) -> None:
 
     Rounded up, so that the number printed keeps the target.
     """
-    plan = Sampling.read(**sampling)
-    q, steps = plan.probability(), plan.number_of_steps()
+    q, steps = _sampled(sampling)
     found = quick.calibrate_sigma(epsilon, delta, q, steps)
     answer(
         {"sigma": found, "q": q, "steps": steps, "epsilon": epsilon, "delta": delta},
@@ -159,8 +162,7 @@ def curve(
     sigma: float, delta: float, points: int, plot: Path | None, as_json: bool, **sampling: Any
 ) -> None:
     """Print ε over steps, and save a plot with --plot."""
-    plan = Sampling.read(**sampling)
-    q, last = plan.probability(), plan.number_of_steps()
+    q, last = _sampled(sampling)
     # Evenly spaced and ending at the last step; few steps give fewer rows.
     counts = sorted({-(-last * k // points) for k in range(1, points + 1)})
     epsilons = []

@@ -14,6 +14,7 @@ from scipy import special
 
 from accountant.learn.generation.domain import Category
 from accountant.learn.models.layers import Activation, Dense
+from accountant.learn.models.stack import LayerStack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def dense_layers(inputs: int, hidden: Sequence[int]) -> list[Layer]:
     return layers[:-1]
 
 
-class Generator:
+class Generator(LayerStack):
     """Dense layers with relu, then one head a column.
 
     A column of values gets the largest of logits with Gumbel noise, a draw of one of them, and in
@@ -68,20 +69,8 @@ class Generator:
         layers: list[Layer] = []
         for inputs, outputs in pairwise([noise, *hidden, int(ends[-1])]):
             layers += [Dense(inputs, outputs), Activation("relu")]
-        self.layers = layers[:-1]
-        sizes = np.cumsum([0, *(layer.size for layer in self.layers)])
-        self._slices = [slice(int(a), int(b)) for a, b in pairwise(sizes)]
-        self.parameters = np.zeros(int(sizes[-1]))
+        self._stack(layers[:-1], np.float64, generator)
         self.kept: list[FloatArray] = []
-        for layer, part in zip(self.layers, self._slices, strict=True):
-            layer.bind(self.parameters[part])
-            layer.initialise(generator)
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """Make the layers' weights views of the parameters again: a pickle holds two copies."""
-        self.__dict__.update(state)
-        for layer, part in zip(self.layers, self._slices, strict=True):
-            layer.bind(self.parameters[part])
 
     def draw(self, n: int) -> FloatArray:
         """Return features of ``n`` generated records; :meth:`gradient` refers to the last ones."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from accountant._core import rownorms
 from accountant.errors import DomainError
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
+from accountant.learn.models.stack import LayerStack
 from accountant.learn.validation import features
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def float_type(dtype: DTypeLike) -> np.dtype[Any]:
     return kind
 
 
-class Network(Model):
+class Network(LayerStack, Model):
     """Layers, then a loss.
 
     Parameters
@@ -60,27 +60,13 @@ class Network(Model):
         dtype: DTypeLike = np.float64,
         seed: int = 0,
     ) -> None:
-        self.layers = list(layers)
         self.loss = loss
         self.input_shape = input_shape
         self.columns = int(np.prod(input_shape))
-        kind = float_type(dtype)
-        ends = np.cumsum([0, *(layer.size for layer in self.layers)])
-        self._slices = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.parameters = np.zeros(int(ends[-1]), kind)
+        self._stack(layers, float_type(dtype), np.random.default_rng(seed))
         self.groups = tuple(s for s in self._slices if s.stop > s.start)
         self.widest = max(layer.widest for layer in self.layers)
         self._first = next(i for i, layer in enumerate(self.layers) if layer.size)
-        generator = np.random.default_rng(seed)
-        for layer, part in zip(self.layers, self._slices, strict=True):
-            layer.bind(self.parameters[part])
-            layer.initialise(generator)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the layers' weights views of the parameters again: a pickle holds two copies."""
-        self.__dict__.update(state)
-        for layer, part in zip(self.layers, self._slices, strict=True):
-            layer.bind(self.parameters[part])
 
     @property
     def terms(self) -> int:  # type: ignore[override]
