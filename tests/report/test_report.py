@@ -353,8 +353,9 @@ def test_what_is_inside_counts_too():
 
 @pytest.mark.parametrize("name", ["PoissonReplacement", "TruncatedReplacement"])
 def test_samplers_under_replace_one_are_named(name):
-    given = (2.0, 0.1, 5, 20) if name.startswith("T") else (2.0, 0.1)
-    made = statement(_of(1 * getattr(poisson_replacement, name)(*given)))
+    given = {"cap": 5, "dataset_size": 20} if name.startswith("T") else {}
+    one = getattr(poisson_replacement, name)(2.0, sampling_probability=0.1, **given)
+    made = statement(_of(1 * one))
     assert "Poisson" in made.releases[0].sampler
     assert any("independent coin" in each for each in made.assumptions)
 
