@@ -166,13 +166,7 @@ class ComposedLaw:
         if begin > first and rare > 0.0:
             outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
-        excess = None
-        if any(one.atoms is not None and bool(one.atoms.bumps.any()) for one in powers):
-            excess = chord_excess(powers, self._spacing, self.size)
-            # where its distances are taken from, and what that place and ε may be off by
-            self._origins = self._offset + self._spacing * sum(
-                one.law.times * (one.law.first + one.origin) for one in powers
-            )
+        excess = self._excess(powers)
         return _Side(compose(tilted, begin, self.size, outside), infinite, excess)
 
     def _outside(
@@ -187,6 +181,16 @@ class ComposedLaw:
             for is_cut, exponent, order, end in zip(cut, exponents, orders, ends, strict=True)
             if is_cut
         )
+
+    def _excess(self, powers: Sequence[GridPower]) -> ChordExcess | None:
+        """Bound what chords add to the lower law, if any do."""
+        if not any(one.atoms is not None and bool(one.atoms.bumps.any()) for one in powers):
+            return None
+        # where its distances are taken from
+        self._origins = self._offset + self._spacing * sum(
+            one.law.times * (one.law.first + one.origin) for one in powers
+        )
+        return chord_excess(powers, self._spacing, self.size)
 
     def _origin(self, law: GridLaw, centre: float) -> int:
         """Return the knot next to the centre, counted from the first."""
