@@ -52,7 +52,7 @@ class DiscreteGaussian(BoundedContribution):
     def __post_init__(self) -> None:
         set_fields(
             self,
-            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
+            checks.NOISE_MULTIPLIER,
             sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
 
@@ -153,7 +153,7 @@ class DiscreteLaplace(BoundedContribution):
     def __post_init__(self) -> None:
         set_fields(
             self,
-            scale=checks.number(checks.SCALE, self.scale),
+            checks.SCALE,
             sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
 

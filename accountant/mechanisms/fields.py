@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from accountant import checks
+from accountant.checks import Argument
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
@@ -17,8 +18,20 @@ def mechanism_of(value: object, name: str = "mechanism") -> Mechanism:
     return checks.instance(name, value, Mechanism, "a Mechanism, such as Gaussian(1.1)")  # type: ignore[type-abstract]
 
 
-def set_fields(mechanism: Any, **values: object) -> None:
-    """Store checked values on a frozen dataclass under construction, and check its relation."""
+def set_fields(mechanism: Any, *numbers: Argument, **values: object) -> None:
+    """Store checked values on a frozen dataclass under construction, and check its relation.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The value under construction.
+    *numbers : Argument
+        Of fields that hold one number and have the argument's name: they are checked here.
+    **values
+        Values of other fields, checked already.
+    """
+    for argument in numbers:
+        values[argument.name] = checks.number(argument, getattr(mechanism, argument.name))
     for name, value in values.items():
         object.__setattr__(mechanism, name, value)
     checks.relation(mechanism.relation)

@@ -49,11 +49,7 @@ class SumNoise(BoundedContribution):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
-            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
-        )
+        set_fields(self, checks.NOISE_MULTIPLIER, checks.SENSITIVITY)
 
 
 @dataclass(frozen=True, repr=False)

@@ -57,11 +57,7 @@ class Laplace(BoundedContribution):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            scale=checks.number(checks.SCALE, self.scale),
-            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
-        )
+        set_fields(self, checks.SCALE, checks.SENSITIVITY)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""

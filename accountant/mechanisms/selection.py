@@ -84,11 +84,7 @@ class ReportNoisyMax(BoundedContribution):
     def __post_init__(self) -> None:
         checks.flag("monotonic", self.monotonic)
         checks.choice("noise", self.noise, ("gumbel", "exponential", "laplace"))
-        set_fields(
-            self,
-            scale=checks.number(checks.SCALE, self.scale),
-            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
-        )
+        set_fields(self, checks.SCALE, checks.SENSITIVITY)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
@@ -132,12 +128,10 @@ class AboveThreshold(BoundedContribution):
         checks.flag("monotonic", self.monotonic)
         set_fields(
             self,
-            threshold_scale=checks.number(
-                checks.SCALE.renamed("threshold_scale"), self.threshold_scale
-            ),
-            query_scale=checks.number(checks.SCALE.renamed("query_scale"), self.query_scale),
+            checks.SCALE.renamed("threshold_scale"),
+            checks.SCALE.renamed("query_scale"),
+            checks.SENSITIVITY,
             positives=checks.integer("positives", self.positives, 1),
-            sensitivity=checks.number(checks.SENSITIVITY, self.sensitivity),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

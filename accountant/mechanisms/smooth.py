@@ -49,11 +49,7 @@ class SmoothSensitivityGaussian(Mechanism):
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            noise_multiplier=checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier),
-            smoothness=checks.number(SMOOTHNESS, self.smoothness),
-        )
+        set_fields(self, checks.NOISE_MULTIPLIER, SMOOTHNESS)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the Rényi curve, which holds in both directions."""
