@@ -28,10 +28,11 @@ LEAST, MOST = 0.9, 6.0
 
 
 def _weights(table: Atoms, tilt: float) -> FloatArray:
-    """Return tilted masses, the heaviest of weight 1."""
+    """Return tilted masses, the heaviest of weight 1; equal ones where no finite loss has mass."""
     with np.errstate(divide="ignore"):
         exponent = np.log(table.p) + tilt * table.loss
-    return np.asarray(np.exp(exponent - exponent.max()))
+    heaviest = exponent.max()
+    return np.ones_like(exponent) if heaviest == -np.inf else np.exp(exponent - heaviest)
 
 
 def _heaviest(table: Atoms, tilt: float) -> tuple[FloatArray, FloatArray]:
