@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, ratio_down, ratio_up, up
+from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.analyses.profile import Profile
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
@@ -119,7 +119,9 @@ class SampledBounds:
         q = self.q
         inner = float(loss_of_sample_inverse(q, np.array([epsilon]))[0])
         inner = max(inner - 64.0 * U * (1.0 + inner), 0.0)
-        return min(up(q * self.profile.delta(inner), 4.0), 1.0)
+        found = self.profile.delta(inner)
+        # A product below the doubles is not nothing.
+        return min(up(max(q * found, LEAST), 4.0), 1.0) if found > 0.0 else 0.0
 
     def rdp(self, order: float) -> float:
         """Bound the Rényi divergence: that of the mechanism, by joint quasi-convexity."""
@@ -132,4 +134,4 @@ class SampledBounds:
         if pure in (0.0, np.inf):
             return pure
         sampled = float(loss_of_sample(self.q, np.array([pure]))[0])
-        return min(up(sampled, 64.0), pure)
+        return min(up(max(sampled, LEAST), 64.0), pure)

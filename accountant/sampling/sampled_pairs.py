@@ -201,7 +201,8 @@ class SampledPair(SampledCurve):
         low, high = (
             -loss_of_sample(self.q, -ends) if self.add else loss_of_sample(self.q, ends)
         ).tolist()
-        return low, high - low
+        # Where q is next to nothing both ends may round to one double.
+        return (low, high - low) if high > low else None
 
     @property
     def sharper_rdp(self) -> bool:

@@ -51,6 +51,32 @@ int driver(const acct_mixture_part *part, double lo, double hi, double c, double
     free(law);
     return status;
 }
+
+/* where the bound along a shifted path takes over; infinite where none does */
+double shifted(const acct_mixture_part *part, double lo, double hi, double c, double steps,
+               double wanted) {
+    acct_mixture mixture;
+    acct_tilted_law *law = malloc(2 * sizeof *law);
+    acct_cf_decay *decay = malloc(sizeof *decay);
+    const size_t each = ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES);
+    double *memory = malloc(2 * each * sizeof(double)), found = -1.0;
+    const int status = acct_mixture_set(&mixture, part);
+    const acct_step step = acct_step_make_mixture(&mixture, part->sigma);
+    const acct_window window = {.lo = lo, .hi = hi};
+    acct_tilted_law_place(law, memory, ACCT_MAX_NODES);
+    acct_tilted_law_place(law + 1, memory + each, ACCT_MAX_NODES);
+    if (!status && !acct_tilted_law_set(law, &step, &window, c, 0.0, -32.0)) {
+        acct_moments m;
+        acct_tilted_law_moments(law, c, 1, &m);
+        acct_cf_decay_set(decay, law, &m, steps);
+        acct_cf_decay_shift(decay, law + 1, wanted, 1e5);
+        found = decay->y_uniform;
+    }
+    free(memory);
+    free(decay);
+    free(law);
+    return found;
+}
 """
 
 
@@ -63,11 +89,16 @@ class Part(ctypes.Structure):
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory):
+def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("driver")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    return build(directory, [source, *sorted(SOURCES.glob("*.c"))]).driver
+    return build(directory, [source, *sorted(SOURCES.glob("*.c"))])
+
+
+@pytest.fixture(scope="module")
+def driver(library):
+    return library.driver
 
 
 def log_uniform(draw, low, high):
@@ -148,3 +179,18 @@ def test_one_step_against_integrals(driver):
         useful += out[5] < -1e-3
     assert seen > 30
     assert useful > 6
+
+
+@pytest.mark.parametrize(("shifts", "taken"), [((1.0, 50.0, 100.0), False), ((1.0, 2.0), True)])
+def test_no_path_where_an_argument_may_be_negative(library, shifts, taken):
+    """Theorem 9 needs 2aD < πσ² for a mixture even if it leaves no weight to no shift (D3)."""
+    double = ctypes.c_double * len(shifts)
+    weights = (0.53, 0.47) if len(shifts) == 2 else (0.53, 0.43, 0.04)
+    part = Part(8.0, len(shifts), double(*shifts), double(*weights), 1e-20, 1e-15)
+    library.shifted.restype = ctypes.c_double
+    window = (-65.0, shifts[-1] + 40.0)
+    found = library.shifted(
+        ctypes.byref(part), *map(ctypes.c_double, (*window, 1.0124, 5.0, -10.0))
+    )
+    assert found > 0.0
+    assert math.isfinite(found) == taken

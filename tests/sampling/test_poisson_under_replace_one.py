@@ -166,6 +166,18 @@ def test_every_noise_on_contributions_is_amplified(mechanism):
     )
 
 
+@pytest.mark.parametrize("q", [5e-324, 1e-322])
+@pytest.mark.parametrize("relation", [REPLACE, ADD])
+@pytest.mark.parametrize("scale", [1.0, 5.0, 100.0])
+def test_a_rate_below_the_normal_doubles_is_not_nothing(scale, relation, q):
+    """Half the bound on the loss, times q, underflows; the profile is positive all the same."""
+    for noise in (ac.Laplace(scale, relation=relation), 2 * ac.Laplace(scale, relation=relation)):
+        one = PoissonSampled(noise, q)
+        assert one.delta(0.0) > 0.0
+        assert one.epsilon(0.0) > 0.0
+        assert (3 * one).delta(0.0) > 0.0
+
+
 def test_a_sample_of_a_sample_is_one_at_the_product_of_the_rates():
     noise = ac.Gaussian(1.0, relation=REPLACE)
     nested = PoissonSampled(PoissonSampled(noise, 0.25), 0.5)

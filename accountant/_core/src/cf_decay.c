@@ -183,7 +183,7 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
     if (!(d->moments->log_mgf_err < 1e-7)) return; /* the margin of shifted_bound */
     for (int i = step->sigma < 0.5 * acct_step_largest(step) ? 0 : 2; i < 7; i++) {
         const double shift = SHIFTS[i] * sigma;
-        if (step->q < 1.0 && 2.0 * shift * acct_step_largest(step) > 3.0 * var) break;
+        if ((step->mixture || step->q < 1.0) && 2.0 * shift * acct_step_largest(step) > 3.0 * var) break;
         const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
         if (acct_tilted_law_set(g, step, &window, order, 0.0,
                                 fmin(1.5 * wanted / d->steps, -12.0) + fmin(log_a, 0.0)))
