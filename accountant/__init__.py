@@ -99,6 +99,19 @@ _LATER = {
     "accountant.sampling.poisson": ("PoissonSampled",),
     "accountant.calibration.any_mechanism": ("calibrate",),
 }
+# Packages and modules that are attributes without an import of their own.
+_PACKAGES = {
+    "attack",
+    "audit",
+    "calibration",
+    "conversions",
+    "learn",
+    "ledger",
+    "mechanisms",
+    "plots",
+    "report",
+    "sampling",
+}
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [
@@ -156,8 +169,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sampling":
-        return import_module("accountant.sampling")
+    if name in _PACKAGES:
+        return import_module(f"accountant.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from accountant import checks
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.errors import DomainError, PrecisionError
+from accountant.errors import ArgumentTypeError, DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.search import COUNTS, DOUBLES, crossing
 
@@ -107,7 +108,12 @@ def calibrate(
 
     def spent(value: float) -> float:
         try:
-            found = cost(build(int(value) if integer else value))
+            built: Any = build(int(value) if integer else value)
+            if isinstance(built, (int, float)):
+                raise ArgumentTypeError(
+                    f"build(x) must be a mechanism, and not its epsilon; got a {type(built).__name__}"
+                )
+            found = cost(built)
         except (DomainError, PrecisionError):
             found = math.inf
         met.append(found <= target)

@@ -37,7 +37,11 @@ Q = Argument(
     "a sampling probability in [0, 1]",
     lambda x: (x >= 0.0) & (x <= 1.0),
     "It is the expected batch size over the number of records",
-    lambda x: "A probability is at most 1; were q and sigma swapped?" if x > 1.0 else "",
+    lambda x: (
+        "It is expected_batch_size / dataset_size, at most 1; were q and sigma swapped?"
+        if x > 1.0
+        else ""
+    ),
 )
 SAMPLING_PROBABILITY = Argument(
     "sampling_probability",

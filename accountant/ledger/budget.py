@@ -10,7 +10,8 @@ from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import filters, renyi
+from accountant.ledger import filters
+from accountant.ledger.orders import CANDIDATES, default_orders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,9 +136,9 @@ class Budget:
             )
 
         # Coarse, then fine: the count is a smooth function of the order but for its steps.
-        coarse = renyi.CANDIDATES[::8]
+        coarse = CANDIDATES[::8]
         best = max(range(len(coarse)), key=lambda k: allowed(coarse[k]))
-        near = renyi.CANDIDATES[max(8 * best - 8, 0) : 8 * best + 9]
+        near = CANDIDATES[max(8 * best - 8, 0) : 8 * best + 9]
         order = max(near, key=allowed)
         # Where not one release is allowed, the default orders are as good.
         return cls(epsilon, delta, orders=order, share=share) if allowed(order) else trial
@@ -146,7 +147,7 @@ class Budget:
         parts = [repr(self.epsilon), repr(self.delta)]
         if self.filter != "renyi":
             parts.append(f"filter={self.filter!r}")
-        elif self.orders != renyi.default_orders(self.epsilon, self.losses_delta):
+        elif self.orders != default_orders(self.epsilon, self.losses_delta):
             parts.append(f"orders={self.orders!r}")
         if self.share != _SHARES.get(self.filter):
             parts.append(f"share={self.share!r}")
@@ -193,7 +194,7 @@ class Budget:
                 raise DomainError('orders belong to filter="renyi"; leave them out')
             return None
         if self.orders is None:
-            return renyi.default_orders(self.epsilon, self.losses_delta)
+            return default_orders(self.epsilon, self.losses_delta)
         given: Any = checks.real(_ORDER, self.orders)
         orders = (given,) if isinstance(given, float) else tuple(map(float, given.ravel()))
         if len(set(orders)) != len(orders) or not orders:

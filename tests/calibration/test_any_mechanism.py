@@ -200,3 +200,8 @@ def test_bad_targets():
         calibrate(3.0, epsilon=1.0, delta=1e-5)
     with pytest.raises(ac.DomainError, match="no crossing"):
         calibrate(lambda x: ac.Gaussian(1.0), epsilon=100.0, delta=1e-5)
+
+
+def test_a_build_that_returns_a_number_is_named():
+    with pytest.raises(ac.ArgumentTypeError, match=r"build\(x\) must be a mechanism, .* float"):
+        ac.calibrate(lambda s: ac.Gaussian(s).epsilon(1e-5), epsilon=1.0, delta=1e-5)

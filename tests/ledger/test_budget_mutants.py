@@ -6,7 +6,8 @@ import pytest
 
 from accountant.analyses import renyi_conversion
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget, budget, renyi
+from accountant.ledger import Accountant, Budget, budget
+from accountant.ledger.orders import CANDIDATES
 from support.toy_mechanisms import Noise
 
 
@@ -45,7 +46,7 @@ def test_orders_without_anything_to_spend_are_refused():
 @pytest.mark.parametrize(("noise", "epsilon"), [(40.0, 2.0), (4.0, 0.5), (300.0, 8.0), (9.0, 3.0)])
 def test_the_order_suited_to_a_mechanism_is_the_best_of_all(noise, epsilon):
     found = Accountant(Budget.suited_to(Noise(noise), epsilon, 1e-6)).affordable(Noise(noise))
-    for order in renyi.CANDIDATES:
+    for order in CANDIDATES:
         try:
             other = Budget(epsilon, 1e-6, orders=order)
         except DomainError:
