@@ -110,8 +110,9 @@ def calibrate(
         try:
             built: Any = build(int(value) if integer else value)
             if isinstance(built, (int, float)):
+                kind = type(built).__name__
                 raise ArgumentTypeError(
-                    f"build(x) must be a mechanism, and not its epsilon; got a {type(built).__name__}"
+                    f"build(x) must be a mechanism, and not its epsilon; got a {kind}"
                 )
             found = cost(built)
         except (DomainError, PrecisionError):
