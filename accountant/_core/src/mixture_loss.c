@@ -142,10 +142,12 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
  * distance |d - centre|, and the posterior grows with x in the order of likelihood ratios: shifts above the
  * centre have the largest expectation at x1, those below at x0.
  *     1 - cos t <= min(t^2/2 - t^4/24 + t^6/720, 2),       |sin t| <= min(t, 1);
- * the polynomial is increasing: its derivative t (1 - t^2/6 + t^4/120) has no other zero. */
+ * the polynomial is increasing: its derivative t (1 - t^2/6 + t^4/120) has no other zero.
+ * margin bounds the relative error of the posteriors and of these sums. */
 ACCT_CLONES
 static void spread_about(const acct_mixture *m, double centre, double theta, const double *restrict p0,
-                         const double *restrict p1, double silent0, double *versine, double *sine) {
+                         const double *restrict p1, double silent0, double margin, double *versine,
+                         double *sine) {
     const double *restrict shift = m->shift;
     double v[ACCT_LANES] = {0}, s[ACCT_LANES] = {0};
     for (int j = 0; j < m->count; j += ACCT_LANES)
@@ -158,8 +160,8 @@ static void spread_about(const acct_mixture *m, double centre, double theta, con
         }
     const double t = centre * theta, w = t * t;
     const double poly = w * (0.5 - w * (1.0 / 24.0 - w * (1.0 / 720.0)));
-    *versine = (acct_lanes_total(v) + silent0 * fmin(poly, 2.0)) * (1.0 + 1e-9);
-    *sine = (acct_lanes_total(s) + silent0 * fmin(t, 1.0)) * (1.0 + 1e-9);
+    *versine = (acct_lanes_total(v) + silent0 * fmin(poly, 2.0)) * (1.0 + margin);
+    *sine = (acct_lanes_total(s) + silent0 * fmin(t, 1.0)) * (1.0 + margin);
 }
 
 /* With e^L = |e^L|_real E_p e^{i d t}, |t| <= theta: turned by the centre, its real part is at least
@@ -172,6 +174,9 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
     acct_mixture_at(m, mid, NULL, &r->mid);
     r->arg = r->modulus = INFINITY;
     const double cone = m->largest * theta;
+    /* an exponent u_j carries 4 u of itself, in a posterior and in what it is divided by */
+    const double exponent = m->largest * (2.0 * fmax(fabs(x0), fabs(x1)) + m->largest) / m->var2;
+    const double turned = 16.0 * ACCT_U * exponent;
     if (cone < 3.1) {
         r->arg = cone;
         r->modulus = -log(cos(0.5 * cone)) * (1.0 + 1e-9);
@@ -179,7 +184,8 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
     for (int i = 0; i < 2; i++) {
         const double centre = i ? r->mid.slope : 0.0;
         double versine, sine;
-        spread_about(m, centre, theta, p0, p1, 1.0 - r->lo.present + 1e-12, &versine, &sine);
+        spread_about(m, centre, theta, p0, p1, 1.0 - r->lo.present + 1e-12 + turned, 1e-9 + turned, &versine,
+                     &sine);
         if (!(versine < 0.95)) continue;
         r->modulus = fmin(r->modulus, -log1p(-versine) * (1.0 + 1e-9));
         r->arg = fmin(r->arg, centre * theta + atan2(sine, 1.0 - versine) * (1.0 + 1e-9));

@@ -45,7 +45,8 @@ typedef struct {
     double error;   /* bound on |computed L - L|, x taken as exact */
 } acct_mixture_point;
 
-/* posterior: NULL, or space for ACCT_MOST_SHIFTS probabilities p_j, j > 0 (relative error below 1e-11) */
+/* posterior: NULL, or space for ACCT_MOST_SHIFTS probabilities p_j, j > 0 (relative error
+ * below 1e-12 + 16 u max |u_j|, u_j = d_j (2 x - d_j) / sigma^2) */
 void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mixture_point *out);
 
 /* L(x + i eta), 0 <= eta, principal branch; error: bound on the modulus of its error */
