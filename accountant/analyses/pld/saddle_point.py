@@ -166,6 +166,8 @@ def reach(
     """
     base = sum(law.times * law.cumulants(tilt)[0] for law in laws)
     deviation = math.sqrt(sum(law.times * law.cumulants(tilt)[2] for law in laws)) + 1e-15
+    # A law of one far loss does not deviate; orders of 1e15 would leave the doubles with it.
+    deviation = max(deviation, 1e-15 * max(float(np.abs(law.loss).max()) for law in laws))
     ends, orders = [], []
     for sign in (-1.0, 1.0):
         best, order = math.inf, sign / deviation
