@@ -286,7 +286,9 @@ def test_it_calibrates_with_their_own_search():
 
 @pytest.mark.parametrize("count", [-1, 0, 1.0, True, None, "2"])
 def test_counts_are_integers(count):
-    with pytest.raises((TypeError, ValueError), match=r"count must be an integer in \[1, 2\*\*53\]"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"count must be an integer in \[1, 2\*\*53\]"
+    ):
         exact(G(1.0), count=count)
 
 
