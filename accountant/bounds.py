@@ -123,7 +123,7 @@ class Bounds:
         return Bounds, (self._lower, self._upper)
 
 
-def _frozen(end: Any) -> Ends:
+def _frozen(end: object) -> Ends:
     array = np.array(end, copy=True)
     if array.dtype.kind not in "fiu":
         raise ArgumentTypeError(f"Bounds must have real ends; got {end!r}")

@@ -17,7 +17,7 @@ def text_down(value: float, digits: int = 6) -> str:
     return _text(value, digits, ROUND_FLOOR)
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """Return a value for JSON, which has no infinities: they are written as strings."""
     if isinstance(value, dict):
         return {name: json_value(item) for name, item in value.items()}

@@ -180,7 +180,9 @@ def get_delta(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
-def get_delta(q: Any, sigma: Any, steps: Any, epsilon: Any, *, workers: Any = None) -> Any:
+def get_delta(
+    q: object, sigma: object, steps: object, epsilon: object, *, workers: object = None
+) -> Any:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
     Parameters
@@ -268,7 +270,9 @@ def get_rdp(
     *,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
-def get_rdp(q: Any, sigma: Any, steps: Any, orders: Any, *, workers: Any = None) -> Any:
+def get_rdp(
+    q: object, sigma: object, steps: object, orders: object, *, workers: object = None
+) -> Any:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 
     Parameters
@@ -309,7 +313,9 @@ _RDP = (rdp.divergence_upper, rdp.each_divergence_upper, checks.ORDERS)
 
 
 @to_nearest
-def _answer(question: Question, q: Any, sigma: Any, steps: Any, value: Any, workers: object) -> Any:
+def _answer(
+    question: Question, q: object, sigma: object, steps: object, value: object, workers: object
+) -> Any:
     """Check the arguments, then answer for scalars or for every element of what broadcasts."""
     single, each, argument = question
     arguments = {

@@ -12,8 +12,6 @@ from accountant._rounding import U
 from accountant.checks import Argument
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
 __all__ = [
@@ -46,7 +44,7 @@ OUTWARD = 1e-9
 MOST_TRIALS = 2**40
 
 
-def whole(name: str, value: Any, least: int, most: int, advice: str) -> int:
+def whole(name: str, value: object, least: int, most: int, advice: str) -> int:
     """Return a count in ``[least, most]``, or raise."""
     argument = Argument(
         name, f"an integer in [{least}, {most}]", lambda x: (x >= least) & (x <= most), advice

@@ -86,7 +86,7 @@ class TradeoffCurve:
         )
         return cls(epsilons, np.minimum(1.0, profile(epsilons)))
 
-    def __call__(self, fpr: Any) -> Any:
+    def __call__(self, fpr: object) -> Any:
         """Return the lower bound at false-positive rates in [0, 1], of the same shape."""
         x = np.asarray(fpr, dtype=np.float64)[..., None]
         top = 1.0 - self.deltas

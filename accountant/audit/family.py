@@ -52,7 +52,7 @@ class NoiseFamily:
         """The certified curve of the claim."""
         return _certified(self.sampling_probability, self.noise_multiplier, self.steps)
 
-    def __call__(self, fpr: Any) -> Any:
+    def __call__(self, fpr: object) -> Any:
         """Return the claim's certified bound on the false-negative rate; slow the first time."""
         return self.curve(fpr)
 

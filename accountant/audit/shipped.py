@@ -56,7 +56,7 @@ def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: flo
 
 
 def dp_sgd_run(
-    kind: str, n: int, seed: int | None, delta: float, sure: float, **given: Any
+    kind: str, n: int, seed: int | None, delta: float, sure: float, **given: object
 ) -> AuditReport:
     """Audit a whole run of DP-SGD from inside."""
     public = np.random.default_rng(0)

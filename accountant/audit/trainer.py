@@ -79,7 +79,7 @@ def audit_trainer(
     train: Callable[..., TrainingResult] = train_dp_sgd,
     rng: int | None = None,
     name: str = "DP-SGD",
-    **settings: Any,
+    **settings: object,
 ) -> AuditReport:
     """Train once with gradient canaries, and bound ε from below by the released values.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -214,7 +214,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return float(gdp_epsilon_bounds(mu, delta).lower) if mu > 0.0 else 0.0
 
 
-def _scores(name: str, value: Any) -> FloatArray:
+def _scores(name: str, value: object) -> FloatArray:
     scores = np.asarray(value)
     if scores.ndim != 1 or scores.dtype.kind not in "fiub":
         raise ArgumentTypeError(f"{name} must be a one-dimensional array of numbers")

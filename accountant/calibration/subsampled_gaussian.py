@@ -54,7 +54,12 @@ def calibrate_sigma(
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
 def calibrate_sigma(
-    target_eps: Any, delta: Any = 1e-5, q: Any = 1.0, steps: Any = 1, *, workers: Any = None
+    target_eps: object,
+    delta: object = 1e-5,
+    q: object = 1.0,
+    steps: object = 1,
+    *,
+    workers: object = None,
 ) -> Any:
     """Return the smallest noise multiplier whose certified ε is at most ``target_eps``.
 
@@ -120,7 +125,7 @@ def calibrate_steps(
 ) -> int | NDArray[np.int64]: ...
 @to_nearest
 def calibrate_steps(
-    target_eps: Any, delta: Any = 1e-5, *, q: Any, sigma: Any, workers: Any = None
+    target_eps: object, delta: object = 1e-5, *, q: object, sigma: object, workers: object = None
 ) -> Any:
     """Return the largest number of steps whose certified ε is at most ``target_eps``.
 
@@ -185,7 +190,12 @@ def calibrate_q(
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
 def calibrate_q(
-    target_eps: Any, delta: Any = 1e-5, *, sigma: Any, steps: Any, workers: Any = None
+    target_eps: object,
+    delta: object = 1e-5,
+    *,
+    sigma: object,
+    steps: object,
+    workers: object = None,
 ) -> Any:
     """Return the largest sampling probability whose certified ε is at most ``target_eps``.
 
@@ -224,7 +234,7 @@ def calibrate_q(
     return _solve(_q, arguments, workers, np.float64)
 
 
-def _target(target_eps: Any, delta: Any) -> dict[str, Checked]:
+def _target(target_eps: object, delta: object) -> dict[str, Checked]:
     return {
         "target_eps": checks.real(checks.TARGET_EPS, target_eps),
         "delta": checks.real(checks.TARGET_DELTA, delta),

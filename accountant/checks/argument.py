@@ -63,7 +63,7 @@ class Argument:
         """The requirement as a sentence."""
         return f"{self.name} must be {self.requirement}"
 
-    def advise(self, value: Any) -> str:
+    def advise(self, value: object) -> str:
         """Return what to do about a number outside the domain, as the message's next sentence."""
         return followed((self.hint(value) if self.hint else "") or self.advice)
 

@@ -61,7 +61,7 @@ def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: 
     examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",),
 )
 @attach(*SAMPLING, "sigma", "epsilon")
-def delta(sigma: float, epsilon: float, as_json: bool, **sampling: Any) -> None:
+def delta(sigma: float, epsilon: float, as_json: bool, **sampling: object) -> None:
     """Print the δ at which a given ε holds."""
     q, steps = _sampled(sampling)
     bounds = quick.delta_bounds(q, sigma, steps, epsilon)
@@ -80,7 +80,7 @@ def delta(sigma: float, epsilon: float, as_json: bool, **sampling: Any) -> None:
     examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",),
 )
 @attach(*SAMPLING, "epsilon", "delta")
-def sigma(epsilon: float, delta: float, as_json: bool, **sampling: Any) -> None:
+def sigma(epsilon: float, delta: float, as_json: bool, **sampling: object) -> None:
     """Print the smallest noise multiplier for a target ε.
 
     Rounded up, so that the number printed keeps the target.

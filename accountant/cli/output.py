@@ -35,7 +35,7 @@ def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str =
     console.print(given(**{name: v for name, v in values.items() if name != asked}))
 
 
-def given(**values: Any) -> Any:
+def given(**values: object) -> Any:
     """Return one dim line that repeats the question."""
     from rich.text import Text
 

@@ -128,7 +128,7 @@ def read(
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of nested settings with dotted names."""
     if isinstance(value, dict) and value:
         for key, item in value.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
@@ -141,7 +141,7 @@ class History:
             self._entries.append(new)
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if type(value) is int and 1 <= value <= checks.MAX_COUNT:
         return value
     return checks.whole(_COUNT, value)

@@ -74,7 +74,7 @@ def parse(text: str, name: str, *, toml: bool | None = None) -> Pipeline:
     return Pipeline(ledger, deltas)
 
 
-def _deltas(value: Any) -> tuple[float, ...]:
+def _deltas(value: object) -> tuple[float, ...]:
     values = value if isinstance(value, list) else [value]
     if not values:
         raise DomainError("delta must hold at least one number")

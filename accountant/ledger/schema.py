@@ -128,7 +128,7 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
         raise LedgerError(f"{name} cannot be built from its parameters: {error}") from error
 
 
-def _renamed(name: str, parameters: Any) -> Any:
+def _renamed(name: str, parameters: object) -> Any:
     """Return the parameters by the names they have now, where an older file used others."""
     former = _FORMER_ARGUMENTS.get(name)
     if former is None or not isinstance(parameters, dict):
@@ -188,7 +188,7 @@ def _built_in() -> dict[str, type[Mechanism]]:
     return known
 
 
-def _is_mechanism(kind: Any) -> bool:
+def _is_mechanism(kind: object) -> bool:
     frozen = getattr(kind, "__dataclass_params__", None)
     return isinstance(kind, type) and issubclass(kind, Mechanism) and bool(frozen and frozen.frozen)
 

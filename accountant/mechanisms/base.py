@@ -74,7 +74,7 @@ class Mechanism(Described, ABC):
     # NumPy's integers must leave ``n * mechanism`` to the mechanism.
     __array_ufunc__ = None
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         # These methods round parameters outwards before any question.
         super().__init_subclass__(**arguments)
         for name in ("__init__", "__post_init__", "group", "pairs", "under"):

@@ -241,7 +241,7 @@ def _pmf(name: str, values: Sequence[float]) -> tuple[float, ...]:
     return masses
 
 
-def _differences(below: Any, above: Any) -> tuple[FloatArray, float]:
+def _differences(below: object, above: object) -> tuple[FloatArray, float]:
     """Return the masses of the cells and the factor by which differences enlarge errors."""
     below = np.asarray(below, dtype=np.float64)
     above = np.asarray(above, dtype=np.float64)

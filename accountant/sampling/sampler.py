@@ -76,7 +76,7 @@ class Sampler(ABC):
     relations: ClassVar[tuple[NeighbouringRelation, ...]]
     relation: NeighbouringRelation
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         for name in ("__post_init__", "mechanism", "worst_case_instances"):
             if name in vars(cls):

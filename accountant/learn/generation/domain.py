@@ -76,7 +76,7 @@ class Category:
         kinds = {type(value) for value in self.values}
         return np.array(chosen.tolist()) if kinds <= {str} or kinds <= {int} else chosen
 
-    def features(self, column: Any) -> FloatArray:
+    def features(self, column: object) -> FloatArray:
         """Return indicators, shape (n, size)."""
         return np.asarray(np.eye(self.size)[self.encode(column)])
 
@@ -123,7 +123,7 @@ class Numeric:
         """One feature: the number, scaled to [0, 1]."""
         return 1
 
-    def encode(self, column: Any) -> Codes:
+    def encode(self, column: object) -> Codes:
         """Return the bins of a column's entries."""
         inner = np.array(self.edges[1:-1])
         return np.asarray(np.digitize(self._numbers(column), inner), dtype=np.int64)
@@ -134,7 +134,7 @@ class Numeric:
         low, high = ends[codes], ends[codes + 1]
         return np.asarray(low + (high - low) * generator.random(len(codes)))
 
-    def features(self, column: Any) -> FloatArray:
+    def features(self, column: object) -> FloatArray:
         """Return the numbers scaled to [0, 1], shape (n, 1)."""
         low, high = self.edges[0], self.edges[-1]
         return ((self._numbers(column) - low) / (high - low))[:, None]
