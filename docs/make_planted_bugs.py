@@ -73,11 +73,12 @@ ELSEWHERE = {
 def page() -> str:
     """Return the page."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from support.planted import BUGS, NAMED, accounts, releases, runs
+    from support.planted import BUGS, NAMED, accounts, releases, run_accounts, runs
 
     parts = [HEAD]
     for title, module in (
         ("Training runs", runs),
+        ("Accounts of training runs", run_accounts),
         ("Other releases", releases),
         ("Accounts and ledgers", accounts),
     ):

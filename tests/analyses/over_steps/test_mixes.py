@@ -142,7 +142,7 @@ def test_what_has_a_delta_of_its_own_among_different_steps_is_added_to_them():
     assert (tight[1:] >= tight[:-1]).all()
     assert (tight <= curve * (1 + 1e-12)).all()
     # Steps alone cost no more; with the release no more than its ε and a larger share of δ.
-    assert tight[:30] == pytest.approx(alone[:30], rel=1e-3)
+    assert tight[:30] == pytest.approx(alone[:30], rel=1e-12)
     assert (alone[30:] <= tight[31:]).all()
     assert (tight[31:] <= alone[30:] + 0.1 + 0.02 * alone[30:]).all()
 

@@ -21,8 +21,7 @@ from support.planted.checks import (
     subsampled_delta,
     train,
 )
-from support.planted.registry import Bug
-from support.planted.runs import wrap
+from support.planted.registry import Bug, wrap
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 

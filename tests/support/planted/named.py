@@ -27,7 +27,7 @@ from accountant.noise import laplace
 from accountant.noise.generator import SecureGenerator
 from accountant.pairs import product
 from accountant.sampling import amplification
-from support.planted.runs import wrap
+from support.planted.registry import wrap
 
 
 @dataclass(frozen=True)

@@ -25,3 +25,12 @@ class Bug:
         """Its row in docs/planted_bugs.md."""
         kind = "audit" if self.audit else "test"
         return f"| {self.name} | {self.story} | {kind}: {self.check.__doc__.strip()} |"
+
+
+def wrap(owner, name, change):
+    """Replace a method by ``change(original)``; properties and class methods keep their kind."""
+
+    def plant(patch):
+        patch.setattr(owner, name, change(getattr(owner, name)))
+
+    return plant

@@ -13,8 +13,7 @@ from accountant.learn.selection import tuning
 from accountant.mechanisms import Gaussian
 from accountant.noise import SecureGenerator
 from support.planted.checks import finding
-from support.planted.registry import Bug
-from support.planted.runs import wrap
+from support.planted.registry import Bug, wrap
 
 DELTA = 1e-5
 
