@@ -206,5 +206,12 @@ def _sampled_replacement(mechanism: Mechanism, q: float) -> tuple[DominatingPair
     return sampled_pairs(mechanism, q)
 
 
+def _steps_of_user(q: float, sigma: float, steps: int, records: int) -> Mechanism:
+    from accountant.mechanisms import Gaussian
+    from accountant.sampling import PoissonSampled
+
+    return PoissonSampled(Gaussian(sigma), q).group(records) * steps
+
+
 # What the methods of mechanisms call; loaded when first called.
-bind(Bound(_solve, _explain, _compose, _sampled_replacement))
+bind(Bound(_solve, _explain, _compose, _sampled_replacement, _steps_of_user))

@@ -2,7 +2,8 @@
 
 Mechanisms describe, and import neither. The package itself, which stands above both, binds them
 here when it is imported (``accountant/__init__.py``), so that ``mechanism.epsilon(delta)`` and
-``10 * mechanism`` read as they should without an import that runs up the layers.
+``10 * mechanism`` read as they should without an import that runs up the layers. The quick
+functions, which stay light, meet the mechanism of a user's records in the same way.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
 class Bound:
-    """What the methods of a mechanism call."""
+    """What the methods of a mechanism and the quick functions call."""
 
-    __slots__ = ("compose", "explain", "sampled_replacement", "solve")
+    __slots__ = ("compose", "explain", "sampled_replacement", "solve", "steps_of_user")
 
     def __init__(
         self,
@@ -34,11 +35,13 @@ class Bound:
         explain: Callable[[Mechanism, object], Explanation],
         compose: Callable[[Counted], Composition],
         sampled_replacement: Callable[[Mechanism, float], tuple[DominatingPair, ...]],
+        steps_of_user: Callable[[float, float, int, int], Mechanism],
     ) -> None:
         self.solve = solve
         self.explain = explain
         self.compose = compose
         self.sampled_replacement = sampled_replacement
+        self.steps_of_user = steps_of_user
 
 
 _bound: list[Bound] = []

@@ -9,10 +9,11 @@ once, which sets the floating-point environment itself; all else is checked in t
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from accountant import checks
-from accountant.analyses import contour, rdp
+from accountant.analyses import contour, rdp, user_level
 from accountant.bounds import Bounds
 from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
 from accountant.environment import to_nearest
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from accountant.checks import ArrayLike, Integer, Scalar
 
-    Question: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], checks.Argument]
+    Question: TypeAlias = tuple[
+        Callable[..., Any], Callable[..., Any], checks.Argument, Callable[..., Any]
+    ]
 
 __all__ = [
     "calibrate_q",
@@ -48,6 +51,7 @@ def get_epsilon(
     steps: Integer,
     delta: Scalar,
     *,
+    user_records: Integer = ...,
     method: Method = ...,
     workers: int | None = ...,
 ) -> float: ...
@@ -58,11 +62,19 @@ def get_epsilon(
     steps: Integer | ArrayLike,
     delta: Scalar | ArrayLike,
     *,
+    user_records: Integer | ArrayLike = ...,
     method: Method = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_epsilon(
-    q: Any, sigma: Any, steps: Any, delta: Any, *, method: Any = "exact", workers: Any = None
+    q: Any,
+    sigma: Any,
+    steps: Any,
+    delta: Any,
+    *,
+    user_records: Any = 1,
+    method: Any = "exact",
+    workers: Any = None,
 ) -> Any:
     """Return the privacy loss ε that ``steps`` steps of DP-SGD spend, certified never too small.
 
@@ -76,6 +88,9 @@ def get_epsilon(
         Number of steps, in [0, 2**53]. Floats and bools are refused.
     delta : float or array_like
         In [0, 1). At 0 the answer is infinite, unless nothing is released.
+    user_records : int or array_like of int
+        The largest number K of records that one user contributes, in [1, 10**6]: the guarantee is
+        then one for users. Every record is sampled and clipped by itself.
     method : {"exact", "rdp"}
         ``"exact"`` inverts the transform of the privacy loss and is tight; ``"rdp"`` converts the
         Rényi curve and is looser, for comparison with accountants that report it.
@@ -105,7 +120,8 @@ def get_epsilon(
     round-off inside the bound (docs/theorems.md: Theorems 1 to 9, 14 and 15; 10 at one step; 11
     and 13 where no contour fits; for ``"rdp"``, 12 to 14). Records are sampled by Poisson
     sampling, each independently with probability q in every step; a shuffled loader is a
-    different sampler.
+    different sampler. With ``user_records=K`` the data sets differ by all records, at most K, of
+    one user: ``PoissonSampled(Gaussian(sigma), q).group(K)`` (Theorems M15 and D1 to D8).
 
     *Algorithm.* Certified contour inversion of the loss's transform, at a cost that does not grow
     with ``steps``; for ``"rdp"``, one minimum over every real order.
@@ -116,16 +132,26 @@ def get_epsilon(
     >>> eps = ac.get_epsilon(256 / 60000, 1.1, 14063, 1e-5)
     >>> 2.3 < eps < 2.9
     True
+
+    Somebody contributed up to four of the 60,000 records:
+
+    >>> 12.1 < ac.get_epsilon(256 / 60000, 1.1, 14063, 1e-5, user_records=4) < 12.2
+    True
     """
-    plain = workers is None and checks.in_fast_lane(q, sigma, steps, delta)
+    plain = (
+        workers is None
+        and type(user_records) is int
+        and user_records == 1
+        and checks.in_fast_lane(q, sigma, steps, delta)
+    )
     if method == "exact":
         if plain:
             return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
-        return _answer(_EPSILON, q, sigma, steps, delta, workers)[1]
+        return _answer(_EPSILON, q, sigma, steps, delta, user_records, workers)[1]
     checks.choice("method", method, ("exact", "rdp"))
     if plain:
         return rdp.native_epsilon_upper(q, sigma, steps, delta)[0]
-    return _answer(_RENYI_EPSILON, q, sigma, steps, delta, workers)
+    return _answer(_RENYI_EPSILON, q, sigma, steps, delta, user_records, workers)
 
 
 def epsilon_bounds(
@@ -134,13 +160,14 @@ def epsilon_bounds(
     steps: Integer | ArrayLike,
     delta: Scalar | ArrayLike,
     *,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
 ) -> Bounds:
     """Return a certified bracket of ε.
 
     Parameters
     ----------
-    q, sigma, steps, delta, workers
+    q, sigma, steps, delta, user_records, workers
         As in :func:`get_epsilon`.
 
     Returns
@@ -162,14 +189,25 @@ def epsilon_bounds(
     >>> lower <= upper == ac.get_epsilon(0.01, 1.0, 1000, 1e-5)
     True
     """
-    if workers is None and checks.in_fast_lane(q, sigma, steps, delta):
+    if (
+        workers is None
+        and type(user_records) is int
+        and user_records == 1
+        and checks.in_fast_lane(q, sigma, steps, delta)
+    ):
         return Bounds(*contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER))
-    return Bounds(*_answer(_EPSILON, q, sigma, steps, delta, workers))
+    return Bounds(*_answer(_EPSILON, q, sigma, steps, delta, user_records, workers))
 
 
 @overload
 def get_delta(
-    q: Scalar, sigma: Scalar, steps: Integer, epsilon: Scalar, *, workers: int | None = ...
+    q: Scalar,
+    sigma: Scalar,
+    steps: Integer,
+    epsilon: Scalar,
+    *,
+    user_records: Integer = ...,
+    workers: int | None = ...,
 ) -> float: ...
 @overload
 def get_delta(
@@ -178,16 +216,23 @@ def get_delta(
     steps: Integer | ArrayLike,
     epsilon: Scalar | ArrayLike,
     *,
+    user_records: Integer | ArrayLike = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_delta(
-    q: object, sigma: object, steps: object, epsilon: object, *, workers: object = None
+    q: object,
+    sigma: object,
+    steps: object,
+    epsilon: object,
+    *,
+    user_records: object = 1,
+    workers: object = None,
 ) -> Any:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
     Parameters
     ----------
-    q, sigma, steps, workers
+    q, sigma, steps, user_records, workers
         As in :func:`get_epsilon`.
     epsilon : float or array_like
         Privacy loss in nats, >= 0; at ``inf`` the answer is 0.
@@ -212,12 +257,14 @@ def get_delta(
     """
     if (
         workers is None
+        and type(user_records) is int
+        and user_records == 1
         and type(epsilon) is float
         and 0.0 <= epsilon < math.inf
         and checks.in_fast_lane(q, sigma, steps, 0.5)
     ):
         return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
-    return _answer(_DELTA, q, sigma, steps, epsilon, workers)[1]
+    return _answer(_DELTA, q, sigma, steps, epsilon, user_records, workers)[1]
 
 
 def delta_bounds(
@@ -226,13 +273,14 @@ def delta_bounds(
     steps: Integer | ArrayLike,
     epsilon: Scalar | ArrayLike,
     *,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
 ) -> Bounds:
     """Return a certified bracket of δ.
 
     Parameters
     ----------
-    q, sigma, steps, epsilon, workers
+    q, sigma, steps, epsilon, user_records, workers
         As in :func:`get_delta`.
 
     Returns
@@ -254,12 +302,18 @@ def delta_bounds(
     >>> lower <= upper == ac.get_delta(0.01, 1.0, 1000, 1.0)
     True
     """
-    return Bounds(*_answer(_DELTA, q, sigma, steps, epsilon, workers))
+    return Bounds(*_answer(_DELTA, q, sigma, steps, epsilon, user_records, workers))
 
 
 @overload
 def get_rdp(
-    q: Scalar, sigma: Scalar, steps: Integer, orders: Scalar, *, workers: int | None = ...
+    q: Scalar,
+    sigma: Scalar,
+    steps: Integer,
+    orders: Scalar,
+    *,
+    user_records: Integer = ...,
+    workers: int | None = ...,
 ) -> float: ...
 @overload
 def get_rdp(
@@ -268,16 +322,23 @@ def get_rdp(
     steps: Integer | ArrayLike,
     orders: Scalar | ArrayLike,
     *,
+    user_records: Integer | ArrayLike = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_rdp(
-    q: object, sigma: object, steps: object, orders: object, *, workers: object = None
+    q: object,
+    sigma: object,
+    steps: object,
+    orders: object,
+    *,
+    user_records: object = 1,
+    workers: object = None,
 ) -> Any:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 
     Parameters
     ----------
-    q, sigma, steps, workers
+    q, sigma, steps, user_records, workers
         As in :func:`get_epsilon`.
     orders : float or array_like
         Rényi orders, > 1 and finite; they need not be integers, and broadcast with the rest.
@@ -302,29 +363,60 @@ def get_rdp(
     >>> bool((ac.get_rdp(0.01, 1.0, 1000, [2, 4.5, 32]) > 0).all())
     True
     """
-    return _answer(_RDP, q, sigma, steps, orders, workers)
+    return _answer(_RDP, q, sigma, steps, orders, user_records, workers)
 
 
-# Functions of q, sigma, steps and one argument more: for scalars, and for what broadcasts.
-_EPSILON = (contour.epsilon_bounds, contour.each_epsilon_bounds, checks.DELTA)
-_DELTA = (contour.delta_bounds, contour.each_delta_bounds, checks.EPSILON)
-_RENYI_EPSILON = (rdp.epsilon_upper, rdp.each_epsilon_upper, checks.DELTA)
-_RDP = (rdp.divergence_upper, rdp.each_divergence_upper, checks.ORDERS)
+# Functions of q, sigma, steps and one argument more: for scalars, for what broadcasts, and of a
+# user's records too.
+_EPSILON = (
+    contour.epsilon_bounds,
+    contour.each_epsilon_bounds,
+    checks.DELTA,
+    user_level.epsilon_bounds,
+)
+_DELTA = (
+    contour.delta_bounds,
+    contour.each_delta_bounds,
+    checks.EPSILON,
+    user_level.delta_bounds,
+)
+_RENYI_EPSILON = (
+    rdp.epsilon_upper,
+    rdp.each_epsilon_upper,
+    checks.DELTA,
+    user_level.renyi_epsilon_upper,
+)
+_RDP = (
+    rdp.divergence_upper,
+    rdp.each_divergence_upper,
+    checks.ORDERS,
+    user_level.divergence_upper,
+)
 
 
 @to_nearest
 def _answer(
-    question: Question, q: object, sigma: object, steps: object, value: object, workers: object
+    question: Question,
+    q: object,
+    sigma: object,
+    steps: object,
+    value: object,
+    user_records: object,
+    workers: object,
 ) -> Any:
     """Check the arguments, then answer for scalars or for every element of what broadcasts."""
-    single, each, argument = question
+    single, each, argument, of_user = question
     arguments = {
         "q": checks.real(checks.Q, q),
         "sigma": checks.real(checks.SIGMA, sigma),
         "steps": checks.count(checks.STEPS, steps),
         argument.name: checks.real(argument, value),
     }
+    records = checks.count(checks.USER_RECORDS, user_records)
     threads = checks.workers(workers)
+    if type(records) is not float or records > 1.0:
+        arguments["user_records"] = records
+        single, each = of_user, partial(user_level.each, of_user)
     values = list(arguments.values())
     if all(type(checked) is float for checked in values):
         return single(*values)

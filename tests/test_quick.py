@@ -10,14 +10,14 @@ import pytest
 import accountant as ac
 
 FUNCTIONS = {
-    "get_epsilon": ("q", "sigma", "steps", "delta", "method", "workers"),
-    "epsilon_bounds": ("q", "sigma", "steps", "delta", "workers"),
-    "get_delta": ("q", "sigma", "steps", "epsilon", "workers"),
-    "delta_bounds": ("q", "sigma", "steps", "epsilon", "workers"),
-    "get_rdp": ("q", "sigma", "steps", "orders", "workers"),
-    "calibrate_sigma": ("target_eps", "delta", "q", "steps", "workers"),
-    "calibrate_steps": ("target_eps", "delta", "q", "sigma", "workers"),
-    "calibrate_q": ("target_eps", "delta", "sigma", "steps", "workers"),
+    "get_epsilon": ("q", "sigma", "steps", "delta", "user_records", "method", "workers"),
+    "epsilon_bounds": ("q", "sigma", "steps", "delta", "user_records", "workers"),
+    "get_delta": ("q", "sigma", "steps", "epsilon", "user_records", "workers"),
+    "delta_bounds": ("q", "sigma", "steps", "epsilon", "user_records", "workers"),
+    "get_rdp": ("q", "sigma", "steps", "orders", "user_records", "workers"),
+    "calibrate_sigma": ("target_eps", "delta", "q", "steps", "user_records", "workers"),
+    "calibrate_steps": ("target_eps", "delta", "q", "sigma", "user_records", "workers"),
+    "calibrate_q": ("target_eps", "delta", "sigma", "steps", "user_records", "workers"),
 }
 
 # q, sigma, steps, delta and the six or so digits of ε known from independent computations.

@@ -3,8 +3,9 @@
 ``profile``, ``dispatch``, ``solvers``, ``closed_forms``, ``upper_pairs``, ``explanation``
     The answers about a release, the choice of the analysis, the analyses with one interface,
     dominating pairs in place of parts, and the explanation of an answer.
-``contour``, ``mixed``
-    Exact: the transform of the loss inverted on a contour, for equal and for different steps.
+``contour``, ``mixed``, ``gaussian_mixtures``
+    Exact: the transform of the loss inverted on a contour, for equal and for different steps, and
+    for noise with a random shift; ``user_level``: users with several records.
 ``gdp``
     Exact: Gaussian noise in closed form.
 ``pld``

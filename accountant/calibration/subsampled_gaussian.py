@@ -15,6 +15,7 @@ import numpy as np
 
 from accountant import checks
 from accountant._core import subsampled_gaussian as core
+from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
@@ -41,6 +42,7 @@ def calibrate_sigma(
     q: Scalar = ...,
     steps: Integer = ...,
     *,
+    user_records: Integer = ...,
     workers: int | None = ...,
 ) -> float: ...
 @overload
@@ -50,6 +52,7 @@ def calibrate_sigma(
     q: Scalar | ArrayLike = ...,
     steps: Integer | ArrayLike = ...,
     *,
+    user_records: Integer | ArrayLike = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
@@ -59,6 +62,7 @@ def calibrate_sigma(
     q: object = 1.0,
     steps: object = 1,
     *,
+    user_records: object = 1,
     workers: object = None,
 ) -> Any:
     """Return the smallest noise multiplier whose certified ε is at most ``target_eps``.
@@ -69,7 +73,7 @@ def calibrate_sigma(
         The ε to stay within, in nats; finite and > 0.
     delta : float or array_like
         In (0, 1).
-    q, steps, workers
+    q, steps, user_records, workers
         As in :func:`accountant.get_epsilon`.
 
     Returns
@@ -86,8 +90,8 @@ def calibrate_sigma(
 
     Notes
     -----
-    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the σ returned,
-    by the theorems of :func:`accountant.get_epsilon`.
+    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the σ returned, with
+    the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
     *Algorithm.* Interpolation on the bit patterns of doubles; some ten certified evaluations.
 
@@ -102,7 +106,7 @@ def calibrate_sigma(
         "q": checks.real(checks.Q, q),
         "steps": checks.count(checks.STEPS, steps),
     }
-    return _solve(_sigma, arguments, workers, np.float64)
+    return _solve(_sigma, arguments, user_records, workers, np.float64)
 
 
 @overload
@@ -112,6 +116,7 @@ def calibrate_steps(
     *,
     q: Scalar,
     sigma: Scalar,
+    user_records: Integer = ...,
     workers: int | None = ...,
 ) -> int: ...
 @overload
@@ -121,11 +126,18 @@ def calibrate_steps(
     *,
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
+    user_records: Integer | ArrayLike = ...,
     workers: int | None = ...,
 ) -> int | NDArray[np.int64]: ...
 @to_nearest
 def calibrate_steps(
-    target_eps: object, delta: object = 1e-5, *, q: object, sigma: object, workers: object = None
+    target_eps: object,
+    delta: object = 1e-5,
+    *,
+    q: object,
+    sigma: object,
+    user_records: object = 1,
+    workers: object = None,
 ) -> Any:
     """Return the largest number of steps whose certified ε is at most ``target_eps``.
 
@@ -133,7 +145,7 @@ def calibrate_steps(
     ----------
     target_eps, delta
         As in :func:`calibrate_sigma`.
-    q, sigma, workers
+    q, sigma, user_records, workers
         As in :func:`accountant.get_epsilon`.
 
     Returns
@@ -150,8 +162,8 @@ def calibrate_steps(
 
     Notes
     -----
-    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the steps returned,
-    by the theorems of :func:`accountant.get_epsilon`.
+    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the steps returned, with
+    the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
     *Algorithm.* Interpolation on the integers; some ten certified evaluations.
 
@@ -167,7 +179,7 @@ def calibrate_steps(
         "q": checks.real(checks.Q, q),
         "sigma": checks.real(checks.SIGMA, sigma),
     }
-    return _solve(_steps, arguments, workers, np.int64)
+    return _solve(_steps, arguments, user_records, workers, np.int64)
 
 
 @overload
@@ -177,6 +189,7 @@ def calibrate_q(
     *,
     sigma: Scalar,
     steps: Integer,
+    user_records: Integer = ...,
     workers: int | None = ...,
 ) -> float: ...
 @overload
@@ -186,6 +199,7 @@ def calibrate_q(
     *,
     sigma: Scalar | ArrayLike,
     steps: Integer | ArrayLike,
+    user_records: Integer | ArrayLike = ...,
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
@@ -195,6 +209,7 @@ def calibrate_q(
     *,
     sigma: object,
     steps: object,
+    user_records: object = 1,
     workers: object = None,
 ) -> Any:
     """Return the largest sampling probability whose certified ε is at most ``target_eps``.
@@ -203,7 +218,7 @@ def calibrate_q(
     ----------
     target_eps, delta
         As in :func:`calibrate_sigma`.
-    sigma, steps, workers
+    sigma, steps, user_records, workers
         As in :func:`accountant.get_epsilon`.
 
     Returns
@@ -215,8 +230,8 @@ def calibrate_q(
 
     Notes
     -----
-    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the q returned,
-    by the theorems of :func:`accountant.get_epsilon`.
+    *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the q returned, with
+    the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
     *Algorithm.* Interpolation on the bit patterns of doubles; some ten certified evaluations.
 
@@ -231,7 +246,7 @@ def calibrate_q(
         "sigma": checks.real(checks.SIGMA, sigma),
         "steps": checks.count(checks.STEPS, steps),
     }
-    return _solve(_q, arguments, workers, np.float64)
+    return _solve(_q, arguments, user_records, workers, np.float64)
 
 
 def _target(target_eps: object, delta: object) -> dict[str, Checked]:
@@ -242,8 +257,13 @@ def _target(target_eps: object, delta: object) -> dict[str, Checked]:
 
 
 def _solve(
-    problem: Callable[..., float], arguments: dict[str, Checked], workers: object, dtype: type
+    problem: Callable[..., float],
+    arguments: dict[str, Checked],
+    user_records: object,
+    workers: object,
+    dtype: type,
 ) -> Any:
+    arguments["user_records"] = checks.count(checks.USER_RECORDS, user_records)
     threads = checks.workers(workers)
     values = list(arguments.values())
     shape = checks.common_shape(list(arguments), values)
@@ -254,21 +274,23 @@ def _solve(
     return np.array(answers, dtype=dtype).reshape(shape)
 
 
-def _sigma(target: float, delta: float, q: float, steps: float) -> float:
-    used = 0.0 if steps == 0.0 else 1.0 if q == 1.0 else -math.expm1(steps * math.log1p(-q))
+def _sigma(target: float, delta: float, q: float, steps: float, records: float) -> float:
+    draws = steps * records
+    used = 0.0 if draws == 0.0 else 1.0 if q == 1.0 else -math.expm1(draws * math.log1p(-q))
     if used <= delta:
         raise DomainError(
-            "calibrate_sigma has no smallest answer: at any sigma > 0 the ε is 0, because a record"
-            f" is used at all with probability {used!r}, at most delta = {delta!r}; raise q ="
-            f" {q!r} or steps = {int(steps)}, or lower delta"
+            "calibrate_sigma has no smallest answer: at any sigma > 0 the ε is 0, because"
+            f" {'a record' if records == 1.0 else 'some record of a user'} is used at all with"
+            f" probability {used!r}, at most delta = {delta!r}; raise q = {q!r}"
+            f" or steps = {int(steps)}, or lower delta"
         )
     # Start where the central limit puts it: near the σ of one Gaussian release.
-    ratio = _gdp(target, delta) / q
+    ratio = _gdp(target, delta) / (q * records)
     guess = math.sqrt(steps) / ratio
     if q < 1.0:
         guess = 1.0 / math.sqrt(math.log1p(1.0 / guess / guess))
     rank = _boundary(
-        lambda sigma, direction: _cost(q, sigma, steps, delta, direction),
+        lambda sigma, direction: _cost(q, sigma, steps, records, delta, direction),
         target,
         DOUBLES,
         guess,
@@ -285,16 +307,16 @@ def _sigma(target: float, delta: float, q: float, steps: float) -> float:
     return DOUBLES.value(rank)
 
 
-def _steps(target: float, delta: float, q: float, sigma: float) -> int:
+def _steps(target: float, delta: float, q: float, sigma: float, records: float) -> int:
     if q == 0.0 or sigma == math.inf:
         raise DomainError(
             "calibrate_steps has no largest answer: with"
             f" {'q = 0' if q == 0.0 else 'sigma = inf'} nothing is released, so any number of steps"
             " meets target_eps"
         )
-    ratio = _gdp(target, delta) / q
+    ratio = _gdp(target, delta) / (q * records)
     rank = _boundary(
-        lambda steps, direction: _cost(q, sigma, steps, delta, direction),
+        lambda steps, direction: _cost(q, sigma, steps, records, delta, direction),
         target,
         COUNTS,
         min(ratio * ratio / max(_gain(sigma), LEAST_DOUBLE), float(checks.MAX_COUNT)),
@@ -310,14 +332,14 @@ def _steps(target: float, delta: float, q: float, sigma: float) -> int:
     return 0 if rank is None else rank
 
 
-def _q(target: float, delta: float, sigma: float, steps: float) -> float:
-    if _cost(1.0, sigma, steps, delta, EITHER) <= target:
+def _q(target: float, delta: float, sigma: float, steps: float, records: float) -> float:
+    if _cost(1.0, sigma, steps, records, delta, EITHER) <= target:
         return 1.0
     rank = _boundary(
-        lambda q, direction: _cost(q, sigma, steps, delta, direction),
+        lambda q, direction: _cost(q, sigma, steps, records, delta, direction),
         target,
         DOUBLES,
-        _gdp(target, delta) / math.sqrt(max(steps * _gain(sigma), LEAST_DOUBLE)),
+        _gdp(target, delta) / math.sqrt(max(steps * _gain(sigma), LEAST_DOUBLE)) / records,
         SMALLEST,
         DOUBLES.rank(1.0),
     )
@@ -343,9 +365,16 @@ def _boundary(
     return boundary(lambda x: cost(x, EITHER), target, grid, grid.value(rank), cheap, dear)
 
 
-def _cost(q: float, sigma: float, steps: float, delta: float, direction: int) -> float:
-    """Return the certified ε; infinite where none could be certified."""
+def _cost(
+    q: float, sigma: float, steps: float, records: float, delta: float, direction: int
+) -> float:
+    """Return the certified ε; infinite where none could be certified.
+
+    Of more records than one it is the larger of both directions, whatever is asked.
+    """
     try:
+        if records > 1.0:
+            return user_level.epsilon_bounds(q, sigma, steps, delta, records)[1]
         return core.epsilon_bounds(q, sigma, steps, delta, direction)[1]
     except PrecisionError:
         return math.inf

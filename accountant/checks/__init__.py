@@ -42,6 +42,7 @@ from accountant.checks.domains import (
     STEPS,
     TARGET_DELTA,
     TARGET_EPS,
+    USER_RECORDS,
     Q,
 )
 from accountant.checks.scalars import (
@@ -84,6 +85,7 @@ __all__ = [
     "STEPS",
     "TARGET_DELTA",
     "TARGET_EPS",
+    "USER_RECORDS",
     "Argument",
     "ArrayLike",
     "Checked",

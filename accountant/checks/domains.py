@@ -29,6 +29,7 @@ __all__ = [
     "STEPS",
     "TARGET_DELTA",
     "TARGET_EPS",
+    "USER_RECORDS",
     "Q",
 ]
 
@@ -77,6 +78,9 @@ STEPS = Argument(
     lambda x: "It counts releases; were steps and delta swapped?" if 0.0 < x < 1.0 else "",
 )
 COUNT = STEPS.renamed("count", "It says how often the mechanism is run")
+USER_RECORDS = integers(
+    "user_records", 1, 10**6, "It is the largest number of records that one user contributes"
+)
 DATASET_SIZE = integers("dataset_size", 1, MAX_COUNT, "It is the number of records")
 BATCH_SIZE = integers("batch_size", 1, MAX_COUNT, "It is the number of records in a batch")
 EPSILON = Argument("epsilon", "a number >= 0", lambda x: x >= 0.0, "It is a privacy loss in nats")

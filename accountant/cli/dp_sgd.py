@@ -32,24 +32,30 @@ def _sampled(options: dict[str, Any]) -> tuple[float, int]:
         f"accountant epsilon {RUN} --sigma 1.1 --delta 1e-5",
         "accountant epsilon --q 0.01 --steps 1000 --sigma 1.1 --delta 1e-5 --json",
         "accountant epsilon --q 1/100 --steps 1000 --sigma 1.1 --delta 1e-5 --method rdp",
+        "accountant epsilon --q 1/100 --steps 1000 --sigma 1.1 --delta 1e-5 --user-records 4",
     ),
 )
-@attach(*SAMPLING, "sigma", "delta")
+@attach(*SAMPLING, "user", "sigma", "delta")
 @click.option(
     "--method", type=click.Choice(["exact", "rdp"]), default="exact", help="The analysis."
 )
-def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: Any) -> None:
+def epsilon(
+    sigma: float, delta: float, user_records: int, method: Any, as_json: bool, **sampling: Any
+) -> None:
     """Print the ε spent at a given δ.
 
     The first number is the guarantee (never below the truth), the second is a lower bound on the
     truth: together they are a proof that nothing is left to gain.
     """
     q, steps = _sampled(sampling)
-    values: dict[str, Any] = {"epsilon": quick.get_epsilon(q, sigma, steps, delta, method=method)}
+    spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
+    values: dict[str, Any] = {"epsilon": spent}
     if method == "exact":
-        values["epsilon_lower"] = quick.epsilon_bounds(q, sigma, steps, delta).lower
+        bounds = quick.epsilon_bounds(q, sigma, steps, delta, user_records=user_records)
+        values["epsilon_lower"] = bounds.lower
+    setting = {"q": q, "sigma": sigma, "steps": steps, "delta": delta, "method": method}
     answer(
-        values | {"q": q, "sigma": sigma, "steps": steps, "delta": delta, "method": method},
+        values | setting | {"user_records": user_records},
         f"ε ≤ {text_up(values['epsilon'])}",
         as_json,
         lower=f"ε ≥ {text_down(values['epsilon_lower'])}" if "epsilon_lower" in values else "",
@@ -60,15 +66,17 @@ def epsilon(sigma: float, delta: float, method: Any, as_json: bool, **sampling: 
     cls=Command,
     examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",),
 )
-@attach(*SAMPLING, "sigma", "epsilon")
-def delta(sigma: float, epsilon: float, as_json: bool, **sampling: object) -> None:
+@attach(*SAMPLING, "user", "sigma", "epsilon")
+def delta(
+    sigma: float, epsilon: float, user_records: int, as_json: bool, **sampling: object
+) -> None:
     """Print the δ at which a given ε holds."""
     q, steps = _sampled(sampling)
-    bounds = quick.delta_bounds(q, sigma, steps, epsilon)
+    bounds = quick.delta_bounds(q, sigma, steps, epsilon, user_records=user_records)
     lower, upper = float(bounds.lower), float(bounds.upper)
     values = {"delta": upper, "delta_lower": lower, "q": q, "sigma": sigma, "steps": steps}
     answer(
-        values | {"epsilon": epsilon},
+        values | {"epsilon": epsilon, "user_records": user_records},
         f"δ ≤ {text_up(upper)}",
         as_json,
         lower=f"δ ≥ {text_down(lower)}",
@@ -79,16 +87,19 @@ def delta(sigma: float, epsilon: float, as_json: bool, **sampling: object) -> No
     cls=Command,
     examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",),
 )
-@attach(*SAMPLING, "epsilon", "delta")
-def sigma(epsilon: float, delta: float, as_json: bool, **sampling: object) -> None:
+@attach(*SAMPLING, "user", "epsilon", "delta")
+def sigma(
+    epsilon: float, delta: float, user_records: int, as_json: bool, **sampling: object
+) -> None:
     """Print the smallest noise multiplier for a target ε.
 
     Rounded up, so that the number printed keeps the target.
     """
     q, steps = _sampled(sampling)
-    found = quick.calibrate_sigma(epsilon, delta, q, steps)
+    found = quick.calibrate_sigma(epsilon, delta, q, steps, user_records=user_records)
+    values = {"sigma": found, "q": q, "steps": steps, "epsilon": epsilon, "delta": delta}
     answer(
-        {"sigma": found, "q": q, "steps": steps, "epsilon": epsilon, "delta": delta},
+        values | {"user_records": user_records},
         f"σ = {text_up(found)}",
         as_json,
     )
@@ -103,14 +114,17 @@ def sigma(epsilon: float, delta: float, as_json: bool, **sampling: object) -> No
         ),
     ),
 )
-@attach("q", "batch", "dataset", "sigma", "epsilon", "delta")
-def steps(sigma: float, epsilon: float, delta: float, as_json: bool, **sampling: Any) -> None:
+@attach("q", "batch", "dataset", "user", "sigma", "epsilon", "delta")
+def steps(
+    sigma: float, epsilon: float, delta: float, user_records: int, as_json: bool, **sampling: Any
+) -> None:
     """Print the largest number of steps for a target ε."""
     plan = Sampling.read(**sampling, steps=None, epochs=None)
     q = plan.probability()
-    found = quick.calibrate_steps(epsilon, delta, q=q, sigma=sigma)
+    found = quick.calibrate_steps(epsilon, delta, q=q, sigma=sigma, user_records=user_records)
+    values = {"steps": found, "q": q, "sigma": sigma, "epsilon": epsilon, "delta": delta}
     answer(
-        {"steps": found, "q": q, "sigma": sigma, "epsilon": epsilon, "delta": delta},
+        values | {"user_records": user_records},
         f"steps = {found} ({text_down(found * q)} epochs)",
         as_json,
     )
@@ -122,13 +136,14 @@ def steps(sigma: float, epsilon: float, delta: float, as_json: bool, **sampling:
         "accountant q --steps 14063 --dataset-size 60000 --sigma 1.1 --epsilon 3 --delta 1e-5",
     ),
 )
-@attach("steps", "dataset", "sigma", "epsilon", "delta")
+@attach("steps", "dataset", "user", "sigma", "epsilon", "delta")
 def q(
     steps: int | None,
     dataset_size: int | None,
     sigma: float,
     epsilon: float,
     delta: float,
+    user_records: int,
     as_json: bool,
 ) -> None:
     """Print the largest sampling probability for a target ε.
@@ -136,8 +151,9 @@ def q(
     With --dataset-size also the largest batch size.
     """
     count = Sampling(None, steps, dataset_size).number_of_steps()
-    found = quick.calibrate_q(epsilon, delta, sigma=sigma, steps=count)
+    found = quick.calibrate_q(epsilon, delta, sigma=sigma, steps=count, user_records=user_records)
     values = {"q": found, "sigma": sigma, "steps": count, "epsilon": epsilon, "delta": delta}
+    values["user_records"] = user_records
     headline = f"q = {text_down(found)}"
     if dataset_size is not None:
         # Rounded down exactly: a batch larger by one would need a larger q.
@@ -153,13 +169,19 @@ def q(
         f"accountant curve {RUN} --sigma 1.1 --delta 1e-5 --points 50 --plot curve.png",
     ),
 )
-@attach(*SAMPLING, "sigma", "delta")
+@attach(*SAMPLING, "user", "sigma", "delta")
 @click.option(
     "--points", type=click.IntRange(min=2, max=10_000), default=10, help="Rows of the table."
 )
 @click.option("--plot", type=written(), help="Save a picture (PNG, PDF, …).")
 def curve(
-    sigma: float, delta: float, points: int, plot: Path | None, as_json: bool, **sampling: Any
+    sigma: float,
+    delta: float,
+    user_records: int,
+    points: int,
+    plot: Path | None,
+    as_json: bool,
+    **sampling: Any,
 ) -> None:
     """Print ε over steps, and save a plot with --plot."""
     q, last = _sampled(sampling)
@@ -168,7 +190,7 @@ def curve(
     epsilons = []
     with progress("ε over steps", len(counts)) as advance:
         for n in counts:
-            epsilons.append(quick.get_epsilon(q, sigma, n, delta))
+            epsilons.append(quick.get_epsilon(q, sigma, n, delta, user_records=user_records))
             advance()
     if plot is not None:
         from accountant.plots import save_curve
@@ -176,13 +198,14 @@ def curve(
         save_curve(plot, counts, epsilons, f"q = {q:.6g}, σ = {sigma:g}, δ = {delta:g}")
     if as_json:
         rows = [{"steps": n, "epsilon": e} for n, e in zip(counts, epsilons, strict=True)]
-        answer({"q": q, "sigma": sigma, "delta": delta, "curve": rows}, "", as_json)
+        setting = {"q": q, "sigma": sigma, "delta": delta, "user_records": user_records}
+        answer(setting | {"curve": rows}, "", as_json)
         return
     cells = [
         (str(n), f"{n * q:.4g}", text_up(spent)) for n, spent in zip(counts, epsilons, strict=True)
     ]
     print_table(("steps", "epochs", "ε ≤"), cells)
-    click.echo(str(given(q=q, sigma=sigma, delta=delta)))
+    click.echo(str(given(q=q, sigma=sigma, delta=delta, user_records=user_records)))
     if plot is not None:
         click.echo(f"saved {plot}")
 

@@ -163,6 +163,12 @@ _SHARED = {
     "sigma": click.option(
         "--sigma", type=float, required=True, help="Noise multiplier: noise over clipping norm."
     ),
+    "user": click.option(
+        "--user-records",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Largest number of records of one user; above 1 the guarantee is one for users.",
+    ),
     "delta": click.option("--delta", type=float, required=True, help="δ, e.g. 1e-5."),
     "epsilon": click.option("--epsilon", type=float, required=True, help="ε, in nats."),
 }

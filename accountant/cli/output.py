@@ -35,12 +35,13 @@ def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str =
     console.print(given(**{name: v for name, v in values.items() if name != asked}))
 
 
-def given(**values: object) -> Any:
+def given(*, user_records: int = 1, **values: object) -> Any:
     """Return one dim line that repeats the question."""
     from rich.text import Text
 
     shown = (f"{SYMBOLS[name]} = {v!r}" for name, v in values.items() if name in SYMBOLS)
-    return Text(f"{', '.join(shown)}; add-or-remove, certified", style="dim")
+    of = "" if user_records == 1 else f" of a user's records, at most {user_records}"
+    return Text(f"{', '.join(shown)}; add-or-remove{of}, certified", style="dim")
 
 
 def print_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import islice
 
@@ -24,6 +25,9 @@ from accountant.sampling.sampled_pairs import sampled
 __all__ = ["PoissonSampled"]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+_DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
+# Far out, where chances underflow, they fall fast: together they are less than so much.
+_UNDERFLOWN = 64.0 * LEAST
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -143,17 +147,16 @@ class PoissonSampled(Mechanism):
         q = self.sampling_probability
         if q in (0.0, 1.0):
             return PoissonSampled(inner.group(records), q)
-        shifts = [times_up(inner.sensitivity, k) for k in range(records + 1)]
-        # Exact fractions, rounded once each; what underflows is still counted.
-        used, unused = Fraction(q), 1 - Fraction(q)
-        chances = tuple(
-            max(float(math.comb(records, k) * used**k * unused ** (records - k)), LEAST)
-            for k in range(records + 1)
-        )
+        chances = _binomial(records, q)
+        used = [*range(len(chances))]
+        if len(used) <= records:  # the others are counted at the largest shift
+            used.append(records)
+            chances.append(_UNDERFLOWN)
+        shifts = [times_up(inner.sensitivity, k) for k in used]
         return MixtureOfGaussians(
             inner.noise_multiplier,
             sensitivities=tuple(shifts),
-            probabilities=chances,
+            probabilities=tuple(chances),
             relation=self.relation,
         )
 
@@ -162,6 +165,25 @@ class PoissonSampled(Mechanism):
         return PoissonSampled(
             self.mechanism.under(checks.relation(relation)), self.sampling_probability
         )
+
+
+def _binomial(count: int, q: float) -> list[float]:
+    """Return the chances of 0, 1, … successes, up to where those of all larger numbers underflow.
+
+    Nearest doubles, and the least one where they underflow: of its 60 digits the recursion loses
+    five units a step.
+    """
+    with localcontext(_DIGITS):
+        success = Decimal(q)
+        failure = 1 - success
+        odds, chance = success / failure, failure**count
+        found = [max(float(chance), LEAST)]
+        for k in range(count):
+            chance *= odds * (count - k) / (k + 1)
+            found.append(max(float(chance), LEAST))
+            if found[-1] == LEAST and k > count * q:
+                break
+    return found
 
 
 def _gaussian_noise(mechanism: Mechanism) -> float | None:

@@ -169,9 +169,9 @@ def test_what_cannot_be_certified_costs_infinitely_much(monkeypatch):
         raise ac.PrecisionError("no")
 
     monkeypatch.setattr(calibration.core, "epsilon_bounds", refuses)
-    assert calibration._cost(0.1, 1.0, 1.0, 1e-5, calibration.EITHER) == math.inf
+    assert calibration._cost(0.1, 1.0, 1.0, 1.0, 1e-5, calibration.EITHER) == math.inf
     monkeypatch.setattr(calibration.core, "epsilon_bounds", lambda *given: (1.0, 2.0))
-    assert calibration._cost(0.1, 1.0, 1.0, 1e-5, calibration.EITHER) == 2.0
+    assert calibration._cost(0.1, 1.0, 1.0, 1.0, 1e-5, calibration.EITHER) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -204,3 +204,24 @@ def test_calibrations_at_the_ends():
     assert ac.calibrate_steps(1e-3, 1e-5, q=1.0, sigma=1.0) == 0
     grid = ac.calibrate_sigma(np.array([0.5, 2.0]), 1e-5)
     assert grid.tolist() == [ac.calibrate_sigma(0.5), ac.calibrate_sigma(2.0)]
+
+
+@pytest.mark.parametrize("records", [2, 7])
+def test_the_records_of_a_user(records):
+    def spent(q, sigma, steps):
+        return ac.get_epsilon(q, sigma, steps, 1e-6, user_records=records)
+
+    sigma = ac.calibrate_sigma(4.0, 1e-6, 0.01, 300, user_records=records)
+    assert spent(0.01, sigma, 300) <= 4.0 < spent(0.01, math.nextafter(sigma, 0.0), 300)
+    steps = ac.calibrate_steps(4.0, 1e-6, q=0.01, sigma=2.0, user_records=records)
+    assert spent(0.01, 2.0, steps) <= 4.0 < spent(0.01, 2.0, steps + 1)
+    q = ac.calibrate_q(4.0, 1e-6, sigma=2.0, steps=300, user_records=records)
+    assert spent(q, 2.0, 300) <= 4.0 < spent(math.nextafter(q, 1.0), 2.0, 300)
+
+
+def test_records_broadcast():
+    both = ac.calibrate_steps([4.0, 5.0], 1e-6, q=0.01, sigma=2.0, user_records=[1, 3])
+    assert both[0] == ac.calibrate_steps(4.0, 1e-6, q=0.01, sigma=2.0)
+    assert both[1] == ac.calibrate_steps(5.0, 1e-6, q=0.01, sigma=2.0, user_records=3)
+    with pytest.raises(ac.DomainError, match="some record of a user"):
+        ac.calibrate_sigma(1.0, 0.1, 1e-3, 10, user_records=3)

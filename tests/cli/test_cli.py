@@ -49,6 +49,26 @@ def test_epsilon_by_renyi():
     assert "ε ≥" not in run("epsilon", *RUN, "--method", "rdp")
 
 
+def test_the_records_of_a_user():
+    user = ["--user-records", 4]
+    answer = ask("epsilon", *RUN, *user)
+    assert answer["user_records"] == 4
+    assert answer["epsilon"] == ac.get_epsilon(0.01, 1.1, 1000, 1e-5, user_records=4)
+    assert answer["epsilon"] > answer["epsilon_lower"] > ask("epsilon", *RUN)["epsilon"]
+    assert "add-or-remove of a user's records, at most 4" in run("epsilon", *RUN, *user)
+    arguments = [*RUN[:-2], *user, "--epsilon", 2]
+    assert ask("delta", *arguments)["delta"] == ac.get_delta(0.01, 1.1, 1000, 2.0, user_records=4)
+    target = ["--epsilon", 6, "--delta", "1e-5", *user]
+    sigma = ask("sigma", *RUN[:4], *target)["sigma"]
+    assert sigma == ac.calibrate_sigma(6.0, 1e-5, 0.01, 1000, user_records=4)
+    assert ask("steps", *RUN[:2], "--sigma", repr(sigma), *target)["steps"] == 1000
+    assert ask("q", *RUN[2:4], "--sigma", repr(sigma), *target)["q"] >= 0.01
+    curve = ask("curve", *RUN, *user, "--points", 2)
+    assert curve["curve"][-1]["epsilon"] == answer["epsilon"]
+    assert "at most 4" in run("curve", *RUN, *user, "--points", 2)
+    assert "user-records" in run("epsilon", *RUN, "--user-records", 0, code=2)
+
+
 def test_delta():
     arguments = ["delta", *RUN[:-2], "--epsilon", "2"]
     answer = ask(*arguments)

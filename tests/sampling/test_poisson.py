@@ -1,6 +1,7 @@
 """Poisson sampling: masses and Rényi curves against high precision, laws, refusals."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -191,6 +192,20 @@ def test_nested_sampling_multiplies():
     single = PoissonSampled(ac.Laplace(1.0), 0.25)
     for a, b in zip(nested.pairs(), single.pairs(), strict=True):
         np.testing.assert_allclose(a.masses(edges).p, b.masses(edges).p, rtol=1e-10)
+
+
+@pytest.mark.parametrize("q", [5e-324, 1e-300, 1e-9, 0.01, 1 / 3, 0.5, 1.0 - 2.0**-53])
+@pytest.mark.parametrize("size", [2, 3, 40, 150])
+def test_chances_in_a_group_are_binomial_and_rounded_once(size, q):
+    chances = PoissonSampled(ac.Gaussian(1.0), q).group(size)
+    rate, found = Fraction(q), dict(zip(chances.sensitivities, chances.probabilities, strict=True))
+    for k in range(size + 1):
+        exact = float(math.comb(size, k) * rate**k * (1 - rate) ** (size - k))
+        if k in found and (k < size or exact > 0.0):
+            assert found[k] == max(exact, 5e-324)
+        else:
+            assert exact == 0.0  # counted at the largest shift
+    assert found[size] >= 5e-324
 
 
 def test_group_of_a_sampled_gaussian():

@@ -1,0 +1,110 @@
+"""Users with several records: the quick functions are the group of the sampled mechanism."""
+
+import math
+
+import numpy as np
+import pytest
+
+import accountant as ac
+
+# q, sigma, steps, records, delta and the digits of ε on which plain contours and chord grids agree.
+KNOWN = [
+    (0.01, 1.0, 2000, 4, 1e-6, "14.534976"),
+    (0.01, 1.0, 10**4, 4, 1e-6, "38.877898"),
+    (0.001, 0.8, 3000, 8, 1e-6, "5.125806"),
+    (0.004, 2.0, 14000, 10, 1e-6, "14.793398"),
+    (0.001, 0.6, 2000, 16, 1e-7, "24.2543"),
+]
+
+
+def group(q, sigma, steps, records):
+    return steps * ac.PoissonSampled(ac.Gaussian(sigma), q).group(records)
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "records", "delta", "digits"), KNOWN)
+def test_known_answers(q, sigma, steps, records, delta, digits):
+    half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
+    bounds = ac.epsilon_bounds(q, sigma, steps, delta, user_records=records)
+    assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
+    assert abs(bounds.upper - float(digits)) <= 2 * half
+    assert bounds.upper == ac.get_epsilon(q, sigma, steps, delta, user_records=records)
+
+
+@pytest.mark.parametrize("records", [2, 5, 100])
+@pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 100), (1.0, 3.0, 2), (0.2, 5.0, 30)])
+def test_it_is_the_mechanism_of_the_group(q, sigma, steps, records):
+    mechanism = group(q, sigma, steps, records)
+    for delta in (1e-9, 1e-3):
+        found = ac.epsilon_bounds(q, sigma, steps, delta, user_records=records)
+        assert tuple(found) == tuple(mechanism.epsilon_bounds(delta))
+    for epsilon in (0.0, 2.0):
+        found = ac.delta_bounds(q, sigma, steps, epsilon, user_records=records)
+        assert tuple(found) == tuple(mechanism.delta_bounds(epsilon))
+        assert found.upper == ac.get_delta(q, sigma, steps, epsilon, user_records=records)
+    rdp = ac.get_rdp(q, sigma, steps, [1.5, 8.0], user_records=records)
+    assert rdp.tolist() == mechanism.rdp([1.5, 8.0]).tolist()
+    by_rdp = ac.get_epsilon(q, sigma, steps, 1e-5, user_records=records, method="rdp")
+    exact = ac.epsilon_bounds(q, sigma, steps, 1e-5, user_records=records)
+    assert exact.lower <= by_rdp
+
+
+def test_one_record_is_what_it_was():
+    setting = (0.01, 1.0, 1000)
+    for name, last in (("get_epsilon", 1e-5), ("get_delta", 1.0), ("get_rdp", 4.5)):
+        call = getattr(ac, name)
+        for one in (1, np.int64(1), [1]):
+            assert call(*setting, last, user_records=one) == call(*setting, last)
+    assert ac.epsilon_bounds(*setting, 1e-5, user_records=1) == ac.epsilon_bounds(*setting, 1e-5)
+
+
+def test_records_broadcast():
+    found = ac.get_epsilon(0.01, [[1.0], [2.0]], 100, 1e-5, user_records=[1, 3], workers=2)
+    assert found.shape == (2, 2)
+    for i, sigma in enumerate((1.0, 2.0)):
+        for j, records in enumerate((1, 3)):
+            alone = ac.get_epsilon(0.01, sigma, 100, 1e-5, user_records=records)
+            assert found[i, j] == alone
+    bounds = ac.delta_bounds(0.01, 1.0, 100, [0.5, math.inf], user_records=2)
+    assert bounds.upper.tolist() == [ac.get_delta(0.01, 1.0, 100, 0.5, user_records=2), 0.0]
+    with pytest.raises(ac.DomainError, match="user_records"):
+        ac.get_epsilon([0.01, 0.02], 1.0, 100, 1e-5, user_records=[1, 2, 3])
+
+
+@pytest.mark.parametrize("records", [0, -1, 10**6 + 1])
+def test_counts_of_records_outside_their_domain(records):
+    with pytest.raises(ac.DomainError, match=r"user_records must be an integer in \[1, 1000000\]"):
+        ac.get_epsilon(0.01, 1.0, 100, 1e-5, user_records=records)
+
+
+@pytest.mark.parametrize("records", [2.0, True, "2", None])
+def test_counts_of_records_of_another_type(records):
+    with pytest.raises(ac.ArgumentTypeError, match="user_records"):
+        ac.calibrate_q(1.0, 1e-5, sigma=1.0, steps=10, user_records=records)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps"), [(0.0, 1.0, 1000), (0.01, 1.0, 0), (0.01, math.inf, 1000)]
+)
+def test_nothing_released_costs_nothing(q, sigma, steps):
+    for delta in (0.0, 1e-5):
+        for method in ("exact", "rdp"):
+            assert ac.get_epsilon(q, sigma, steps, delta, user_records=9, method=method) == 0.0
+    assert ac.get_delta(q, sigma, steps, 0.0, user_records=9) == 0.0
+    assert ac.get_rdp(q, sigma, steps, 2.0, user_records=9) == 0.0
+
+
+def test_no_finite_epsilon_at_delta_zero():
+    for method in ("exact", "rdp"):
+        assert ac.get_epsilon(0.01, 1.0, 5, 0, user_records=3, method=method) == math.inf
+
+
+@pytest.mark.parametrize("sigma", [5e-324, 1e-160, 1e-8])
+@pytest.mark.parametrize("q", [5e-324, 1e-3, 1.0])
+def test_tiny_noise_has_an_answer(q, sigma):
+    assert ac.get_epsilon(q, sigma, 1000, 1e-5, user_records=5) >= 0.0
+    assert 0.0 <= ac.get_delta(q, sigma, 1000, 1.0, user_records=5) <= 1.0
+
+
+def test_many_records_take_no_time():
+    lower, upper = ac.epsilon_bounds(1e-4, 1.0, 1000, 1e-5, user_records=10**4)
+    assert 0.0 < lower <= upper <= lower * (1.0 + 1e-6)
