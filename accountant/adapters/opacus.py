@@ -29,6 +29,7 @@ from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.affordable import affordable_steps
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, Gaussian
 from accountant.sampling.poisson import PoissonSampled
@@ -52,7 +53,13 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     Attributes
     ----------
     ledger : accountant.Accountant
-        What was recorded; ask it for brackets, ε over steps, or its JSON.
+        What was recorded; ask it for brackets, ε over steps, or its JSON. Give it a budget by
+        assigning ``Accountant(Budget(epsilon, delta))`` before the first step.
+    plans_equal_steps : bool
+        Whether the first step plans, within a budget, as many steps like it as the exact
+        composition allows, where the budget's filter allows fewer (Theorem L12); True by default.
+        With a schedule of the noise or the rate, plan its steps by ``ledger.plan``, or assign
+        False to have each step charged by the filter.
 
     Notes
     -----
@@ -71,6 +78,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.ledger = Accountant()
+        self.plans_equal_steps = True
         self._noises = States("the noise of a step")
 
     @classmethod
@@ -211,7 +219,16 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
         noise = float(noise_multiplier)
         release = ApproximateDP(0.0, delta=1.0) if noise == 0.0 else Gaussian(noise)
-        self.ledger.compose(PoissonSampled(release, float(sample_rate)), steps)
+        step = PoissonSampled(release, float(sample_rate))
+        self._plan(step)
+        self.ledger.compose(step, steps)
+
+    def _plan(self, step: Mechanism) -> None:
+        """Plan as many steps like the first as the budget allows, if its filter allows fewer."""
+        book = self.ledger
+        if book.budget is None or not self.plans_equal_steps or book.counts or book.planned:
+            return
+        affordable_steps(book, step, None)
 
 
 def get_noise_multiplier(

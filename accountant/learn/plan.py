@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.checks import Argument
-from accountant.errors import AccountantError, DomainError
+from accountant.errors import AccountantError, BudgetExceeded, DomainError
 from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
+from accountant.learn.affordable import affordable_steps, unaffordable
 from accountant.learn.sampler import require_sampler
 from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
 from accountant.quick import get_epsilon
@@ -145,12 +146,14 @@ def make_plan(
     _require_bounded(clipping, groups, multiplier)
     step = step_mechanism(kind, multiplier, q)
     charged = count_charged(ledger, step, run)
-    if count is None:
-        if ledger.budget is None:
-            raise DomainError(NO_STEPS)
-        count = charged + ledger.affordable(step)
-    elif count > charged:
-        ledger.require(step, count - charged)
+    if count is None and ledger.budget is None:
+        raise DomainError(NO_STEPS)
+    if count is None or count > charged:
+        wanted = None if count is None else count - charged
+        found = affordable_steps(ledger, step, wanted, run)
+        if not found and not (count is None and charged):
+            raise BudgetExceeded(unaffordable(ledger, kind, multiplier, q, batch, wanted))
+        count = charged + found
     plan = Plan(
         name, q, batch, count, kind, multiplier, privacy_delta, math.inf,
         None if is_secret(name, sampling_probability) else records, run,

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-import secrets
 import threading
 from typing import TYPE_CHECKING
 
 from accountant import checks
+from accountant.composition import Composition
 from accountant.environment import to_nearest
-from accountant.errors import (
-    AccountantError,
-    BudgetExceeded,
-    DomainError,
-    LedgerError,
-    UnsupportedError,
-)
-from accountant.ledger import document, evaluation, filters, storage
+from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
+from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
+from accountant.ledger.files import Kept
 from accountant.ledger.history import Entry, History, entry
-from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.plans import Watch
 from accountant.ledger.queries import Questions
 from accountant.ledger.uncopied import Uncopied
 
@@ -28,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from accountant.ledger.meters import Remaining
+    from accountant.ledger.storage import Versions
     from accountant.mechanisms.base import Mechanism
     from accountant.relations import NeighbouringRelation
 
@@ -37,7 +35,7 @@ _ENDED = "this ledger records no more: its transaction has ended, or it is that 
 _BUSY = "this ledger is recording: a record within a record is refused"
 
 
-class Accountant(Uncopied, Questions):
+class Accountant(Uncopied, Questions, Kept):
     """A ledger of releases: it only grows, refuses what its budget forbids, and can be saved.
 
     Parameters
@@ -69,13 +67,72 @@ class Accountant(Uncopied, Questions):
         self._process = os.getpid()
         self._ended = self._busy = False
         self._budget = budget
-        self._meter: Meter | None = None if budget is None else filters.meter(budget)
+        self._watch: Watch | None = None if budget is None else Watch(budget)
+        self._planned: tuple[Entry, ...] = ()
         self._history = History()
         self._deltas: set[float] = set()
         # For each file: the digests of the contents this ledger knows, hence may replace.
-        self._versions: dict[Path, storage.Versions] = {}
+        self._versions: dict[Path, Versions] = {}
 
-    # Recording
+    # Planning and recording
+
+    @to_nearest
+    def plan(self, mechanism: Mechanism, count: int | None = None, label: str | None = None) -> int:
+        """Reserve ``count`` releases of ``mechanism`` before the first release; return the count.
+
+        What is planned is charged by exact composition, in full, whether it is released or not: no
+        filter allows more. Afterwards :meth:`compose` records planned releases in any order, and
+        when to stop may depend on everything released. What is not planned is charged to the
+        budget's filter, beside the whole plan.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            ``step``, or a menu of several kinds: ``plan(1000 * step + 3 * query, 1)``.
+        count : int, optional
+            In [1, 2**53]; None takes as many as the budget allows.
+        label : str, optional
+            Words for :attr:`planned`. Whoever releases the mechanism uses its plan up.
+
+        Raises
+        ------
+        BudgetExceeded
+            The budget does not allow it.
+        UnsupportedError
+            A release was recorded already, so that the plan may depend on it; or the relation is
+            not that of the plan.
+
+        Notes
+        -----
+        *Guarantee.* Theorem L12 of docs/theorems_ledger.md.
+
+        Examples
+        --------
+        >>> import accountant as ac
+        >>> ledger = Accountant(Budget(3.0, 1e-5))
+        >>> step = ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
+        >>> ledger.affordable(step), ledger.plan(step), ledger.affordable(step)
+        (2798, 3712, 3712)
+        """
+        wanted = 1 if count is None else count
+        menu = tuple(
+            entry(part, times, label) for part, times in _parts(entry(mechanism, wanted, label))
+        )
+        with self._changing():
+            if self._watch is None:
+                raise DomainError("plan needs a budget; this ledger has none")
+            if self._history.first is not None:
+                raise UnsupportedError(
+                    "plan comes before the first release: what is planned after it may depend on"
+                    " it. Record releases as they come"
+                )
+            self._history.check_relation((*self._planned, *menu))
+            if count is None:
+                wanted = max(self._watch.plannable(mechanism), 1)
+                menu = tuple(dataclasses.replace(item, count=item.count * wanted) for item in menu)
+            self._watch.plan([(item.mechanism, item.count) for item in menu])
+            self._planned += menu
+        return wanted
 
     def compose(
         self,
@@ -190,6 +247,11 @@ class Accountant(Uncopied, Questions):
             return self._history.entries
 
     @property
+    def planned(self) -> tuple[Entry, ...]:
+        """What was planned before the first release; :attr:`counts` says what of it was made."""
+        return self._planned
+
+    @property
     def counts(self) -> tuple[tuple[Mechanism, int], ...]:
         """Distinct mechanisms with their total counts, in order of first appearance."""
         with self._lock:
@@ -223,118 +285,37 @@ class Accountant(Uncopied, Questions):
             return self._metered(budget, "remaining").remaining()
 
     @to_nearest
-    def affordable(self, mechanism: Mechanism, budget: Budget | None = None) -> int:
+    def affordable(
+        self, mechanism: Mechanism, budget: Budget | None = None, *, planned: bool = False
+    ) -> int:
         """Return how many more releases of ``mechanism`` the budget allows, at most 2**53 in all.
 
         So many are admitted now, at once or one by one, and one more is not; but for
         ``filter="non-adaptive"`` it is a lower bound, as brackets of a composition have a width.
+        With ``planned=True``, the number that :meth:`plan` would reserve beside what it has: 0
+        after the first release.
+        """
+        checks.flag("planned", planned)
+        with self._lock:
+            self._history.check_relation((*self._planned, entry(mechanism, 1)))
+            watch = self._metered(budget, "affordable")
+            if planned:
+                return watch.plannable(mechanism) if self._history.first is None else 0
+            return min(watch.affordable(mechanism), self._history.remaining_count(mechanism))
+
+    @to_nearest
+    def affordable_by_filter(self, mechanism: Mechanism) -> dict[str, int]:
+        """Return how many more releases the budget's (ε, δ) would allow, by each filter.
+
+        ``"plan"`` is the exact composition, before the first release. The filters are those of
+        :class:`Budget` that hold for mechanisms chosen as one goes, and can charge what the ledger
+        holds. The budget's own is what refuses; the others show what a budget with them would do.
         """
         with self._lock:
-            self._history.check_relation((entry(mechanism, 1),))
-            allowed = self._metered(budget, "affordable").affordable(mechanism)
-            return min(allowed, self._history.remaining_count(mechanism))
-
-    # Keeping
-
-    def to_json(self) -> str:
-        """Return the whole ledger as JSON text (docs/ledger.md describes the schema)."""
-        with self._lock:
-            return self._encoded(None)
-
-    @classmethod
-    def from_json(cls, text: str) -> Accountant:
-        """Build a ledger from :meth:`to_json`'s text.
-
-        Raises
-        ------
-        LedgerError
-            The text is damaged, truncated, from a newer version, or holds anything unknown.
-        """
-        entries, budget, deltas = document.decode(text)
-        ledger = cls(budget)
-        ledger._deltas.update(deltas)
-        try:
-            ledger._restore(entries)
-        except AccountantError as error:
-            raise LedgerError(f"the records of this ledger do not go together: {error}") from error
-        return ledger
-
-    def save(self, path: str | os.PathLike[str], *, timeout: float = 60.0) -> None:
-        """Write the ledger to ``path``: after a crash at any instant the old or the new is there.
-
-        Parameters
-        ----------
-        path : path-like
-            Written only if it does not exist or holds what this ledger loaded or saved last. A new
-            file is readable by its owner only.
-        timeout : float
-            Seconds to wait for another writer.
-
-        Raises
-        ------
-        LedgerConflict
-            Someone else saved a ledger there, or holds its lock.
-        DomainError
-            What is there, or its lock, is no regular file.
-        UnsupportedError
-            A record cannot be written; see :func:`register`.
-        OSError
-            The disk is full, the directory read-only, …; the old file is intact.
-        """
-        where = storage.resolve(path)
-        with self._lock, storage.locked(where, timeout):
-            self._write(where)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Accountant:
-        """Read the ledger at ``path``; LedgerError if it is not whole and known."""
-        where = storage.resolve(path)
-        text, digest = storage.read(where)
-        try:
-            ledger = cls.from_json(text)
-        except LedgerError as error:
-            raise LedgerError(f"{where}: {error}") from error
-        ledger._versions[where] = {digest}
-        return ledger
-
-    @classmethod
-    @contextlib.contextmanager
-    def transaction(
-        cls, path: str | os.PathLike[str], budget: Budget | None = None, *, timeout: float = 60.0
-    ) -> Iterator[Accountant]:
-        """Load, let the caller charge, and save, with nobody in between.
-
-        Processes that share a ledger file spend one budget through this: each sees the records of
-        all others. Make the releases *after* the block, when their records are on the disk.
-
-        Parameters
-        ----------
-        path : path-like
-            Created when it does not exist.
-        budget : Budget, optional
-            The budget of a new ledger; that of an old one must be equal, or None.
-        timeout : float
-            Seconds to wait for the others.
-
-        Notes
-        -----
-        What was composed is saved even if the block raises: a record too many is on the safe side.
-        After the block the ledger can be asked, and records no more.
-        """
-        where = storage.resolve(path)
-        with storage.locked(where, timeout):
-            ledger = cls.load(where) if where.exists() else cls(budget)
-            if budget is not None and ledger.budget != budget:
-                raise DomainError(f"{where} has the budget {ledger.budget!r}, not {budget!r}")
-            before = len(ledger), ledger.deltas
-            try:
-                yield ledger
-            finally:
-                with ledger._lock:
-                    ledger._ended = True
-                    changed = (len(ledger), ledger.deltas) != before or not where.exists()
-                    if changed and ledger._process == os.getpid():  # a fork leaves the block, too
-                        ledger._write(where)
+            self._history.check_relation((*self._planned, entry(mechanism, 1)))
+            watch = self._metered(None, "affordable_by_filter")
+            assert self._budget is not None
+            return plans.allowances(watch, self._budget, self._history.counts, mechanism)
 
     def _refuse_forks(self) -> None:
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
@@ -344,53 +325,61 @@ class Accountant(Uncopied, Questions):
                 " charge, or share a file through Accountant.transaction"
             )
 
-    @to_nearest
-    def _append(self, new: Sequence[Entry], *, record: bool = True) -> None:
-        """Record all or nothing, or only ask whether all would be."""
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock of a ledger that can still be changed."""
         self._refuse_forks()  # before the lock, which a fork may have copied while it was held
         with self._lock:
             if self._ended or self._busy:
                 raise UnsupportedError(_ENDED if self._ended else _BUSY)
             self._busy = True
             try:
-                self._history.check_relation(new)
-                tally = self._history.tally(new)
-                charges = [(item.mechanism, item.count) for item in new]
-                watch = self._meter
-                if watch is not None and self._budget is not None and not watch.admits(charges):
-                    raise BudgetExceeded(filters.refusal(charges, watch, self._budget))
-                if not record:
-                    return
-                # Nothing below can fail for a reason of the caller's.
-                if watch is not None:
-                    watch.add(charges)
-                self._history.extend(new, tally)
+                yield
             finally:
                 self._busy = False
 
-    def _restore(self, entries: Sequence[Entry]) -> None:
-        """Take up records that happened, within the budget or not."""
-        self._history.check_relation(entries)
+    @to_nearest
+    def _append(self, new: Sequence[Entry], *, record: bool = True) -> None:
+        """Record all or nothing, or only ask whether all would be."""
+        with self._changing():
+            first = self._planned if self._history.first is None else ()
+            self._history.check_relation((*first, *new))
+            tally = self._history.tally(new)
+            charges = [(item.mechanism, item.count) for item in new]
+            watch, budget = self._watch, self._budget
+            if watch is not None and budget is not None and not watch.admits(charges):
+                raise BudgetExceeded(plans.refusal(watch, budget, self._history.counts, charges))
+            if not record:
+                return
+            # Nothing below can fail for a reason of the caller's.
+            if watch is not None:
+                watch.add(charges)
+            self._history.extend(new, tally)
+
+    def _restore(self, entries: Sequence[Entry], planned: Sequence[Entry] = ()) -> None:
+        """Take up what was planned and records that happened, within the budget or not."""
+        self._history.check_relation((*planned, *entries))
         tally = self._history.tally(entries)
-        if self._meter is not None:
-            self._meter.add(list(tally.items()))
+        if self._watch is not None:
+            self._watch.plan([(item.mechanism, item.count) for item in planned], ask=False)
+            self._watch.add(list(tally.items()))
+        self._planned = tuple(planned)
         self._history.extend(entries, tally)
 
-    def _metered(self, budget: Budget | None, question: str) -> Meter:
-        """Return this ledger's meter, or that of another budget with all records added."""
+    def _metered(self, budget: Budget | None, question: str) -> Watch:
+        """Return what watches over this ledger, or would with another budget and no plan."""
         if budget is None:
-            if self._meter is None:
+            if self._watch is None:
                 raise DomainError(f"{question} needs a budget; this ledger has none of its own")
-            return self._meter
+            return self._watch
         checks.instance("budget", budget, Budget, "a Budget")
-        fresh = filters.meter(budget)
+        fresh = Watch(budget)
         fresh.add(self._history.counts)
         return fresh
 
-    def _write(self, where: Path) -> None:
-        text = self._encoded(secrets.token_hex(16))
-        storage.write(where, text, self._versions.setdefault(where, set()))
 
-    def _encoded(self, revision: str | None) -> str:
-        deltas = tuple(sorted(self._deltas))
-        return document.encode(self._history.entries, self._budget, revision, deltas)
+def _parts(item: Entry) -> tuple[tuple[Mechanism, int], ...]:
+    """Return the kinds of releases of a menu, with their caps."""
+    if isinstance(item.mechanism, Composition):
+        return tuple((part, times * item.count) for part, times in item.mechanism.parts)
+    return ((item.mechanism, item.count),)

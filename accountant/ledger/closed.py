@@ -20,12 +20,12 @@ class HoldsLedger:
 
     def __getstate__(self) -> dict[str, Any]:
         book = self.ledger
-        return self.__dict__ | {"ledger": (book.history, book.budget, book.deltas)}
+        return self.__dict__ | {"ledger": (book.history, book.budget, book.deltas, book.planned)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        entries, budget, deltas = state["ledger"]
+        entries, budget, deltas, *planned = state["ledger"]  # older pickles have no plan
         ledger = Accountant(budget)
-        ledger._restore(entries)
+        ledger._restore(entries, *planned)
         ledger._deltas.update(deltas)
         ledger._ended = True
         self.__dict__.update(state | {"ledger": ledger})

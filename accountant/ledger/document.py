@@ -4,6 +4,7 @@ Each different mechanism is written once, and a record is a line ``[mechanism, c
 that names it by its number: a million records take some fifty bytes each, and are read without
 building a million mechanisms. Version 1, which repeats the mechanism in every record, is read too.
 Version 3 adds the list of δ at which the ledger is stated, and is written where there are some.
+Version 4 adds the releases that were planned before the first, and is written where there are some.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant.errors import AccountantError, ArgumentTypeError, LedgerError, UnsupportedError
 from accountant.ledger import schema
@@ -23,16 +24,17 @@ from accountant.ledger.history import Entry, entry, record
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["FORMAT", "VERSION", "checksum", "decode", "encode"]
+__all__ = ["FORMAT", "VERSION", "Contents", "checksum", "decode", "encode"]
 
 FORMAT = "accountant-ledger"
-VERSION = 3
+VERSION = 4
 
 # The keys of "ledger" in each version.
 _PARTS = {
     1: {"budget", "entries"},
     2: {"budget", "entries", "mechanisms"},
     3: {"budget", "deltas", "entries", "mechanisms"},
+    4: {"budget", "deltas", "entries", "mechanisms", "planned"},
 }
 
 # Records that are put into canonical form at a time.
@@ -41,40 +43,43 @@ _BATCH = 4096
 _compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
+class Contents(NamedTuple):
+    """What a ledger file holds."""
+
+    entries: list[Entry]
+    budget: Budget | None
+    deltas: tuple[float, ...] = ()
+    planned: tuple[Entry, ...] = ()
+
+
 def encode(
     entries: Iterable[Entry],
     budget: Budget | None,
     revision: str | None = None,
     deltas: tuple[float, ...] = (),
+    planned: Iterable[Entry] = (),
 ) -> str:
     """Write a ledger as one JSON document with its checksum.
 
     ``revision`` makes the text unlike any other, so that two files are never mistaken for one
     because two writers recorded the same.
     """
-    numbers: dict[Mechanism, int] = {}
-    known: dict[int, int] = {}
-    mechanisms: list[dict[str, Any]] = []
-    lines: list[str] = []
-    for position, item in enumerate(entries):
-        number = known.get(id(item.mechanism))
-        if number is None:
-            number = numbers.setdefault(item.mechanism, len(numbers))
-            if number == len(mechanisms):
-                mechanisms.append(_encode_mechanism(position, item.mechanism))
-            known[id(item.mechanism)] = number
-        lines.append(_compact([number, item.count, item.label, item.time]))
+    table = _Table()
+    lines = [_compact(table.line(*each)) for each in enumerate(entries)]
+    menu = [table.line(*each) for each in enumerate(planned)] or None
+    mechanisms = table.mechanisms
     written = None if budget is None else schema.encode_fields(budget)
-    stated = list(deltas) or None
-    digest = _digest(revision, written, stated, [",".join(lines)], mechanisms)
-    version = 3 if stated else 2
+    stated = list(deltas) if deltas or menu else None
+    digest = _digest(revision, written, stated, [",".join(lines)], mechanisms, menu)
+    version = 4 if menu else 3 if stated else 2
     head = {"format": FORMAT, "version": version, "revision": revision, "checksum": digest}
     return "".join(
         (
             json.dumps(head, indent=1)[:-2],
             ',\n "ledger": {\n  "budget": ',
             json.dumps(written, allow_nan=False),
-            f',\n  "deltas": {json.dumps(stated)}' if stated else "",
+            "" if stated is None else f',\n  "deltas": {json.dumps(stated)}',
+            f',\n  "planned": {_listed([_compact(line) for line in menu])}' if menu else "",
             ',\n  "mechanisms": ',
             _listed([json.dumps(each, allow_nan=False) for each in mechanisms]),
             ',\n  "entries": ',
@@ -82,6 +87,25 @@ def encode(
             "\n }\n}\n",
         )
     )
+
+
+class _Table:
+    """The mechanisms of a file, each once, and the records that name them by their numbers."""
+
+    def __init__(self) -> None:
+        self.mechanisms: list[dict[str, Any]] = []
+        self._numbers: dict[Mechanism, int] = {}
+        self._known: dict[int, int] = {}
+
+    def line(self, position: int, item: Entry) -> list[Any]:
+        """Return a record as it is written."""
+        number = self._known.get(id(item.mechanism))
+        if number is None:
+            number = self._numbers.setdefault(item.mechanism, len(self._numbers))
+            if number == len(self.mechanisms):
+                self.mechanisms.append(_encode_mechanism(position, item.mechanism))
+            self._known[id(item.mechanism)] = number
+        return [number, item.count, item.label, item.time]
 
 
 def _encode_mechanism(position: int, mechanism: Mechanism) -> dict[str, Any]:
@@ -95,7 +119,7 @@ def _listed(lines: list[str]) -> str:
     return "[\n   " + ",\n   ".join(lines) + "\n  ]" if lines else "[]"
 
 
-def decode(text: object) -> tuple[list[Entry], Budget | None, tuple[float, ...]]:
+def decode(text: object) -> Contents:
     """Read what :func:`encode` wrote, or its first version; LedgerError for anything else."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
@@ -121,15 +145,26 @@ def decode(text: object) -> tuple[list[Entry], Budget | None, tuple[float, ...]]
             raise LedgerError(f'"{name}" must be a list')
     budget = None if body["budget"] is None else _decode_budget(body["budget"])
     if version == 1:
-        return [_decode_first(k, item) for k, item in enumerate(body["entries"])], budget, ()
-    deltas = _decode_deltas(body["deltas"]) if version == 3 else ()
-    return _decode_entries(body["entries"], _decode_mechanisms(body["mechanisms"])), budget, deltas
+        return Contents([_decode_first(k, item) for k, item in enumerate(body["entries"])], budget)
+    mechanisms = _decode_mechanisms(body["mechanisms"])
+    planned = _decode_planned(body["planned"], mechanisms, budget) if version >= 4 else ()
+    deltas = _decode_deltas(body["deltas"], bool(planned)) if version >= 3 else ()
+    return Contents(_decode_entries(body["entries"], mechanisms), budget, deltas, planned)
 
 
-def _decode_deltas(values: list[Any]) -> tuple[float, ...]:
-    """Read the δ of a ledger: at least one, each in (0, 1), increasing."""
+def _decode_planned(
+    values: list[Any], mechanisms: list[Mechanism], budget: Budget | None
+) -> tuple[Entry, ...]:
+    """Read what was planned: at least one record, and a budget that it was planned within."""
+    if not values or budget is None:
+        raise LedgerError('"planned" must be a list of at least one record, and needs a budget')
+    return tuple(_decode_entries(values, mechanisms))
+
+
+def _decode_deltas(values: list[Any], may_lack: bool) -> tuple[float, ...]:
+    """Read the δ of a ledger: at least one unless it may lack them, each in (0, 1), increasing."""
     known = [value for value in values if type(value) is float and 0.0 < value < 1.0]
-    if not known or known != values or known != sorted(set(known)):
+    if not (known or may_lack) or known != values or known != sorted(set(known)):
         raise LedgerError(f'"deltas" must be increasing numbers in (0, 1); got {values!r:.80}')
     return tuple(known)
 
@@ -191,13 +226,14 @@ def checksum(revision: object, body: object) -> str:
     try:
         if (
             isinstance(body, dict)
-            and set(body) in (_PARTS[2], _PARTS[3])
+            and set(body) in (_PARTS[2], _PARTS[3], _PARTS[4])
             and isinstance(body["entries"], list)
             and body.get("deltas", 0) is not None
+            and body.get("planned", 0) is not None
         ):
             batches = _batches(body["entries"])
-            deltas = body.get("deltas")
-            return _digest(revision, body["budget"], deltas, batches, body["mechanisms"])
+            deltas, mechanisms, menu = body.get("deltas"), body["mechanisms"], body.get("planned")
+            return _digest(revision, body["budget"], deltas, batches, mechanisms, menu)
         return "sha256:" + hashlib.sha256(_compact([revision, body]).encode()).hexdigest()
     except RecursionError:
         raise LedgerError("this ledger is nested too deeply") from None
@@ -210,7 +246,12 @@ def _batches(entries: list[Any]) -> Iterator[str]:
 
 
 def _digest(
-    revision: object, budget: object, deltas: object, entries: Iterable[str], mechanisms: object
+    revision: object,
+    budget: object,
+    deltas: object,
+    entries: Iterable[str],
+    mechanisms: object,
+    planned: object,
 ) -> str:
     # json writes every double's shortest repr, so equal contents have equal text.
     digest = hashlib.sha256()
@@ -220,7 +261,8 @@ def _digest(
     )
     for piece in entries:
         digest.update(piece.encode())
-    digest.update(f'],"mechanisms":{_compact(mechanisms)}}}]'.encode())
+    menu = "" if planned is None else f',"planned":{_compact(planned)}'
+    digest.update(f'],"mechanisms":{_compact(mechanisms)}{menu}}}]'.encode())
     return "sha256:" + digest.hexdigest()
 
 

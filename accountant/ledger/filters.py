@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from accountant._rounding import fraction_up
 from accountant.composition.problems import symmetrised_pairs
-from accountant.display import text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.ledger.fixed_parameters import FixedMeter
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["meter", "refusal"]
+__all__ = ["meter", "named"]
 
 _OWN_DELTA = "δ of the releases"
 
@@ -89,6 +88,13 @@ class GaussianMeter(Meter):
         """Return the larger μ² of the two directions."""
         return (max(exact_sums.ceiling(_squared_mu(mechanism, p)) for p in _directions(mechanism)),)
 
+    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+        """Charge a menu in full; what has no μ leaves nothing."""
+        try:
+            self.add(menu)
+        except UnsupportedError:
+            self._spent = [exact_sums.INFINITE]
+
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether the sum is within the capacity."""
         return sums[0] <= self._capacity
@@ -125,6 +131,13 @@ class ApproximateMeter(Meter):
             exact_sums.units(delta),
         )
 
+    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+        """Charge a menu in full; what has no finite ε leaves nothing."""
+        try:
+            self.add(menu)
+        except UnsupportedError:
+            self._spent = [exact_sums.INFINITE] * 3
+
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether δ holds, and ε holds by simple or by advanced composition."""
         total, squares, delta = sums
@@ -152,17 +165,10 @@ def meter(budget: Budget) -> Meter:
     return kinds[budget.filter](budget)
 
 
-def refusal(charges: Sequence[tuple[Mechanism, int]], watch: Meter, budget: Budget) -> str:
-    """Return the message of a refusal: the charges, the total after them, and its limit."""
+def named(charges: Sequence[tuple[Mechanism, int]]) -> str:
+    """Return the first few charges as messages name them."""
     names = [f"{count} x " * (count != 1) + f"{mechanism!r:.80}" for mechanism, count in charges]
-    more = ""
-    if watch.quick:
-        after = watch.remaining_after(charges)
-        spent, limit = text_up(after.spent, 4), text_down(after.capacity, 4)
-        more = f": the total would be {spent}, and the limit is {limit} ({after.unit})"
-        if len(charges) == 1:
-            more += f"; {watch.affordable(charges[0][0])} would fit"
-    return f"{', '.join(names[:3])} would exceed {budget!r}{more}. Nothing was recorded"
+    return ", ".join(names[:3])
 
 
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:

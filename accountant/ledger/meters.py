@@ -78,6 +78,10 @@ class Meter(ABC):
         """Add charges, without asking."""
         self._spent = self._after(charges)
 
+    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+        """Set aside what a plan costs, in a meter without charges (Theorem L12)."""
+        self.add(menu)
+
     def affordable(self, mechanism: Mechanism) -> int:
         """Return the largest count that would be admitted, at most 2**53."""
         return largest(lambda n: self.admits([(mechanism, n)]))

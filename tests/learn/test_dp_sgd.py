@@ -100,7 +100,7 @@ LABELS[3] = 2
         (
             BudgetExceeded,
             {"ledger": ac.Accountant(ac.Budget(1.0, 1e-5)), "steps": 10_000},
-            "would exceed Budget",
+            "do not fit Budget",
         ),
     ],
 )

@@ -236,7 +236,7 @@ def test_the_rewriting_itself_is_harmless():
 
 
 def test_a_newer_version_is_refused_by_name():
-    text = ledger_of(1).to_json().replace('"version": 2', '"version": 4, "novelty": []')
+    text = ledger_of(1).to_json().replace('"version": 2', '"version": 5, "novelty": []')
     with pytest.raises(LedgerError, match="newer"):
         Accountant.from_json(text)
 

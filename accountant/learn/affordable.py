@@ -1,0 +1,151 @@
+"""What a ledger's budget can pay of a run, and what would fit where it cannot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accountant.display import text_down, text_up
+from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
+from accountant.learn.account import step_mechanism
+from accountant.ledger import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["affordable_steps", "unaffordable"]
+
+# Beyond any noise of use.
+_MOST_NOISE = 2.0**20
+
+
+def affordable_steps(
+    ledger: Accountant, step: Mechanism, wanted: int | None, label: str | None = None
+) -> int:
+    """Return how many of the steps wanted a ledger will admit: all of them or none.
+
+    ``None`` wants as many as the budget allows. A run that its filter would not admit is planned
+    (:meth:`Accountant.plan`) where it is the ledger's first; what the filter admits is charged as
+    it is made, so that a run that stops early has cost no more than its steps.
+    """
+    fresh = ledger.budget is not None and not ledger.counts
+    try:
+        if wanted is not None:
+            ledger.require(step, wanted)
+            return wanted
+        admitted = ledger.affordable(step)
+        if fresh and not any(item.mechanism == step for item in ledger.planned):
+            more = ledger.affordable(step, planned=True)
+            if more > admitted:
+                return ledger.plan(step, more, label)
+        return admitted
+    except BudgetExceeded:
+        if not fresh or wanted is None:
+            return 0
+    missing = wanted - sum(item.count for item in ledger.planned if item.mechanism == step)
+    try:
+        ledger.plan(step, max(missing, 1), label)
+        ledger.require(step, wanted)
+    except (BudgetExceeded, UnsupportedError):  # another thread may have released meanwhile
+        return 0
+    return wanted
+
+
+def unaffordable(
+    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float, steps: int | None
+) -> str:
+    """Return why a run is refused: what it costs, what is left, and what would fit."""
+    budget = ledger.budget
+    assert budget is not None
+    count = 1 if steps is None else steps
+    step = step_mechanism(noise, multiplier, q)
+    what = "not one step of this run fits" if steps is None else f"{steps} steps do not fit"
+    left = ledger.remaining()
+    spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
+    fits = _alternatives(ledger, noise, multiplier, q, batch, count)
+    if steps is not None and (some := _affordable_now(ledger, step)):
+        fits.append(f"steps={some}")
+    return (
+        f"{what} {budget!r}: {'it costs' if count == 1 else 'they cost'}"
+        f" ε = {_cost(step, count, budget.delta)} at its delta alone, and of {limit} ({left.unit})"
+        f" the ledger has spent {spent};"
+        f" {', or '.join(fits) if fits else 'no noise and no smaller batch'} would fit."
+        " Nothing was charged, and no step was made"
+    )
+
+
+def _cost(step: Mechanism, count: int, delta: float) -> str:
+    try:
+        return text_up((count * step).epsilon(delta), 4)
+    except AccountantError:
+        return "inf"
+
+
+def _alternatives(
+    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float, count: int
+) -> list[str]:
+    """Return the noise, and the batch, with which as many steps fit."""
+    found = []
+    sigma = _least_noise(lambda s: _fits(ledger, step_mechanism(noise, s, q), count), multiplier)
+    if sigma is not None:
+        found.append(f"noise_multiplier={text_up(sigma, 4)}")
+    if q < 1.0 and multiplier > 0.0:
+        rate = _largest_rate(
+            lambda x: _fits(ledger, step_mechanism(noise, multiplier, x), count), q
+        )
+        if rate is not None:
+            size = text_down(batch * (rate / q), 4)
+            smaller = f"sampling_probability={text_down(rate, 4)} (expected_batch_size={size})"
+            found.append(smaller)
+    return found
+
+
+def _affordable_now(ledger: Accountant, step: Mechanism) -> int:
+    """Return how many steps the ledger would admit, as a plan where it still takes one."""
+    try:
+        return max(ledger.affordable(step), ledger.affordable(step, planned=True))
+    except AccountantError:
+        return 0
+
+
+def _fits(ledger: Accountant, step: Mechanism, count: int) -> bool:
+    try:
+        ledger.require(step, count)
+        return True
+    except AccountantError:
+        pass
+    budget = ledger.budget
+    if ledger.counts or ledger.planned or not isinstance(budget, Budget):
+        return False
+    try:
+        return bool((count * step).epsilon(budget.delta) <= budget.epsilon)
+    except AccountantError:
+        return False
+
+
+def _least_noise(fits: Callable[[float], bool], start: float) -> float | None:
+    """Return nearly the least noise multiplier that fits; None where none does."""
+    low = high = max(start, 2.0**-4)
+    while not fits(high):
+        low, high = high, 2.0 * high
+        if high > _MOST_NOISE:
+            return None
+    while high - low > 0.005 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _largest_rate(fits: Callable[[float], bool], start: float) -> float | None:
+    """Return nearly the largest sampling probability that fits; None where none of use does."""
+    low = high = start
+    while not fits(low):
+        low, high = 0.5 * low, low
+        if low < start * 2.0**-20:
+            return None
+    while high - low > 0.005 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
