@@ -20,7 +20,16 @@ from typing import TypeAlias
 
 from accountant.errors import DomainError, LedgerConflict, LedgerError, UnsupportedError
 
-__all__ = ["Versions", "digest", "locked", "read", "resolve", "sync_directory", "write"]
+__all__ = [
+    "Versions",
+    "digest",
+    "locked",
+    "open_lock",
+    "read",
+    "resolve",
+    "sync_directory",
+    "write",
+]
 
 # The digests of the contents this ledger may replace.
 Versions: TypeAlias = set[str]
@@ -67,7 +76,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         raise UnsupportedError(
             "ledger files need POSIX file locks, which this system lacks; keep to_json's text"
         ) from None
-    descriptor = _open_lock(_beside(path, "lock"))
+    descriptor = open_lock(_beside(path, "lock"))
     try:
         deadline = time.monotonic() + timeout
         while True:
@@ -85,7 +94,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _open_lock(lock: Path) -> int:
+def open_lock(lock: Path) -> int:
     """Open the lock file, a new one for its owner only; never what a link there points to."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:

@@ -49,6 +49,7 @@ PACKAGES = (
     "accountant.plots",
     "accountant.report",
     "accountant.sampling",
+    "accountant.store",
 )
 WORD = re.compile(r"DP(?=[A-Z])|[A-Z]+s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 # What Python gives every exception, enumeration and estimator.

@@ -29,6 +29,7 @@ PACKAGES = (
     "accountant.mechanisms",
     "accountant.noise",
     "accountant.sampling",
+    "accountant.store",
 )
 
 

@@ -1,0 +1,57 @@
+"""Addresses of blocks: tenant/dataset/block, in words that need no quoting anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from accountant.errors import ArgumentTypeError, DomainError
+
+__all__ = ["exact", "named", "siblings", "token"]
+
+_PART = r"[A-Za-z0-9._:=@+-]{1,120}"
+_ADDRESS = re.compile(rf"{_PART}/{_PART}/{_PART}")
+_PATTERN = re.compile(rf"{_PART}/{_PART}/({_PART}|\*)")
+_TOKEN = re.compile(r"[!-~]{1,200}")
+_MUST = "must be tenant/dataset/block, each of at most 120 letters, digits or . _ : = @ + -"
+
+
+def exact(value: object) -> str:
+    """Check the address of one block."""
+    return _matched("address", value, _ADDRESS, _MUST)
+
+
+def named(values: object) -> tuple[str, ...]:
+    """Check the blocks that a release names: addresses, or tenant/dataset/* for all of a data set.
+
+    Returns them sorted, each once; at least one.
+    """
+    listed = (values,) if isinstance(values, str) else values
+    if not isinstance(listed, Iterable):
+        raise ArgumentTypeError(f"blocks must be addresses; got the {type(values).__name__}")
+    must = f"{_MUST}, or tenant/dataset/* for every block of a data set"
+    found = tuple(sorted({_matched("blocks", value, _PATTERN, must) for value in listed}))
+    if not found:
+        raise DomainError(
+            "blocks must name at least one block; a release about none is not charged"
+        )
+    return found
+
+
+def siblings(address: str) -> str:
+    """Return the pattern of all blocks of the same data set."""
+    return address.rpartition("/")[0] + "/*"
+
+
+def token(value: object) -> str:
+    """Check an idempotency key."""
+    must = "must be 1 to 200 visible ASCII characters without spaces"
+    return _matched("key", value, _TOKEN, must)
+
+
+def _matched(name: str, value: object, form: re.Pattern[str], must: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be a str; got the {type(value).__name__}")
+    if not form.fullmatch(value):
+        raise DomainError(f"{name} {must}; got {value!r:.200}")
+    return value

@@ -1,0 +1,152 @@
+"""Making blocks, with or without a ledger that was spent on them before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import Accountant, Budget, document
+from accountant.ledger.history import Entry
+from accountant.relations import NeighbouringRelation
+from accountant.store import decisions, texts
+from accountant.store.addresses import siblings
+from accountant.store.charges import find, range_of, runs
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+    from accountant.store.transaction import Transaction
+
+__all__ = ["add", "ledger_of", "take_up"]
+
+# Records of a ledger in one row of the journal.
+_ROW = 4096
+
+
+def add(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> int:
+    """Make blocks that are not there yet; return how many. Those that are must have this budget."""
+    new = _new(turn, addresses, budget)
+    _add(turn, new, budget, ())
+    if new:
+        turn.close()
+    else:
+        turn.database.rollback()
+    return len(new)
+
+
+def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
+    """Make a block and record on it all that a ledger holds, within its budget or not."""
+    if not _new(turn, (address,), ledger.budget):
+        raise DomainError(f"block {address} is there already; a ledger is imported as a new block")
+    if ledger.planned:
+        raise UnsupportedError("a ledger with a plan cannot be imported into a store")
+    # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
+    noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
+    (block,), number = _add(turn, (address,), ledger.budget, noted)
+    kinds: dict[Mechanism, int] = {}
+    for mechanism, _ in ledger.counts:
+        kinds[mechanism] = _kind(turn, texts.text_of_mechanism(mechanism))
+    if ledger.relation is NeighbouringRelation.REPLACE_ONE and turn.ask(
+        "SELECT 1 FROM accountant_blocks WHERE address >= ? AND address < ?",
+        *range_of(siblings(address)),
+    ):
+        raise UnsupportedError(
+            f"{siblings(address)} has other blocks, and replacing a record may change two of them"
+        )
+    history = ledger.history
+    for start in range(0, len(history), _ROW):
+        part = history[start : start + _ROW]
+        entries = [[kinds[item.mechanism], item.count, item.label, item.time] for item in part]
+        turn.append("import", {"blocks": runs([block]), "entries": entries})
+    turn.hold([(block, kinds[mechanism], count) for mechanism, count in ledger.counts])
+    if ledger.relation is not None:
+        turn.settle([(block, ledger.relation.name, _sums(turn, ledger, number, kinds))])
+    turn.close()
+
+
+def ledger_of(
+    entries: Sequence[Entry], budget: Budget | None, deltas: Sequence[float]
+) -> Accountant:
+    """Return the ledger of records that happened, within the budget or not."""
+    return Accountant.from_json(document.encode(entries, budget, None, tuple(deltas)))
+
+
+def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> list[str]:
+    """Take the turn; return the addresses that are not there, and refuse another budget."""
+    base = turn.database
+    text = None if budget is None else texts.text_of_budget(budget)
+    groups = sorted({siblings(address) for address in addresses})
+    there, others = turn.open(
+        find(base.members, addresses),
+        (
+            "SELECT address FROM accountant_blocks WHERE relation = ?",
+            (NeighbouringRelation.REPLACE_ONE.name,),
+        ),
+    )
+    for _, address, _, written, _, _ in there:
+        if written != text:
+            has = "no budget" if written is None else repr(texts.budget_of(written))
+            raise DomainError(f"block {address} is there already, with {has}; got {budget!r}")
+    known = {row[1] for row in there}
+    new = [address for address in addresses if address not in known]
+    for (address,) in others:
+        if siblings(address) in groups and (set(new) or len(addresses) > 1):
+            raise UnsupportedError(
+                f"{address} was charged under replace-one, and replacing a record may change two"
+                " blocks: such a data set has one block only"
+            )
+    return new
+
+
+def _add(
+    turn: Transaction, addresses: Sequence[str], budget: Budget | None, deltas: Sequence[float]
+) -> tuple[list[int], int | None]:
+    """Append the rows of new blocks; return their numbers, and that of their budget."""
+    number = None if budget is None else _budget(turn, texts.text_of_budget(budget))
+    stated = texts.compact(list(deltas))
+    found = []
+    rows = []
+    for address in addresses:
+        body = {"address": address, "budget": number, "deltas": list(deltas)}
+        found.append(turn.append("block", body))
+        rows.append([found[-1], address, number])
+    if rows:
+        turn.later(
+            "INSERT INTO accountant_blocks (id, address, budget, deltas, relation, sums)"
+            " SELECT CAST(c0 AS bigint), c1, CAST(c2 AS bigint), CAST(? AS text), '', ''"
+            f" FROM {turn.database.rows(3)} AS new",
+            (stated, texts.compact(rows)),
+        )
+    return found, number
+
+
+def _budget(turn: Transaction, text: str) -> int:
+    known = turn.ask("SELECT id FROM accountant_budgets WHERE digest = ?", texts.digest(text))
+    return known[0][0] if known else turn.enter("budgets", "budget", text, budget=json.loads(text))
+
+
+def _kind(turn: Transaction, text: str) -> int:
+    known = turn.ask("SELECT id FROM accountant_kinds WHERE digest = ?", texts.digest(text))
+    return known[0][0] if known else turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+
+
+def _sums(
+    turn: Transaction, ledger: Accountant, number: int | None, kinds: dict[Mechanism, int]
+) -> str:
+    """Return the sums of a ledger, by the prices of this store; empty without a budget."""
+    if ledger.budget is None or number is None:
+        return ""
+    text = texts.text_of_budget(ledger.budget)
+    if not decisions.has_sums(text):
+        return ""
+    known = "SELECT kind, cost FROM accountant_prices WHERE budget = ?"
+    prices = {kind: texts.sums_of(cost) for kind, cost in turn.ask(known, number)}
+    charges = []
+    for mechanism, count in ledger.counts:
+        kind = kinds[mechanism]
+        if kind not in prices:
+            prices[kind] = decisions.price(text, mechanism)
+            turn.price(number, kind, texts.text_of_sums(prices[kind]))
+        charges.append((prices[kind], count))
+    return decisions.added("", charges)

@@ -1,0 +1,77 @@
+"""What the two databases have in common, and the little SQL in which they differ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import Any
+
+__all__ = ["Database"]
+
+
+class Database(ABC):
+    """One connection. SQL is written with ``?``, and both databases run the same text.
+
+    Attributes
+    ----------
+    members : str
+        A subquery: the strings of one JSON list. It takes a placeholder.
+    now : str
+        An expression: microseconds since 1970 by the database's clock.
+    lock : str
+        What follows a SELECT of the rows that writers wait for.
+    integer : str
+        The type of integers of 64 bits.
+    bytewise : str
+        What makes a column of text sort by its bytes.
+    """
+
+    members: str
+    now: str
+    lock: str
+    integer: str
+    bytewise: str
+
+    @abstractmethod
+    def rows(self, columns: int) -> str:
+        """Return a subquery, the rows of a JSON list of lists: columns c0, c1, …, as text."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin to write, before or after waiting for other writers."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """Begin to read one state of the database, whatever others write meanwhile."""
+
+    @abstractmethod
+    def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
+        """Run one statement; fetch from what is returned after the batch, if there is one."""
+
+    @abstractmethod
+    def batch(self) -> AbstractContextManager[Any]:
+        """Send the statements of a ``with`` block at once, where that saves time."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make what was written last, on the disk."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Undo what was written since ``begin``; never fails."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connection up; the next statement makes another. Never fails."""
+
+    @abstractmethod
+    def is_lost(self, error: BaseException) -> bool:
+        """Tell whether the connection was lost, so that the same work may be tried again."""
+
+    @abstractmethod
+    def is_missing(self, error: BaseException) -> bool:
+        """Tell whether a table is not there: this is no store."""
+
+    @abstractmethod
+    def is_too_many(self, error: BaseException) -> bool:
+        """Tell whether a constraint on counts was violated."""

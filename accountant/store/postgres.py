@@ -1,0 +1,111 @@
+"""PostgreSQL: one server for many machines, synchronised at every commit."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from typing import Any
+
+from accountant.errors import UnsupportedError
+from accountant.store.database import Database
+
+__all__ = ["Postgres"]
+
+
+class Postgres(Database):
+    """A connection by psycopg (the extra ``postgres``)."""
+
+    members = "(SELECT jsonb_array_elements_text(CAST(? AS jsonb)))"
+    now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+    lock = " FOR UPDATE"
+    integer = "BIGINT"
+    bytewise = 'COLLATE "C"'
+
+    def __init__(self, url: str, timeout: float) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise UnsupportedError(
+                'a store in PostgreSQL needs psycopg: pip install "dp-accountant[postgres]"'
+            ) from None
+        self._driver: Any = psycopg
+        self._url = url
+        self._timeout = timeout
+        self._connection: Any = None
+        self._translated: dict[str, str] = {}
+
+    def rows(self, columns: int) -> str:
+        """Return a subquery over the rows of a JSON list."""
+        listed = ", ".join(f"value->>{k} AS c{k}" for k in range(columns))
+        return f"(SELECT {listed} FROM jsonb_array_elements(CAST(? AS jsonb)) AS listed(value))"
+
+    def begin(self) -> None:
+        """Begin; the lock on the head of the journal is what writers wait for."""
+        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+
+    def look(self) -> None:
+        """Begin to read one state."""
+        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
+        """Run one statement."""
+        text = self._translated.get(sql)
+        if text is None:
+            text = self._translated[sql] = sql.replace("?", "%s")
+        return self._connected().execute(text, values or None)
+
+    def batch(self) -> AbstractContextManager[Any]:
+        """Send statements together: one round trip."""
+        entered: AbstractContextManager[Any] = self._connected().pipeline()
+        return entered
+
+    def commit(self) -> None:
+        """Commit."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo; without a connection there is nothing to undo."""
+        if self._connection is not None:
+            try:
+                self._connection.execute("ROLLBACK")
+            except self._driver.Error:
+                self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with contextlib.suppress(self._driver.Error):
+                self._connection.close()
+        self._connection = None
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Tell whether the server went away, is starting, or chose this transaction to die."""
+        known = self._driver.errors
+        return isinstance(
+            error,
+            (
+                self._driver.OperationalError,
+                self._driver.InterfaceError,
+                known.AdminShutdown,
+                known.CrashShutdown,
+                known.PipelineAborted,
+            ),
+        )
+
+    def is_missing(self, error: BaseException) -> bool:
+        """Tell whether a table is not there."""
+        return isinstance(error, self._driver.errors.UndefinedTable)
+
+    def is_too_many(self, error: BaseException) -> bool:
+        """Tell whether a count was beyond its limit."""
+        return isinstance(error, self._driver.errors.CheckViolation)
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            made = self._driver.connect(
+                self._url, autocommit=True, connect_timeout=max(2, round(self._timeout))
+            )
+            # Whatever the server's setting: what is acknowledged is on its disk.
+            made.execute("SET synchronous_commit = on")
+            self._connection = made
+        return self._connection

@@ -1,0 +1,188 @@
+"""What a store says about its blocks, read from one state of the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from accountant.errors import DomainError
+from accountant.ledger import Accountant, Budget
+from accountant.ledger.history import Entry, entry
+from accountant.relations import NeighbouringRelation
+from accountant.store import decisions, texts
+from accountant.store.blocks import ledger_of
+from accountant.store.chain import Head
+from accountant.store.charges import blocks_of, find, range_of
+
+if TYPE_CHECKING:
+    from accountant.ledger import Remaining
+    from accountant.mechanisms.base import Mechanism
+    from accountant.store.database import Database
+
+__all__ = ["Block", "affordable", "blocks", "head", "journal", "ledger", "remaining"]
+
+# Rows of the journal that are fetched at a time.
+_PAGE = 20_000
+
+
+class Block(NamedTuple):
+    """A block and what it holds.
+
+    Attributes
+    ----------
+    address : str
+        tenant/dataset/block.
+    budget : Budget or None
+        What must not be exceeded.
+    relation : NeighbouringRelation or None
+        That of everything it was charged; None before the first charge.
+    counts : tuple of (Mechanism, int)
+        All that counts as released: what was charged, and open reservations in full.
+    reserved : int
+        How many of these releases are open reservations.
+    deltas : tuple of float
+        The δ at which its ledger is stated, beside that of the budget.
+    """
+
+    address: str
+    budget: Budget | None
+    relation: NeighbouringRelation | None
+    counts: tuple[tuple[Mechanism, int], ...]
+    reserved: int
+    deltas: tuple[float, ...]
+
+    @property
+    def releases(self) -> int:
+        """How many releases count."""
+        return sum(count for _, count in self.counts)
+
+
+def head(base: Database) -> Head:
+    """Return the end of the journal."""
+    return Head(*base.execute("SELECT seq, digest FROM accountant_head").fetchone())
+
+
+def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
+    """Return the named blocks, or all, in the order in which they were made."""
+    everything = ("SELECT id FROM accountant_blocks ORDER BY id", ())
+    sql, values = everything if named is None else find(base.members, named)
+    numbers = [row[0] for row in base.execute(sql, values).fetchall()]
+    rows = base.execute(
+        "SELECT b.id, b.address, g.text, b.relation, b.deltas FROM accountant_blocks b LEFT JOIN"
+        " accountant_budgets g ON g.id = b.budget"
+    ).fetchall()
+    known = {row[0]: row[1:] for row in rows}
+    counts = _counts(base, set(numbers))
+    reserved = _reserved(base)
+    found = []
+    for number in numbers:
+        address, text, relation, deltas = known[number]
+        found.append(
+            Block(
+                address,
+                None if text is None else texts.budget_of(text),
+                NeighbouringRelation[relation] if relation else None,
+                tuple(counts.get(number, ())),
+                reserved.get(number, 0),
+                tuple(json.loads(deltas)),
+            )
+        )
+    return found
+
+
+def remaining(base: Database, address: str) -> Remaining:
+    """Return what a block has left."""
+    (block,) = _known(base, (address,))
+    if block.budget is None:
+        raise DomainError(f"remaining needs a budget; block {address} has none")
+    return decisions.metered(texts.text_of_budget(block.budget), dict(block.counts)).remaining()
+
+
+def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> int:
+    """Return how many more releases every one of the blocks would allow now, at most 2**53."""
+    most = 1 << 53
+    known: dict[Any, int] = {}
+    for block in _known(base, named):
+        if block.relation not in (None, mechanism.relation):
+            return 0
+        case = block.budget, block.counts
+        if case not in known:
+            held = dict(block.counts)
+            room = (1 << 53) - held.get(mechanism, 0)
+            if block.budget is not None:
+                meter = decisions.metered(texts.text_of_budget(block.budget), held)
+                room = min(room, meter.affordable(mechanism))
+            known[case] = room
+        most = min(most, known[case])
+    return most
+
+
+def ledger(base: Database, address: str) -> Accountant:
+    """Return the ledger of a block: its records in order, open reservations in full."""
+    (block,) = _known(base, (address,))
+    number = base.execute("SELECT id FROM accountant_blocks WHERE address = ?", (address,))
+    entries = list(_entries(base, number.fetchone()[0]))
+    return ledger_of(entries, block.budget, block.deltas)
+
+
+def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]:
+    """Yield the rows of the journal, page by page."""
+    sql = f"SELECT {columns} FROM accountant_journal WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
+    while rows := base.execute(sql, (after,)).fetchall():
+        yield rows
+        after = rows[-1][0]
+
+
+def _known(base: Database, named: Sequence[str]) -> list[Block]:
+    found = blocks(base, named)
+    addresses = {block.address for block in found}
+    for name in named:
+        start, end = range_of(name) if name.endswith("/*") else (name, name + "\0")
+        if not any(start <= address < end for address in addresses):
+            raise DomainError(f"no block of this store is called {name}")
+    return found
+
+
+def _entries(base: Database, block: int) -> Iterator[Entry]:
+    kinds = {
+        number: texts.mechanism_of(text)
+        for number, text in base.execute("SELECT id, text FROM accountant_kinds").fetchall()
+    }
+    used = dict(base.execute("SELECT seq, used FROM accountant_reservations").fetchall())
+    for page in journal(base, "seq, action, body"):
+        for row, action, text in page:
+            if action not in ("charge", "import", "reserve"):
+                continue
+            body = json.loads(text)
+            if block in blocks_of(body):
+                for kind, count, label, time in body["entries"]:
+                    counted = used[row] if action == "reserve" else count
+                    if counted:
+                        yield entry(kinds[kind], counted, label, time)
+
+
+def _counts(base: Database, numbers: set[int]) -> dict[int, list[tuple[Mechanism, int]]]:
+    one = " WHERE a.block = ?" if len(numbers) == 1 else ""
+    rows = base.execute(
+        "SELECT a.block, k.text, a.held FROM accountant_accounts a JOIN accountant_kinds k"
+        f" ON k.id = a.kind{one} ORDER BY k.id",
+        tuple(numbers) if one else (),
+    ).fetchall()
+    found: dict[int, list[tuple[Mechanism, int]]] = {}
+    for number, text, held in rows:
+        if held and number in numbers:
+            found.setdefault(number, []).append((texts.mechanism_of(text), held))
+    return found
+
+
+def _reserved(base: Database) -> dict[int, int]:
+    rows = base.execute(
+        "SELECT j.body, r.used FROM accountant_reservations r JOIN accountant_journal j"
+        " ON j.seq = r.seq WHERE r.state = 'open'"
+    ).fetchall()
+    found: dict[int, int] = {}
+    for text, used in rows:
+        for block in blocks_of(json.loads(text)):
+            found[block] = found.get(block, 0) + used
+    return found

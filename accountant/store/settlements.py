@@ -1,0 +1,105 @@
+"""The end of a reservation: committed, perhaps in part, or aborted; or its lease has ended.
+
+A reservation counts in full from the moment it is made. Only its holder can say that less was
+released, and only while the lease lasts: what nobody has answered for by then counts in full for
+ever, because the release may have been made before its process died.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from accountant.errors import DomainError, LedgerConflict
+from accountant.store import decisions, texts
+from accountant.store.charges import blocks_of
+
+if TYPE_CHECKING:
+    from accountant.store.transaction import Transaction
+
+__all__ = ["expire", "settle"]
+
+
+def settle(turn: Transaction, key: str, used: int | None) -> int:
+    """Commit ``used`` of a reservation's releases, all for None; 0 is an abort. Return the row.
+
+    Repeated, it changes nothing.
+    """
+    asked = (
+        "SELECT r.seq, r.until, r.state, r.used, j.body FROM accountant_reservations r"
+        " JOIN accountant_journal j ON j.seq = r.seq WHERE r.key = ?"
+    )
+    (found,) = turn.open((asked, (key,)))
+    if not found:
+        raise DomainError(f"no reservation of this store has the key {key!r}")
+    row, until, state, held, text = found[0]
+    body = json.loads(text)
+    kind, count, _, _ = body["entries"][0]
+    wanted = count if used is None else used
+    if wanted > count:
+        raise DomainError(f"count must be at most the {count} reserved; got {wanted}")
+    if state != "open":
+        if held != wanted:
+            raise LedgerConflict(
+                f"reservation {key!r} was settled before: {held} of {count} are charged"
+                + (", because its lease had ended" if state == "expired" else "")
+            )
+        turn.database.rollback()
+        return int(row)
+    if wanted < count and turn.now >= until:
+        raise LedgerConflict(
+            f"the lease of reservation {key!r} has ended, and so all {count} count as released;"
+            " nothing was given back"
+        )
+    done = "commit" if wanted else "abort"
+    number = turn.append(done, {"reservation": row, "used": wanted})
+    if wanted < count:
+        _give_back(turn, body, kind, count - wanted)
+    turn.later(
+        "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?",
+        ("committed" if wanted else "aborted", wanted, key),
+    )
+    turn.close()
+    return number
+
+
+def expire(turn: Transaction) -> list[str]:
+    """Close every reservation whose lease has ended, in full; return their keys."""
+    (found,) = turn.open(
+        (
+            "SELECT key, seq, until FROM accountant_reservations WHERE state = 'open' ORDER BY seq",
+            (),
+        )
+    )
+    over = [(key, row) for key, row, until in found if turn.now >= until]
+    for key, row in over:
+        turn.append("expire", {"reservation": row})
+        turn.later("UPDATE accountant_reservations SET state = 'expired' WHERE key = ?", (key,))
+    if over:
+        turn.close()
+    else:
+        turn.database.rollback()
+    return [key for key, _ in over]
+
+
+def _give_back(turn: Transaction, body: dict[str, Any], kind: int, count: int) -> None:
+    """Take back from every block exactly what the reservation added."""
+    numbers = list(blocks_of(body))
+    rows = turn.ask(
+        f"SELECT b.id, b.relation, b.sums, p.cost FROM {turn.database.rows(1)} AS named"
+        " JOIN accountant_blocks b ON b.id = CAST(c0 AS bigint)"
+        " LEFT JOIN accountant_prices p ON p.budget = b.budget AND p.kind = ? ORDER BY b.id",
+        texts.compact([[number] for number in numbers]),
+        kind,
+    )
+    known: dict[tuple[str, str | None], str] = {}
+    after = []
+    for number, relation, sums, cost in rows:
+        case = sums, cost
+        if case not in known:
+            known[case] = (
+                sums if cost is None else decisions.added(sums, [(texts.sums_of(cost), -count)])
+            )
+        after.append((number, relation, known[case]))
+    turn.hold([(number, kind, -count) for number in numbers])
+    turn.settle(after)

@@ -1,0 +1,146 @@
+"""SQLite: one file on one machine, written ahead (WAL) and synchronised at every commit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import storage
+from accountant.store.database import Database
+
+__all__ = ["SQLite"]
+
+# UPDATE … FROM came with it.
+_LEAST = (3, 33, 0)
+
+
+class SQLite(Database):
+    """A connection to a file; a new one is for its owner only."""
+
+    members = "(SELECT value FROM json_each(?))"
+    now = "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)"
+    lock = ""
+    integer = "INTEGER"
+    bytewise = ""
+
+    def __init__(self, path: str, create: bool, timeout: float) -> None:
+        if sqlite3.sqlite_version_info < _LEAST:
+            raise UnsupportedError(f"a store needs SQLite 3.33; this is {sqlite3.sqlite_version}")
+        self._path = storage.resolve(path)
+        self._timeout = timeout
+        self._queue = -1
+        self._connection: sqlite3.Connection | None = None
+        if create:
+            # WAL and shared-memory files take the mode of this one.
+            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+            os.close(os.open(self._path, flags, 0o600))
+        elif not self._path.is_file():
+            raise DomainError(f"no store at {self._path}; make one by create=True, or store init")
+
+    def rows(self, columns: int) -> str:
+        """Return a subquery over the rows of a JSON list."""
+        listed = ", ".join(f"json_extract(value, '$[{k}]') AS c{k}" for k in range(columns))
+        return f"(SELECT {listed} FROM json_each(?))"
+
+    def begin(self) -> None:
+        """Wait in line, then take the write lock.
+
+        SQLite's own waiting sleeps for ever longer times, and the last to come may be served first:
+        with eight writers some would wait for tenths of a second. The kernel wakes the waiters of a
+        file lock at once, and gives the lock up when its holder dies.
+        """
+        self._connected()
+        if self._queue < 0:
+            name = f".{self._path.name}.queue"
+            self._queue = storage.open_lock(self._path.with_name(name))
+        _wait(self._queue)
+        self.execute("BEGIN IMMEDIATE")
+
+    def look(self) -> None:
+        """Begin to read one state."""
+        self.execute("BEGIN")
+
+    def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
+        """Run one statement."""
+        return self._connected().execute(sql, values)
+
+    def batch(self) -> AbstractContextManager[Any]:
+        """Do nothing: there is no server to wait for."""
+        return contextlib.nullcontext()
+
+    def commit(self) -> None:
+        """Commit, and let the next in line begin."""
+        self.execute("COMMIT")
+        self._leave()
+
+    def rollback(self) -> None:
+        """Undo, and let the next in line begin."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.rollback()
+        self._leave()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
+        if self._queue >= 0:
+            os.close(self._queue)
+        self._queue = -1
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Tell whether a program outside this package kept the file locked for the whole time."""
+        return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+    def is_missing(self, error: BaseException) -> bool:
+        """Tell whether a table is not there."""
+        return isinstance(error, sqlite3.DatabaseError) and (
+            "no such table" in str(error) or "not a database" in str(error)
+        )
+
+    def is_too_many(self, error: BaseException) -> bool:
+        """Tell whether a count was beyond its limit."""
+        return isinstance(error, sqlite3.IntegrityError) and "CHECK" in str(error)
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            made = sqlite3.connect(
+                self._path,
+                timeout=self._timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                made.execute(f"PRAGMA {setting}")
+            self._connection = made
+        return self._connection
+
+    def _leave(self) -> None:
+        if self._queue >= 0:
+            import fcntl
+
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+
+
+def _wait(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        raise UnsupportedError("a store in a file needs POSIX file locks; use PostgreSQL") from None
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def path_of(url: str) -> str:
+    """Return the file that ``sqlite:///relative`` or ``sqlite:////absolute`` names."""
+    path = url.removeprefix("sqlite:///")
+    if path == url or not Path(path).name:
+        raise DomainError(f"a file is named by sqlite:///PATH; got {url!r:.200}")
+    return path

@@ -1,0 +1,376 @@
+"""The store: budgets of blocks, shared by many processes and machines."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time as clock
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+from accountant import checks
+from accountant.environment import to_nearest
+from accountant.errors import DomainError, LedgerConflict
+from accountant.ledger import Accountant, Budget
+from accountant.ledger.history import entry
+from accountant.ledger.uncopied import Uncopied
+from accountant.store import addresses, readings, tables, verification
+from accountant.store.blocks import add, take_up
+from accountant.store.chain import Chain, Head
+from accountant.store.charges import Request, decide
+from accountant.store.settlements import expire, settle
+from accountant.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from accountant.ledger import Remaining
+    from accountant.mechanisms.base import Mechanism
+    from accountant.store.database import Database
+    from accountant.store.readings import Block
+    from accountant.store.verification import Verification
+
+__all__ = ["Receipt", "Store", "open"]
+
+T = TypeVar("T")
+
+# Connections of parent processes, kept because closing one would end the parent's session.
+_PARENTS: list[Database] = []
+
+_LEASE = checks.positive("lease", "It is the seconds in which less may be said to be released")
+_TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
+
+
+class Receipt(NamedTuple):
+    """What was decided: a row of the journal.
+
+    Attributes
+    ----------
+    key : str
+        The idempotency key; of a reservation, what ``commit`` and ``abort`` are given.
+    row : int
+        The number of the journal's row.
+    repeated : bool
+        Whether this had been decided before, under the same key.
+    until : float or None
+        Of a reservation: when its lease ends, in seconds since 1970 by the database's clock.
+    """
+
+    key: str
+    row: int
+    repeated: bool
+    until: float | None = None
+
+
+class Store(Uncopied):
+    """Budgets of blocks in a database; made by :func:`open`.
+
+    Notes
+    -----
+    Safe to use from several threads, which then take turns. After a fork the child connects anew.
+    Where the database cannot be reached for ``timeout`` seconds, an exception of the driver is
+    raised: whether the last request was written is then unknown, and repeating it under the same
+    key settles it. Make a release only after ``charge``, or ``reserve``, returned.
+    """
+
+    _COPIED = "a Store has no copies; open it once more"
+    _PICKLED = "a Store is not pickled; open it in each process"
+
+    def __init__(
+        self, connect: Callable[[], Database], secret: bytes | None, create: bool, timeout: float
+    ) -> None:
+        self._connect = connect
+        self._chain = Chain(secret)
+        self._timeout = timeout
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._database = connect()
+        self._identity = self._retried(lambda: self._open(create))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; a later call opens another."""
+        self._after_fork()
+        with self._lock:
+            self._database.close()
+
+    # Blocks
+
+    @to_nearest
+    def add_blocks(self, blocks: str | Iterable[str], budget: Budget | None) -> int:
+        """Make blocks with a budget each; return how many were not there yet.
+
+        Parameters
+        ----------
+        blocks : str or iterable of str
+            Addresses, tenant/dataset/block. The block of a record must be a function of the record
+            alone (docs/theorems_store.md, B1).
+        budget : Budget or None
+            Of each block. A budget is never changed; None never refuses.
+
+        Raises
+        ------
+        DomainError
+            A block is there with another budget; nothing was made.
+        UnsupportedError
+            The data set was charged under replace-one, hence has one block only.
+        """
+        checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
+        listed = (blocks,) if isinstance(blocks, str) else blocks
+        wanted = tuple(dict.fromkeys(addresses.exact(each) for each in listed))
+        if not wanted:
+            raise DomainError("blocks must name at least one block")
+        return self._written(lambda turn: add(turn, wanted, budget))
+
+    def blocks(self, named: str | Iterable[str] | None = None) -> list[Block]:
+        """Return what blocks hold: those of addresses or patterns, or all."""
+        wanted = None if named is None else addresses.named(named)
+        return self._read(lambda base: readings.blocks(base, wanted))
+
+    @to_nearest
+    def import_ledger(self, address: str, ledger: Accountant) -> None:
+        """Make a block of a ledger: its budget, and all its records, whatever they cost."""
+        checks.instance("ledger", ledger, Accountant, "an Accountant")
+        where = addresses.exact(address)
+        self._written(lambda turn: take_up(turn, where, ledger))
+
+    @to_nearest
+    def ledger(self, address: str) -> Accountant:
+        """Return a block as a ledger, for questions and for a file; open reservations in full.
+
+        What is charged to it is not charged to the store.
+        """
+        where = addresses.exact(address)
+        return self._read(lambda base: readings.ledger(base, where))
+
+    # Charging
+
+    def charge(
+        self,
+        blocks: str | Iterable[str],
+        mechanism: Mechanism,
+        count: int = 1,
+        label: str | None = None,
+        *,
+        time: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Charge ``count`` releases of ``mechanism`` to each of ``blocks``, or to none.
+
+        Parameters
+        ----------
+        blocks : str or iterable of str
+            Every block whose records the release used: addresses, or tenant/dataset/* for all
+            blocks that the data set has now.
+        mechanism, count, label, time
+            As for :meth:`accountant.ledger.Accountant.compose`.
+        key : str, optional
+            An idempotency key: repeated with the same key, the same charge is charged once. By
+            default a fresh one, under which this call repeats itself when the connection is lost.
+
+        Raises
+        ------
+        BlockExceeded
+            A block cannot pay; none was charged. Under the same key it may be asked again.
+        LedgerConflict
+            The key was used for something else.
+        UnsupportedError, DomainError, ArgumentTypeError
+            As for ``compose``; a block that is not there.
+        """
+        return self._decided(blocks, mechanism, count, label, time, key, None)
+
+    def reserve(
+        self,
+        blocks: str | Iterable[str],
+        mechanism: Mechanism,
+        count: int = 1,
+        label: str | None = None,
+        *,
+        lease: float = 3600.0,
+        time: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Charge as :meth:`charge` does, so that some may be given back within ``lease`` seconds.
+
+        The rule of expiry: only ``commit`` and ``abort`` give back, and only while the lease
+        lasts. When it has ended, the reservation counts in full for ever, as if all was released
+        (docs/theorems_store.md, B2).
+        """
+        seconds = checks.number(_LEASE, lease)
+        return self._decided(blocks, mechanism, count, label, time, key, seconds)
+
+    @to_nearest
+    def commit(self, key: str, count: int | None = None) -> int:
+        """Say that ``count`` releases of a reservation were made, by default all; return the row.
+
+        The rest is given back to every block. Repeated, it changes nothing.
+
+        Raises
+        ------
+        LedgerConflict
+            It was settled otherwise before, or less than all is said after the lease has ended.
+        DomainError
+            There is no such reservation, or fewer were reserved.
+        """
+        if count is not None:
+            count = checks.integer("count", count, 1, 1 << 53)
+        token = addresses.token(key)
+        return self._written(lambda turn: settle(turn, token, count))
+
+    @to_nearest
+    def abort(self, key: str) -> int:
+        """Say that nothing of a reservation was released, and give it back; as :meth:`commit`."""
+        token = addresses.token(key)
+        return self._written(lambda turn: settle(turn, token, 0))
+
+    def expire(self) -> list[str]:
+        """Journal which reservations count in full because their lease has ended; return keys."""
+        return self._written(expire)
+
+    # Asking
+
+    @to_nearest
+    def remaining(self, address: str) -> Remaining:
+        """Return what a block has left, in the unit of its filter."""
+        where = addresses.exact(address)
+        return self._read(lambda base: readings.remaining(base, where))
+
+    @to_nearest
+    def affordable(self, blocks: str | Iterable[str], mechanism: Mechanism) -> int:
+        """Return how many more releases each of ``blocks`` would allow now, at most 2**53."""
+        wanted = addresses.named(blocks)
+        checked = entry(mechanism, 1).mechanism
+        return self._read(lambda base: readings.affordable(base, wanted, checked))
+
+    def head(self) -> Head:
+        """Return the end of the journal. Kept elsewhere, it shows what was cut off later."""
+        return self._read(readings.head)
+
+    def verify(self, head: Head | None = None) -> Verification:
+        """Check the chain of the journal, and that every table follows from it.
+
+        Parameters
+        ----------
+        head : Head, optional
+            One that was kept elsewhere: the journal must still begin with the same rows.
+        """
+        checks.instance("head", head, (Head, type(None)), "a Head or None")
+        return self._read(lambda base: verification.verify(base, self._chain, self._identity, head))
+
+    @to_nearest
+    def _decided(
+        self,
+        blocks: str | Iterable[str],
+        mechanism: Mechanism,
+        count: int,
+        label: str | None,
+        time: float | None,
+        key: str | None,
+        lease: float | None,
+    ) -> Receipt:
+        token = secrets.token_hex(12) if key is None else addresses.token(key)
+        request = Request(
+            addresses.named(blocks),
+            (entry(mechanism, count, label, time),),
+            token,
+            None if lease is None else round(lease * 1e6),
+        )
+        made = self._written(lambda turn: decide(turn, request))
+        if made.refused is not None:
+            raise made.refused
+        until = None if lease is None else made.until / 1e6
+        return Receipt(token, made.row, made.repeated, until)
+
+    def _open(self, create: bool) -> str:
+        if create:
+            tables.migrate(self._database, self._chain)
+        return tables.opened(self._database, self._chain)
+
+    def _written(self, work: Callable[[Transaction], T]) -> T:
+        """Do ``work`` in a turn of its own; again, if the connection is lost: keys make it safe."""
+        return self._retried(lambda: work(Transaction(self._database, self._chain)))
+
+    def _read(self, work: Callable[[Database], T]) -> T:
+        def looking() -> T:
+            self._database.look()
+            try:
+                return work(self._database)
+            finally:
+                self._database.rollback()
+
+        return self._retried(looking)
+
+    def _after_fork(self) -> None:
+        """Connect anew in a forked child; its copy of the parent's connection is never closed."""
+        if self._process != os.getpid():
+            _PARENTS.append(self._database)
+            self._lock = threading.RLock()
+            self._database, self._process = self._connect(), os.getpid()
+
+    def _retried(self, work: Callable[[], T]) -> T:
+        deadline = clock.monotonic() + self._timeout
+        pause = 0.01
+        self._after_fork()
+        with self._lock:
+            while True:
+                try:
+                    return work()
+                except BaseException as error:
+                    self._database.rollback()
+                    if self._database.is_too_many(error):
+                        raise DomainError(
+                            "count must keep the total of one mechanism in a block within 2**53"
+                        ) from error
+                    if not self._database.is_lost(error):
+                        raise
+                    self._database.close()
+                    if not clock.monotonic() < deadline:
+                        raise LedgerConflict(
+                            f"the database of this store could not be used for {self._timeout:g} s"
+                            f" ({error}); if this was a charge, repeat it under the same key"
+                        ) from error
+                clock.sleep(pause)
+                pause = min(2 * pause, 0.5)
+
+
+def open(  # noqa: A001 (as files are opened)
+    url: str, *, create: bool = False, secret: bytes | None = None, timeout: float = 30.0
+) -> Store:
+    """Open a store of budgets that processes, teams and services share.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///PATH`` (``sqlite:////PATH`` from the root), one file on one machine, or
+        ``postgresql://…``, with the extra ``postgres``. Both behave the same.
+    create : bool
+        Make the tables where there are none, and bring older ones up to date.
+    secret : bytes, optional
+        At least 16 bytes that key the journal's hashes; of a store made with one, the same.
+    timeout : float
+        Seconds for which a database that cannot be reached is tried again.
+
+    Raises
+    ------
+    DomainError, LedgerError, LedgerConflict
+        There is no store, it is of a newer version, the secret is missing, or it cannot be reached.
+    UnsupportedError
+        The driver is not installed.
+    """
+    checks.instance("url", url, str, "a str")
+    wait = checks.number(_TIMEOUT, timeout)
+    make = checks.flag("create", create)
+    if url.startswith(("postgresql://", "postgres://")):
+        from accountant.store.postgres import Postgres
+
+        return Store(lambda: Postgres(url, wait), secret, make, wait)
+    if url.startswith("sqlite:"):
+        from accountant.store.sqlite import SQLite, path_of
+
+        path = path_of(url)
+        return Store(lambda: SQLite(path, make, wait), secret, make, wait)
+    raise DomainError(f"url must begin with sqlite:/// or postgresql://; got {url!r:.40}")

@@ -1,0 +1,92 @@
+"""Budgets, mechanisms and sums as the texts that a store keeps."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from accountant.errors import AccountantError, LedgerError
+from accountant.ledger import Budget, schema
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = [
+    "budget_of",
+    "compact",
+    "digest",
+    "mechanism_of",
+    "sums_of",
+    "text_of_budget",
+    "text_of_mechanism",
+    "text_of_sums",
+]
+
+compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def digest(text: str) -> str:
+    """Return what an index holds in place of a text of any length."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=4096)
+def text_of_mechanism(mechanism: Mechanism) -> str:
+    """Write a mechanism as ledger files do."""
+    return compact(schema.encode_mechanism(mechanism))
+
+
+@functools.lru_cache(maxsize=4096)
+def mechanism_of(text: str) -> Mechanism:
+    """Read what :func:`text_of_mechanism` wrote."""
+    return schema.decode_mechanism(_parsed(text))
+
+
+def text_of_budget(budget: Budget) -> str:
+    """Write a budget as ledger files do, with the orders it chose."""
+    return compact(schema.encode_fields(budget))
+
+
+@functools.lru_cache(maxsize=4096)
+def budget_of(text: str) -> Budget:
+    """Read what :func:`text_of_budget` wrote."""
+    value = _parsed(text)
+    if not isinstance(value, dict):
+        raise LedgerError(f"a budget must be an object; got {text:.80}")
+    try:
+        return Budget(**{name: schema.decode_value(item, 1) for name, item in value.items()})
+    except (AccountantError, TypeError) as error:
+        raise LedgerError(f"a budget of this store cannot be read: {error}") from error
+
+
+def text_of_sums(sums: Sequence[int]) -> str:
+    """Write integers without their trailing zero bits, of which most have a thousand."""
+    return " ".join(map(_text_of, sums))
+
+
+def sums_of(text: str) -> tuple[int, ...]:
+    """Read what :func:`text_of_sums` wrote."""
+    try:
+        return tuple(map(_integer, text.split(" "))) if text else ()
+    except ValueError:
+        raise LedgerError(f"the sums of a block are damaged: {text!r:.80}") from None
+
+
+def _text_of(value: int) -> str:
+    shift = (value & -value).bit_length() - 1
+    return f"{value >> shift:x}p{shift}" if shift > 0 else f"{value:x}"
+
+
+def _integer(text: str) -> int:
+    mantissa, _, shift = text.partition("p")
+    return int(mantissa, 16) << int(shift or 0)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=schema.unique)
+    except ValueError as error:
+        raise LedgerError(f"a text of this store is damaged: {error}") from error

@@ -1,0 +1,276 @@
+"""Every change of a journal is reported, and so is every table that does not follow from it."""
+
+import json
+import random
+
+import pytest
+
+import accountant as ac
+from accountant import store
+from accountant.errors import DomainError, LedgerError
+from accountant.ledger import Accountant, Budget
+from accountant.store import texts, verification
+from accountant.store.chain import Chain
+from accountant.store.sqlite import SQLite
+
+STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)
+COLUMNS = ("time", "action", "key", "body", "digest")
+SECRET = b"sixteen bytes and more"
+
+
+def filled(path, secret=None, rounds=20):
+    made = store.open(f"sqlite:///{path}", create=True, secret=secret)
+    made.add_blocks([f"a/d/{k}" for k in range(5)], Budget(1.0, 1e-6))
+    made.add_blocks("a/e/1", Budget(1.0, 1e-6, filter="gaussian"))
+    taken = Accountant(Budget(1.0, 1e-6))
+    taken.compose(ac.Gaussian(20.0), 2)
+    made.import_ledger("a/f/1", taken)
+    for k in range(rounds):
+        made.charge(["a/d/1", "a/d/2"], STEP, 1 + k, f"label {k}", time=k / 7)
+        held = made.reserve("a/d/*", ac.Gaussian(100.0 + k % 3), 3, lease=1e-6 if k == 3 else 9.0)
+        if k % 3 == 0 and k != 3:
+            made.abort(held.key)
+        if k % 3 == 1:
+            made.commit(held.key, 2)
+        with pytest.raises(store.BlockExceeded):
+            made.charge("a/e/1", ac.Gaussian(0.1))
+    made.expire()
+    assert made.verify().passed, made.verify()
+    return made
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+class Tampered:
+    """The database in the hands of someone who may write to it; nothing is kept."""
+
+    def __init__(self, path, secret=None):
+        self.base = SQLite(str(path), False, 1.0)
+        self.chain = Chain(secret)
+        self.identity = self.base.execute("SELECT identity FROM accountant_store").fetchone()[0]
+        rows = self.base.execute("SELECT * FROM accountant_journal ORDER BY seq").fetchall()
+        self.rows = [list(row) for row in rows]
+
+    def verified(self, rows, head=None, end=None, statements=()):
+        base = self.base
+        base.execute("BEGIN")
+        try:
+            base.execute("DELETE FROM accountant_journal")
+            for row in rows:
+                base.execute("INSERT INTO accountant_journal VALUES (?, ?, ?, ?, ?, ?)", row)
+            if end is not None:
+                base.execute("UPDATE accountant_head SET seq = ?, digest = ?", end)
+            for statement in statements:
+                base.execute(statement)
+            return verification.verify(base, self.chain, self.identity, head)
+        finally:
+            base.rollback()
+
+
+def changed(rng, row):
+    """Return a row in which one field is another value of its type."""
+    row = list(row)
+    field = rng.choice([1, 2, 3, 4, 5])
+    if field == 1:
+        row[1] += rng.choice([-1, 1, 10**6])
+    elif field == 3 and row[3] is None:
+        row[3] = rng.choice(["", "key", "None"])
+    elif field == 3:
+        row[3] = rng.choice([None, row[3] + " ", row[3][:-1]])
+    else:
+        at = rng.randrange(len(row[field]))
+        letter = rng.choice([c for c in '0123456789abcdef"[]\n ' if c != row[field][at]])
+        row[field] = row[field][:at] + letter + row[field][at + 1 :]
+    return row
+
+
+def renumbered(rows):
+    return [[number, *row[1:]] for number, row in enumerate(rows, start=1)]
+
+
+def tampered(rng, rows):
+    """Return what is left after one edit, deletion, insertion or swap inside the journal."""
+    rows = [list(row) for row in rows]
+    kind = rng.choice(["edit", "delete", "close up", "insert", "swap", "swap all"])
+    at = rng.randrange(len(rows) - 1)
+    other = rng.choice([k for k in range(len(rows)) if k != at])
+    if kind == "edit":
+        rows[at] = changed(rng, rows[at])
+    elif kind == "delete":
+        del rows[at]
+    elif kind == "close up":
+        del rows[at]
+        rows = renumbered(rows)
+    elif kind == "insert":
+        copied = list(rows[other])
+        copied[3] = None if copied[3] is None else "another"
+        rows = renumbered([*rows[:at], copied, *rows[at:]])
+    else:
+        first = 1 if kind == "swap" else 2
+        last = 6 if kind == "swap" else 5
+        rows[at][first:last], rows[other][first:last] = (
+            rows[other][first:last],
+            rows[at][first:last],
+        )
+        if rows[at][first:last] == rows[other][first:last]:
+            return tampered(rng, rows)
+    return rows
+
+
+def report_all(path, trials, secret):
+    filled(path, secret).close()
+    hands = Tampered(path, secret)
+    assert hands.verified(hands.rows).passed
+    rng = random.Random(trials)
+    for _ in range(trials):
+        rows = tampered(rng, hands.rows)
+        assert rows != hands.rows
+        found = hands.verified(rows)
+        assert not found.passed
+        assert found.faults
+
+
+@pytest.mark.parametrize("secret", [None, SECRET])
+def test_changes_inside_the_journal_are_reported(path, secret):
+    report_all(path, 100, secret)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("secret", [None, SECRET])
+def test_a_thousand_changes_inside_the_journal_are_reported(path, secret):
+    report_all(path, 1000, secret)
+
+
+def test_a_cut_tail_is_seen_by_a_head_that_was_kept(path):
+    with filled(path) as made:
+        head = made.head()
+        assert made.verify(head).passed
+        made.charge("a/d/1", STEP)
+        assert made.verify(head).passed
+        later = made.head()
+    hands = Tampered(path)
+    short = hands.rows[:-1]
+    end = short[-1][0], short[-1][5]
+    body = json.loads(hands.rows[-1][4])
+    block, kind = body["blocks"][0][0], body["entries"][0][0]
+
+    def one(query):
+        return hands.base.execute(query).fetchone()[0]
+
+    sums = texts.sums_of(one(f"SELECT sums FROM accountant_blocks WHERE id = {block}"))
+    cost = texts.sums_of(one(f"SELECT cost FROM accountant_prices WHERE kind = {kind}"))
+    less = texts.text_of_sums([s - c for s, c in zip(sums, cost, strict=True)])
+    mended = [
+        f"UPDATE accountant_accounts SET held = held - 1 WHERE block = {block} AND kind = {kind}",
+        f"UPDATE accountant_blocks SET sums = '{less}' WHERE id = {block}",
+    ]
+    # Whoever cuts a row and mends what followed from it is not seen from inside.
+    assert hands.verified(short, end=end, statements=mended).passed
+    found = hands.verified(short, later, end, mended)
+    assert found.found == 1
+    assert found.faults[0].startswith("the journal has been cut or is an older copy: row ")
+    other = store.Head(head.rows, "0" * 64)
+    assert "is another one" in " ".join(hands.verified(hands.rows, other).faults)
+
+
+def test_an_older_copy_is_seen_by_a_head_that_was_kept(path, tmp_path):
+    with filled(path) as made:
+        older = store.Head(*made.head())
+    copy = tmp_path / "older.db"
+    copy.write_bytes(path.read_bytes())
+    with store.open(f"sqlite:///{path}") as made:
+        made.charge("a/d/1", STEP)
+        head = made.head()
+    with store.open(f"sqlite:///{copy}") as restored:
+        assert restored.verify().passed  # nothing inside tells
+        assert restored.verify(older).passed
+        assert not restored.verify(head).passed
+
+
+def test_a_chain_without_a_secret_can_be_made_anew_and_one_with_it_cannot(path):
+    """What the page says that an unkeyed chain cannot see."""
+    for secret, seen in ((None, False), (SECRET, True)):
+        where = path.with_suffix(".keyed") if secret else path
+        filled(where, secret).close()
+        hands = Tampered(where, secret)
+        forger = Chain(None)
+        rows, digest = [list(row) for row in hands.rows], forger.first(hands.identity)
+        at = next(k for k, row in enumerate(rows) if row[2] == "refuse")
+        rows[at][1] += 1
+        for row in rows:
+            row[5] = digest = forger.next(digest, *row[:5])
+        found = hands.verified(rows, end=(rows[-1][0], digest))
+        assert found.passed is not seen
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE accountant_blocks SET sums = '0' WHERE address = 'a/d/1'",
+        "UPDATE accountant_blocks SET budget = NULL WHERE address = 'a/d/1'",
+        "UPDATE accountant_blocks SET address = 'a/d/x' WHERE address = 'a/d/1'",
+        "UPDATE accountant_blocks SET relation = '' WHERE address = 'a/d/1'",
+        "UPDATE accountant_blocks SET deltas = '[0.5]'",
+        "UPDATE accountant_accounts SET held = held - 1 WHERE block = 2 AND held > 0",
+        "DELETE FROM accountant_accounts WHERE held = 2",
+        "DELETE FROM accountant_accounts",
+        "UPDATE accountant_reservations SET until = until + 1",
+        "UPDATE accountant_reservations SET state = 'aborted' WHERE state = 'open'",
+        "DELETE FROM accountant_reservations WHERE state = 'open'",
+        "UPDATE accountant_prices SET cost = '0 0'",
+        "DELETE FROM accountant_prices",
+        "UPDATE accountant_budgets SET text = replace(text, '1e-06', '0.1')",
+        "UPDATE accountant_kinds SET text = replace(text, '2.0', '3.0')",
+        "UPDATE accountant_kinds SET digest = 'x' || digest",
+        "UPDATE accountant_head SET seq = seq - 1",
+        "UPDATE accountant_head SET digest = '0'",
+        "INSERT INTO accountant_accounts VALUES (99, 1, 1)",
+    ],
+)
+def test_tables_follow_from_the_journal(path, statement):
+    filled(path, rounds=5).close()
+    hands = Tampered(path)
+    found = hands.verified(hands.rows, statements=[statement])
+    assert not found.passed, statement
+
+
+def test_many_faults_are_counted_and_a_few_listed(path):
+    filled(path).close()
+    hands = Tampered(path)
+    found = hands.verified([[*row[:5], "0"] for row in hands.rows])
+    assert found.found > len(found.faults) == 20
+
+
+def test_a_row_that_cannot_be_read_is_a_fault(path):
+    filled(path, rounds=2).close()
+    hands = Tampered(path)
+    for body in ("", "{", "[]", "null", json.dumps({"blocks": 3}), "[" * 10000):
+        for at in range(len(hands.rows)):
+            rows = [list(row) for row in hands.rows]
+            rows[at][4] = body
+            assert not hands.verified(rows).passed
+
+
+def test_a_secret_is_needed_where_there_is_one(path):
+    filled(path, SECRET, rounds=1).close()
+    with pytest.raises(LedgerError, match="needs its secret"):
+        store.open(f"sqlite:///{path}")
+    with store.open(f"sqlite:///{path}", secret=b"another secret of some length") as wrong:
+        assert not wrong.verify().passed
+    other = path.with_name("other.db")
+    filled(other, rounds=1).close()
+    with pytest.raises(LedgerError, match="has no secret"):
+        store.open(f"sqlite:///{other}", secret=SECRET)
+    with pytest.raises(DomainError, match="at least 16 bytes"):
+        store.open(f"sqlite:///{path}", secret=b"short")
+
+
+def test_a_head_is_written_and_read():
+    head = store.Head(12, "0a" * 32)
+    assert store.Head.parse(str(head)) == head
+    for wrong in ("", "12", "x:" + "0a" * 32, "12:zz", "-1:" + "0a" * 32):
+        with pytest.raises(DomainError):
+            store.Head.parse(wrong)
