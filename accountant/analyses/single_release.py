@@ -1,4 +1,7 @@
-"""The privacy profile of one release, without a grid (docs/theorems_grid.md, Theorem G9)."""
+"""The privacy profile of one release and its inverse, without a grid.
+
+Theorem G9 of docs/theorems_grid.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._rounding import TINY, U
+from accountant.analyses.optimal.certified_inverse import certified_epsilon
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.pairs.base import has_profile
@@ -16,9 +20,12 @@ from accountant.pairs.base import has_profile
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["profile_of_one"]
+__all__ = ["epsilon_of_one", "profile_of_one"]
 
 FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
+# Of the search for a first guess: rounds, edges in each, the ends, and when to stop.
+ROUNDS, EDGES, NEAREST, CLOSE = 4, 96, 1e-12, 1e-7
+FAR = 2.0**-20  # relative step that measures a slope
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
@@ -30,15 +37,75 @@ def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
     moved = pair.loss_error
     if not (epsilon < FARTHEST and moved < 1.0):
         return None
-    # The given first edge also has an error of `moved`.
+    # The given first edge also has an error of `moved`. It is asked for apart: differences of given
+    # functions have no digits between edges that are neighbours.
     before = math.nextafter(epsilon - 2.0 * moved * (1.0 + 1e-9), -math.inf)
     try:
-        found = pair.masses(np.array([before, epsilon]))
+        found = pair.masses(np.array([epsilon]))
+        around = pair.masses(np.array([before])) if moved > 0.0 else found
     except PrecisionError:
         return None
-    p, q, near = float(found.p[2]), float(found.q[2]), float(found.p[1]) + float(found.p[2])
+    p, q, near = float(found.p[-1]), float(found.q[-1]), float(around.p[-1])
     grown = math.exp(epsilon)
     error = (found.relative_error + 16.0 * U) * (p + grown * q) + TINY * (2.0 + 2.0 * grown)
-    error += math.expm1(moved) * (near * (1.0 + 2.0 * found.relative_error) + TINY) * (1.0 + 1e-9)
+    nearby = near * (1.0 + 2.0 * around.relative_error) + TINY
+    error += math.expm1(moved) * nearby * (1.0 + 1e-9)
     upper = min(max(p - grown * q + error, 0.0), 1.0)
     return Bounds(min(max(p - grown * q - error, 0.0), upper), upper)
+
+
+def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
+    """Bracket ε(delta), 0 < delta < 1; None where the profile does not decide it."""
+    guess = _guess(pair, delta)
+    if guess is None:
+        return None
+
+    def bracket(epsilon: float) -> tuple[float, float]:
+        found = profile_of_one(pair, epsilon)
+        return (0.0, 1.0) if found is None else (float(found.lower), float(found.upper))
+
+    # The two ends are about this far from each other.
+    lower, upper = bracket(guess)
+    far = guess * (1.0 + FAR) + TINY
+    slope = (0.5 * (lower + upper) - bracket(far)[0]) / (far - guess)
+    step = (upper - lower) / slope if slope > 0.0 else 0.0
+    return Bounds(*certified_epsilon(bracket, delta, guess, FARTHEST, step))
+
+
+def _guess(pair: DominatingPair, delta: float) -> float | None:
+    """Return roughly the ε where the profile is ``delta``, by its table or by bisection."""
+    table = pair.loss_atoms
+    if table is not None:
+        # Between two losses δ = A - e^ε·B, with A and B the masses above.
+        rest = delta - table.infinite_p
+        top = float(table.loss[-1])
+        above = np.cumsum(table.p[::-1])[::-1]
+        other = np.cumsum((table.p * np.exp(top - table.loss))[::-1])[::-1]
+        at = above - np.exp(table.loss - top) * other
+        place = min(int(np.searchsorted(-at, -rest)), table.loss.size - 1)
+        if not (rest > 0.0 and other[place] < math.inf):
+            return None
+        top += math.log(max(float(above[place]) - rest, TINY) / float(other[place]))
+        return max(top, 0.0)
+    return _crossing(pair, delta)
+
+
+def _crossing(pair: DominatingPair, delta: float) -> float | None:
+    """Return roughly where the profile crosses ``delta``, many edges at a time."""
+    edges = np.concatenate([[0.0], np.geomspace(NEAREST, FARTHEST, EDGES)])
+    for _ in range(ROUNDS):
+        try:
+            p, q, _ = pair.masses(edges)
+        except PrecisionError:
+            return None
+        above, other = (np.cumsum(np.asarray(m)[::-1])[::-1][1:] for m in (p, q))
+        profile = above - np.exp(edges) * other
+        place = int(np.count_nonzero(profile > delta))
+        if place in (0, edges.size):
+            return 0.0 if place == 0 else None
+        low, high = float(edges[place - 1]), float(edges[place])
+        left, right = (math.log(max(float(profile[i]), TINY) / delta) for i in (place - 1, place))
+        if high - low <= CLOSE * high:
+            break
+        edges = np.linspace(low, high, EDGES)
+    return low + (high - low) * left / (left - right)

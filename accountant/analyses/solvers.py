@@ -14,7 +14,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
-from accountant.analyses.single_release import profile_of_one
+from accountant.analyses.single_release import epsilon_of_one, profile_of_one
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
 from accountant.pairs.base import DominatingPair, GaussianPart, has_rdp
@@ -283,8 +283,12 @@ class Grid(Solver):
 
     def _epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
+        exact = None if self._alone is None else epsilon_of_one(self._alone, delta)
+        if exact is not None and is_within(exact, TOLERANCES[0]):
+            return capped(exact, pure)
         found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
         known = capped(found, pure)
+        known = known if exact is None else known.intersection(exact)
         if self._renyi and (self._sharper or not narrow):
             known = capped(known, self._renyi_epsilon(delta))
         elif found is None and not known.upper < math.inf:

@@ -13,7 +13,7 @@ import accountant as ac
 from accountant import intervals as iv
 from accountant.analyses import pld
 from accountant.analyses.pld import memory
-from accountant.analyses.single_release import profile_of_one
+from accountant.analyses.single_release import epsilon_of_one, profile_of_one
 from accountant.pairs.base import DominatingPair, Masses
 
 
@@ -57,6 +57,41 @@ def test_edges_off_by_all_they_may_be(sigma, loss_error, share):
             assert found.lower <= truth(sigma, epsilon) <= found.upper
             if loss_error == 0.0:
                 assert found.width <= 1e-11
+
+
+@pytest.mark.parametrize("share", [-1.0, 1.0])
+@pytest.mark.parametrize("loss_error", [0.0, 1e-3])
+@pytest.mark.parametrize("sigma", [0.2, 30.0])
+def test_the_inverse_by_edges_that_are_off(sigma, loss_error, share):
+    with mp.workdps(40):
+        for delta in (0.3, 1e-12):
+            found = epsilon_of_one(Moved(sigma, loss_error, share), delta)
+            assert truth(sigma, found.upper) <= delta
+            assert found.lower == 0.0 or truth(sigma, found.lower) >= delta
+            if loss_error == 0.0:
+                assert found.width <= 1e-9 * found.upper + 1e-15
+
+
+@pytest.mark.parametrize("q", [1.0, 0.3, 1e-3])
+def test_the_inverse_of_a_few_losses_is_a_formula(q):
+    p, r = [mpf(x) for x in ("0.6", "0.3", "0.1")], [mpf(x) for x in ("0.3", "0.45", "0.25")]
+    release = ac.DominatingPMFs(tuple(map(float, p)), tuple(map(float, r)))
+    release = release if q == 1.0 else ac.PoissonSampled(release, q)
+
+    def profile(epsilon, mixed):
+        y = mp.exp(mpf(epsilon))
+        one = sum(max(a - y * b, mpf(0)) for a, b in zip(mixed, r, strict=True))
+        other = sum(max(b - y * a, mpf(0)) for a, b in zip(mixed, r, strict=True))
+        return max(one, other)
+
+    with mp.workdps(40):
+        mixed = [q * a + (1 - mpf(q)) * b for a, b in zip(p, r, strict=True)]
+        for delta in (0.2, 1e-3 * q, 1e-12, 1e-15):
+            found = release.epsilon_bounds(delta)
+            # The masses are rounded decimals: one unit of theirs in either direction.
+            assert profile(found.upper, mixed) <= delta + 1e-15
+            assert found.lower == 0.0 or profile(found.lower, mixed) >= delta - 1e-15
+            assert found.width <= 1e-6 * found.upper
 
 
 def test_the_mass_at_infinity_counts():

@@ -17,42 +17,43 @@ REFINEMENTS = 4
 
 
 def certified_epsilon(
-    delta_bounds: ProfileBounds, delta: float, guess: float, most: float = 1e300
+    delta_bounds: ProfileBounds,
+    delta: float,
+    guess: float,
+    most: float = 1e300,
+    step: float = 0.0,
 ) -> tuple[float, float]:
     """Bracket ``min{ε ≥ 0 : δ(ε) ≤ delta}`` for a non-increasing profile.
 
     The upper end is a point whose certified upper bound on δ was evaluated and is at most
     ``delta``; the lower end one whose certified lower bound was evaluated and is above it (or 0).
-    Where no point up to ``most`` is certified the upper end is infinite.
+    Where no point up to ``most`` is certified the upper end is infinite. ``step`` is how far the
+    ends are expected from the guess, where that is known.
     """
     at_zero = delta_bounds(0.0)
     if at_zero[1] <= delta:
         return 0.0, 0.0
     guess = guess if 0.0 <= guess < math.inf else 1.0
-    return _lower(delta_bounds, delta, guess, at_zero[0]), _upper(delta_bounds, delta, guess, most)
+    step = max(step, FIRST_STEP * max(guess, 1e-30))
 
-
-def _upper(delta_bounds: ProfileBounds, delta: float, guess: float, most: float) -> float:
-    def holds(epsilon: float) -> bool:
+    def is_upper(epsilon: float) -> bool:
         return delta_bounds(epsilon)[1] <= delta
 
-    return _nearest(holds, guess, 1.0, most, math.inf)
-
-
-def _lower(delta_bounds: ProfileBounds, delta: float, guess: float, at_zero: float) -> float:
-    def holds(epsilon: float) -> bool:
+    def is_lower(epsilon: float) -> bool:
         return delta_bounds(epsilon)[0] > delta
 
-    return _nearest(holds, guess, -1.0, 0.0, 0.0) if at_zero > delta else 0.0
+    lower = _nearest(is_lower, guess, -step, 0.0, 0.0) if at_zero[0] > delta else 0.0
+    return lower, _nearest(is_upper, guess, step, most, math.inf)
 
 
 def _nearest(
-    holds: Callable[[float], bool], guess: float, sign: float, end: float, beyond: float
+    holds: Callable[[float], bool], guess: float, step: float, end: float, beyond: float
 ) -> float:
-    """Return a point near ``guess``, in the direction ``sign``, that was seen to hold."""
+    """Return a point near ``guess``, in the direction of ``step``, that was seen to hold."""
     if holds(guess):
         return guess
-    near, distance = 0.0, FIRST_STEP * max(guess, 1e-30)
+    sign = math.copysign(1.0, step)
+    near, distance = 0.0, abs(step)
     while not holds(guess + sign * distance):
         near, distance = distance, 8.0 * distance
         if not sign * (guess + sign * distance) < sign * end:
