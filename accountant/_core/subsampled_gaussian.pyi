@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Statuses: TypeAlias = NDArray[np.intc]
+_Mixture: TypeAlias = tuple[float, _Floats, _Floats, float, float, float]
 
 REMOVE: Final[int]
 ADD: Final[int]
@@ -62,10 +63,20 @@ def fill_epsilon_renyi_upper(
     statuses: _Statuses,
 ) -> None: ...
 def heterogeneous_delta_bounds(
-    q: _Floats, sigma: _Floats, steps: _Floats, epsilon: float, direction: int
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    epsilon: float,
+    direction: int,
+    mixtures: tuple[_Mixture, ...] = ...,
 ) -> tuple[float, float]: ...
 def heterogeneous_epsilon_bounds(
-    q: _Floats, sigma: _Floats, steps: _Floats, delta: float, direction: int
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    delta: float,
+    direction: int,
+    mixtures: tuple[_Mixture, ...] = ...,
 ) -> tuple[float, float]: ...
 def mixture_delta_bounds(
     sigma: float,

@@ -40,22 +40,6 @@ cdef extern from "subsampled_gaussian.h" nogil:
         double q, double sigma, double steps, double delta, double *epsilon, double *order
     )
 
-cdef extern from "heterogeneous.h" nogil:
-    ctypedef struct acct_part:
-        double q
-        double sigma
-        double steps
-
-    int acct_heterogeneous_delta(
-        const acct_part *parts, int count, double epsilon, int direction, acct_bounds *out
-    )
-    int acct_heterogeneous_epsilon(
-        const acct_part *parts, int count, double delta, int direction, acct_bounds *out
-    )
-    int acct_heterogeneous_odometer(
-        const acct_part *parts, int count, double delta, int direction, acct_bounds *out
-    )
-
 cdef extern from "gaussian_mixture.h" nogil:
     ctypedef struct acct_mixture_part:
         double sigma
@@ -79,10 +63,6 @@ ctypedef int (*profile_function)(
 ctypedef int (*mixture_function)(
     const acct_mixture_part *, double, double, int, acct_bounds *
 ) noexcept nogil
-ctypedef int (*heterogeneous_function)(
-    const acct_part *, int, double, int, acct_bounds *
-) noexcept nogil
-
 REMOVE = ACCT_REMOVE
 ADD = ACCT_ADD
 EITHER = ACCT_EITHER
@@ -236,86 +216,6 @@ def fill_epsilon_renyi_upper(
         acct_leave(&saved)
 
 
-cdef acct_part *gather(
-    const double[::1] q, const double[::1] sigma, const double[::1] steps
-) except NULL:
-    cdef Py_ssize_t i, n = q.shape[0]
-    if sigma.shape[0] != n or steps.shape[0] != n or n < 1 or n > 2**30:
-        raise ValueError("the flat arrays handed to the native core differ in length")
-    cdef acct_part *parts = <acct_part *>malloc(n * sizeof(acct_part))
-    if parts == NULL:
-        raise MemoryError("no memory for the parts of a composition")
-    for i in range(n):
-        parts[i].q = q[i]
-        parts[i].sigma = sigma[i]
-        parts[i].steps = steps[i]
-    return parts
-
-
-cdef tuple heterogeneous_bounds(
-    heterogeneous_function function,
-    const double[::1] q, const double[::1] sigma, const double[::1] steps,
-    double given, int direction,
-):
-    cdef acct_environment saved
-    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
-    cdef int status, n = <int>q.shape[0]
-    cdef acct_part *parts = gather(q, sigma, steps)
-    with nogil:
-        acct_enter(&saved)
-        status = function(parts, n, given, direction, &out)
-        acct_leave(&saved)
-    free(parts)
-    check(of_bracket(status, out.lower, out.upper))
-    return out.lower, out.upper
-
-
-def heterogeneous_delta_bounds(
-    const double[::1] q, const double[::1] sigma, const double[::1] steps, double epsilon,
-    int direction,
-):
-    """Bracket δ(epsilon) of a composition of different parts: ``(lower, upper)``."""
-    return heterogeneous_bounds(acct_heterogeneous_delta, q, sigma, steps, epsilon, direction)
-
-
-def heterogeneous_epsilon_bounds(
-    const double[::1] q, const double[::1] sigma, const double[::1] steps, double delta,
-    int direction,
-):
-    """Bracket ε(delta) of a composition of different parts: ``(lower, upper)``."""
-    return heterogeneous_bounds(acct_heterogeneous_epsilon, q, sigma, steps, delta, direction)
-
-
-def fill_heterogeneous_odometer(
-    const double[::1] q, const double[::1] sigma, const double[::1] steps, double delta,
-    int direction, double[::1] lower, double[::1] upper,
-):
-    """Fill ``lower`` and ``upper`` with the bracket of ε(delta) after each part; one direction."""
-    cdef acct_environment saved
-    cdef Py_ssize_t i
-    cdef int status, n = <int>q.shape[0]
-    if lower.shape[0] != n or upper.shape[0] != n:
-        raise ValueError("the flat arrays handed to the native core differ in length")
-    cdef acct_bounds *out = <acct_bounds *>malloc(n * sizeof(acct_bounds))
-    if out == NULL:
-        raise MemoryError("no memory for the brackets of a composition")
-    cdef acct_part *parts
-    try:
-        parts = gather(q, sigma, steps)
-        with nogil:
-            acct_enter(&saved)
-            status = acct_heterogeneous_odometer(parts, n, delta, direction, out)
-            acct_leave(&saved)
-        free(parts)
-        check(status)
-        for i in range(n):
-            check(of_bracket(status, out[i].lower, out[i].upper))
-            lower[i] = out[i].lower
-            upper[i] = out[i].upper
-    finally:
-        free(out)
-
-
 cdef tuple mixture_bounds(
     mixture_function function,
     double sigma, const double[::1] shifts, const double[::1] weights,
@@ -361,3 +261,6 @@ def mixture_epsilon_bounds(
         acct_gaussian_mixture_epsilon, sigma, shifts, weights, steps, delta, direction,
         silent, weight_error,
     )
+
+
+include "compositions.pxi"

@@ -4,6 +4,7 @@
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
 all parts Gaussian, subsampled or not       the native contour (``contour``)
 equal parts, Gaussian with a random shift   the native contour (``contour``)
+any of these together, in one direction     the native contour (``contour``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
@@ -20,6 +21,7 @@ from functools import lru_cache
 from accountant.analyses import renyi_conversion
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
+from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError, UnsupportedError
@@ -63,6 +65,8 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
         part = parts[0][0].gaussian_mixture
         if part is not None and covers(part):
             return MixtureContour(parts)
+    if len(parts) > 1 and fits(parts):
+        return MixedContour(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     curves = all(has_rdp(pair) for pair, _ in parts)

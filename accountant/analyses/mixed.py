@@ -1,8 +1,8 @@
 """The exact analysis of compositions whose steps differ, such as a noise schedule.
 
-The parts are subsampled Gaussians (a plain one has sampling probability 1) with counts. Arguments
-are already checked. ``direction`` is REMOVE or ADD, one pair for all parts alike, or EITHER, the
-larger of the two.
+The parts are subsampled Gaussians (a plain one has sampling probability 1) with counts, and steps
+with a random shift (docs/theorems_mixtures.md, Theorem D9). Arguments are already checked.
+``direction`` is REMOVE or ADD, one pair for all parts alike, or EITHER, the larger of the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from accountant.analyses.array_evaluation import FloatArray
 
-__all__ = ["ADD", "EITHER", "REMOVE", "Part", "delta_bounds", "epsilon_bounds", "odometer"]
+__all__ = [
+    "ADD",
+    "EITHER",
+    "REMOVE",
+    "Mixture",
+    "Part",
+    "delta_bounds",
+    "epsilon_bounds",
+    "odometer",
+]
 
 REMOVE: Final = core.REMOVE
 ADD: Final = core.ADD
@@ -39,29 +48,54 @@ class Part(NamedTuple):
     steps: int
 
 
+class Mixture(NamedTuple):
+    """``steps`` repetitions of noise whose mean a record moves by a random one of the shifts.
+
+    The shifts are positive and increasing. ``no_shift`` is the weight of 0, and ``weight_error``
+    the relative error of all weights; both are 0 where it is exactly what the others leave of one.
+    """
+
+    noise_multiplier: float
+    shifts: FloatArray
+    weights: FloatArray
+    steps: float
+    no_shift: float = 0.0
+    weight_error: float = 0.0
+
+
 def epsilon_bounds(
-    parts: Iterable[Part], delta: float, direction: int = EITHER
+    parts: Iterable[Part],
+    delta: float,
+    direction: int = EITHER,
+    mixtures: tuple[Mixture, ...] = (),
 ) -> tuple[float, float]:
     """Bracket ε(delta) of the composition, 0 < delta < 1."""
     spending = _merged(parts)
-    if not spending:
+    if not spending and not mixtures:
         return 0.0, 0.0
     if not _bounded(spending):
         return 0.0, math.inf
-    lower, upper = core.heterogeneous_epsilon_bounds(*_columns(spending), delta, direction)
+    lower, upper = core.heterogeneous_epsilon_bounds(
+        *_columns(spending), delta, direction, mixtures
+    )
     return (lower, upper) if _resolved(spending) else (0.0, upper)
 
 
 def delta_bounds(
-    parts: Iterable[Part], epsilon: float, direction: int = EITHER
+    parts: Iterable[Part],
+    epsilon: float,
+    direction: int = EITHER,
+    mixtures: tuple[Mixture, ...] = (),
 ) -> tuple[float, float]:
     """Bracket δ(epsilon) of the composition, epsilon >= 0."""
     spending = _merged(parts)
-    if not spending or epsilon == math.inf:
+    if not (spending or mixtures) or epsilon == math.inf:
         return 0.0, 0.0
     if not _bounded(spending):
         return 0.0, 1.0
-    lower, upper = core.heterogeneous_delta_bounds(*_columns(spending), epsilon, direction)
+    lower, upper = core.heterogeneous_delta_bounds(
+        *_columns(spending), epsilon, direction, mixtures
+    )
     return (lower, upper) if _resolved(spending) else (0.0, upper)
 
 

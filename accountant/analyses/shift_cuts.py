@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._rounding import U
+from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray, GaussianMixture
+    from accountant.pairs.base import DominatingPair, FloatArray, GaussianMixture
 
-__all__ = ["LEAST_DELTA", "ShiftCut", "covers", "cut_shifts"]
+__all__ = ["LEAST_DELTA", "ShiftCut", "covers", "cut_shifts", "shifts_of"]
 
 # Shifts and weights that the native core takes.
 MOST_SHIFTS = 256
@@ -52,6 +53,14 @@ def covers(part: GaussianMixture) -> bool:
         and part.shifts[-1] < 1e60 * part.noise_multiplier
         and part.weights[0] > LEAST_WEIGHT
     )
+
+
+def shifts_of(pair: DominatingPair) -> GaussianMixture:
+    """Return the shifts of a pair that has them."""
+    part = pair.gaussian_mixture
+    if part is None:  # pragma: no cover (chosen by the caller)
+        raise UnsupportedError(f"{pair!r} is no mixture of Gaussians")
+    return part
 
 
 def _rest(part: GaussianMixture) -> float:

@@ -79,7 +79,7 @@ def test_the_roundings_of_weights_are_inside():
     q, records, steps, delta = 0.003, 12, 5000, 1e-7
     for pair in user(q, 1.3, records).pairs():
         contour = MixtureContour(((pair, steps),))
-        cut = contour._cut(delta)
+        (cut,) = contour._cut(delta)
         p = Fraction(q)
         exact = [
             math.comb(records, k) * p**k * (1 - p) ** (records - k) for k in range(records + 1)
@@ -101,7 +101,7 @@ def test_shifts_left_out_count():
     cut = pair_of(part._replace(shifts=(1.0, 2.0), weights=(0.01, 0.001), remainder=1.0000001e-6))
     for add in (False, True):
         exact = Alone(((whole(add), 50),)).delta_bounds(1.0)
-        loose = Alone(((cut(add), 50),))._cut(1e-6)
+        (loose,) = Alone(((cut(add), 50),))._cut(1e-6)
         assert loose.missing >= 50 * 1e-6
         bounds = Alone(((cut(add), 50),)).delta_bounds(1.0)
         assert bounds.lower <= exact.upper

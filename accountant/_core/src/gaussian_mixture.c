@@ -8,9 +8,6 @@
 #include "rounding.h"
 #include "status.h"
 
-/* large shifts under little noise take many panels: all that a law may have */
-#define MIXTURE_NODES (ACCT_MAX_PANELS * ACCT_GL_ORDER + 40)
-
 static int set(acct_mixture *mixture, const acct_mixture_part *part, double steps, int direction) {
     if (!(part->sigma > 1e-100 && part->sigma < 1e100)) return ACCT_EDOMAIN;
     if (!(acct_valid_steps(steps) && steps >= 2.0)) return ACCT_EDOMAIN;
@@ -26,7 +23,7 @@ int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, dou
     int status = acct_valid_epsilon(epsilon) ? set(&mixture, part, steps, direction) : ACCT_EDOMAIN;
     if (status) return status;
     const acct_step step = acct_step_make_mixture(&mixture, part->sigma);
-    status = acct_workspace_alloc(&w, MIXTURE_NODES);
+    status = acct_workspace_alloc(&w, ACCT_MIXTURE_NODES);
     if (!status) status = acct_delta_one_way(&w, &step, steps, epsilon, direction, out);
     acct_workspace_free(&w);
     if (status) return status;
@@ -47,7 +44,7 @@ int acct_gaussian_mixture_epsilon(const acct_mixture_part *part, double steps, d
         out->upper = 0.0;
         return ACCT_OK;
     }
-    status = acct_workspace_alloc(&w, MIXTURE_NODES);
+    status = acct_workspace_alloc(&w, ACCT_MIXTURE_NODES);
     if (!status) status = acct_epsilon_one_way(&w, &step, steps, delta, direction, out);
     acct_workspace_free(&w);
     out->lower = fmin(out->lower, out->upper);

@@ -18,12 +18,14 @@ static int coarse_epsilon(const acct_part *parts, int count, double steps, doubl
     for (int i = 0; i < count; i++) {
         const acct_part *p = &parts[i];
         acct_bounds whole;
-        if (count <= 64) {
+        if (count <= 64 && !p->mixture) {
             const int status = acct_psg_epsilon(p->q, p->sigma, p->steps, delta, direction, &whole);
             if (status == ACCT_ENOMEM) return status;
             if (status == ACCT_OK) acct_bounds_intersect(out, whole.lower, INFINITY);
         }
-        acct_single_epsilon(p->q, p->sigma, share, direction, &whole);
+        /* a random shift costs at most the largest one taken whenever there is any (Theorem M15) */
+        const double sigma = p->mixture ? acct_down(p->sigma / p->mixture->largest) : p->sigma;
+        acct_single_epsilon(p->q, sigma, share, direction, &whole);
         sum += p->steps * whole.upper;
     }
     acct_bounds_intersect(out, 0.0, sum * (1.0 + 2.0 * ACCT_U * (2.0 + count)));
@@ -78,10 +80,10 @@ static int chernoff_is_below(acct_heterogeneous_workspace *w, double epsilon, do
     for (int i = 0; i < w->count; i++) {
         const acct_part *p = &w->part[i];
         const acct_window window = acct_part_window(p, w->direction, z, INFINITY);
-        const acct_step step = acct_step_make(p->q, p->sigma);
+        const acct_step step = acct_part_step(p);
         acct_moments k = {.log_mgf = 0.5 * b * (b + 1.0) / (p->sigma * p->sigma)};
         k.log_mgf_err = 16.0 * ACCT_U * k.log_mgf;
-        if (p->q < 1.0) {
+        if (!acct_part_is_plain(p)) {
             const double order = acct_order_at(w->direction, b);
             if (acct_tilted_law_set(&w->law, &step, &window, order, 0.0, -log(w->steps) - 20.0)) return 0;
             acct_tilted_law_moments(&w->law, order, 1, &k);
@@ -109,7 +111,8 @@ int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, 
     *out = (acct_bounds){0.0, INFINITY};
     if (!acct_heterogeneous_valid(parts, count, direction, &steps) || !acct_valid_delta(delta))
         return ACCT_EDOMAIN;
-    if (count == 1) return acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, out);
+    if (count == 1 && !parts->mixture)
+        return acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, out);
     acct_heterogeneous_workspace w;
     int status =
         acct_heterogeneous_alloc(&w, parts, count, direction == ACCT_ADD ? ACCT_ADD : ACCT_REMOVE, steps);
@@ -151,6 +154,7 @@ static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_b
     }
     for (int i = 0; i < w->count && out->lower == 0.0 && w->count <= 64; i++) {
         const acct_part *p = &w->part[i];
+        if (p->mixture) continue;
         acct_bounds one;
         const int status = acct_psg_delta(p->q, p->sigma, p->steps, epsilon, w->direction, &one);
         if (status == ACCT_ENOMEM) return status;
@@ -165,7 +169,8 @@ int acct_heterogeneous_delta(const acct_part *parts, int count, double epsilon, 
     *out = (acct_bounds){0.0, 1.0};
     if (!acct_heterogeneous_valid(parts, count, direction, &steps) || !acct_valid_epsilon(epsilon))
         return ACCT_EDOMAIN;
-    if (count == 1) return acct_psg_delta(parts->q, parts->sigma, parts->steps, epsilon, direction, out);
+    if (count == 1 && !parts->mixture)
+        return acct_psg_delta(parts->q, parts->sigma, parts->steps, epsilon, direction, out);
     acct_heterogeneous_workspace w;
     int status =
         acct_heterogeneous_alloc(&w, parts, count, direction == ACCT_ADD ? ACCT_ADD : ACCT_REMOVE, steps);

@@ -1,4 +1,4 @@
-/* Certified brackets for a composition of different subsampled Gaussians.
+/* Certified brackets for a composition of different subsampled Gaussians, also with random shifts.
  *
  * The transform of the total loss is the product of the parts' transforms, so everything is a sum
  * over parts: log A, the argument, the error bounds, the bounds on the decay.  One pass over the
@@ -11,7 +11,8 @@
 #include "bounds.h"
 #include "domain.h"
 
-/* requires count >= 1; q in [ACCT_LEAST_Q, 1], sigma in (0, inf), steps >= 1 integer-valued, total <= 2^53;
+/* requires count >= 1; q in [ACCT_LEAST_Q, 1], sigma in (0, inf), with a mixture in (1e-100, 1e100);
+ *          steps >= 1 integer-valued, total <= 2^53
  * sets     *out to a bracket of the composition's profile at epsilon >= 0 */
 int acct_heterogeneous_delta(const acct_part *parts, int count, double epsilon, int direction,
                              acct_bounds *out);
@@ -20,7 +21,7 @@ int acct_heterogeneous_delta(const acct_part *parts, int count, double epsilon, 
 int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, int direction,
                                acct_bounds *out);
 
-/* sets  out[i] to the bracket of epsilon(delta) after the parts 0 .. i; one direction */
+/* sets  out[i] to the bracket of epsilon(delta) after the parts 0 .. i; one direction, no random shifts */
 int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction,
                                 acct_bounds *out);
 

@@ -8,57 +8,108 @@
 #include "rounding.h"
 #include "vmath.h"
 
+/* a number of the four logarithms, rounded; unequal ones rarely share it */
+static long mixture_cell(const acct_part *part, double fineness) {
+    double first = 0.0, second = 0.0;
+    for (int j = 0; j < part->mixture->count; j++) {
+        const double d = part->mixture->shift[j], w = part->mixture->weight[j];
+        first += w * d;
+        second += w * d * d;
+    }
+    const double at[4] = {part->q, part->sigma, first, second};
+    unsigned long long mixed = 0;
+    for (int i = 0; i < 4; i++)
+        mixed = mixed * 6364136223846793005ULL + (unsigned long long)llround(fineness * log(at[i]));
+    return -1100000000L - (long)(mixed >> 35);
+}
+
 long acct_part_cell(const acct_part *part, double fineness) {
+    if (part->mixture) return mixture_cell(part, fineness);
     if (part->q == 1.0) return -1000000000L;
     return lround(fineness * log(part->q)) * 100000L + lround(fineness * log(part->sigma));
 }
 
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss) {
-    const double reach = deviations * part->sigma;
-    acct_window window = {.lo = -reach, .hi = (direction == ACCT_REMOVE ? 1.0 : 0.0) + reach};
-    if (most_loss < INFINITY && part->q < 1.0) {
-        const acct_step step = acct_step_make(part->q, part->sigma);
+    const double reach = deviations * part->sigma, largest = part->mixture ? part->mixture->largest : 1.0;
+    acct_window window = {.lo = -reach, .hi = (direction == ACCT_REMOVE ? largest : 0.0) + reach};
+    if (most_loss < INFINITY && !acct_part_is_plain(part)) {
+        const acct_step step = acct_part_step(part);
         const double hi = fmax(acct_loss_inverse(&step, most_loss), fmax(2.0 * part->sigma, 0.6));
         window.hi = fmin(window.hi, hi);
     }
     return window;
 }
 
+int acct_coarse_nodes(const acct_part *part) {
+    const double more = part->mixture ? part->mixture->largest / (8.0 * part->sigma) : 0.0;
+    return ACCT_GL_ORDER * (int)fmin(ACCT_COARSE_PANELS + ceil(more), ACCT_MOST_COARSE_PANELS);
+}
+
+void acct_coarse_place(acct_coarse *k, double *memory, int nodes) {
+    k->nodes = nodes;
+    k->loss = memory;
+    k->gauss = memory + nodes;
+    k->exp_loss = memory + 2 * nodes;
+    k->e2_plus = memory + 3 * nodes;
+    k->e2_minus = memory + 4 * nodes;
+}
+
+/* a panel's nodes */
 ACCT_CLONES
-static void fill(acct_coarse *k, const acct_step *step) {
-    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma;
-    const double half = 0.5 * (k->hi - k->lo) / ACCT_COARSE_PANELS;
-    const double norm = half / (sigma * ACCT_SQRT_2PI);
-    for (int i = 0; i < ACCT_COARSE_PANELS; i++)
-        for (int j = 0; j < ACCT_GL_ORDER; j++) {
-            const int n = i * ACCT_GL_ORDER + j;
-            const double x = k->lo + half * (2.0 * i + 1.0 + ACCT_GL_NODE[j]);
-            double p;
-            const double l =
-                acct_loss_at((2.0 * x - 1.0) / var2, step->q, step->log_q, step->log_1mq, step->odds, &p);
-            k->loss[n] = l;
-            k->gauss[n] = norm * ACCT_GL_WEIGHT[j] * acct_vexp(-x * x / var2);
-            k->exp_loss[n] = acct_vexp(l);
-            k->e2_plus[n] = acct_ve2(l, acct_vexpm1(l));
-            k->e2_minus[n] = acct_ve2(-l, acct_vexpm1(-l));
-        }
+static void fill(acct_coarse *k, const acct_step *step, int panel, double half) {
+    const int first = panel * ACCT_GL_ORDER;
+    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma, lo = k->lo, at = 2.0 * panel + 1.0;
+    const double norm = half / (sigma * ACCT_SQRT_2PI), q = step->q, log_q = step->log_q;
+    const double log_1mq = step->log_1mq, odds = step->odds;
+    double *restrict loss = k->loss + first, *restrict gauss = k->gauss + first;
+    double *restrict exp_loss = k->exp_loss + first;
+    double *restrict e2_plus = k->e2_plus + first, *restrict e2_minus = k->e2_minus + first;
+    for (int j = 0; j < ACCT_GL_ORDER && step->mixture; j++) {
+        acct_mixture_point point;
+        acct_mixture_at(step->mixture, lo + half * (at + ACCT_GL_NODE[j]), NULL, &point);
+        loss[j] = point.loss;
+    }
+    for (int j = 0; j < ACCT_GL_ORDER && !step->mixture; j++) {
+        double p;
+        const double x = lo + half * (at + ACCT_GL_NODE[j]);
+        loss[j] = acct_loss_at((2.0 * x - 1.0) / var2, q, log_q, log_1mq, odds, &p);
+    }
+    for (int j = 0; j < ACCT_GL_ORDER; j++) {
+        const double x = lo + half * (at + ACCT_GL_NODE[j]), l = loss[j];
+        gauss[j] = norm * ACCT_GL_WEIGHT[j] * acct_vexp(-x * x / var2);
+        exp_loss[j] = acct_vexp(l);
+        e2_plus[j] = acct_ve2(l, acct_vexpm1(l));
+        e2_minus[j] = acct_ve2(-l, acct_vexpm1(-l));
+    }
+}
+
+/* P - Q beyond the window */
+static double excess_above(const acct_part *part, double hi, double root) {
+    const double q_above = erfc(hi * root);
+    if (!part->mixture) return part->q * 0.5 * (erfc((hi - 1.0) * root) - q_above);
+    double sum = 0.0;
+    for (int j = 0; j < part->mixture->count; j++)
+        sum += part->mixture->weight[j] * 0.5 * (erfc((hi - part->mixture->shift[j]) * root) - q_above);
+    return sum;
 }
 
 void acct_coarse_set(acct_coarse *k, const acct_part *part, const acct_window *window) {
     k->steps = part->steps;
     k->plain = 0.0;
-    if (part->q == 1.0) {
+    if (acct_part_is_plain(part)) {
         k->plain = part->steps / (part->sigma * part->sigma);
         return;
     }
-    const acct_step step = acct_step_make(part->q, part->sigma);
+    const acct_step step = acct_part_step(part);
     const double root = 1.0 / (part->sigma * sqrt(2.0));
+    const double half = 0.5 * (window->hi - window->lo) / (k->nodes / ACCT_GL_ORDER);
     k->lo = window->lo;
     k->hi = window->hi;
     k->q_above = 0.5 * erfc(k->hi * root);
-    k->pq_above = part->q * 0.5 * (erfc((k->hi - 1.0) * root) - erfc(k->hi * root));
+    k->pq_above = excess_above(part, k->hi, root);
     k->loss_hi = acct_loss(&step, k->hi, NULL);
-    fill(k, &step);
+    for (int i = 0; i < k->nodes / ACCT_GL_ORDER; i++)
+        fill(k, &step, i, half);
 }
 
 /* as in tilted_law.c: sums of one sign, so that a tiny A - 1 keeps its digits */
@@ -66,7 +117,7 @@ ACCT_CLONES
 static void small(const acct_coarse *k, int remove, double c, double *a1, double *d1, double *mm) {
     const double t = remove ? c - 1.0 : c;
     double a = 0.0, d = 0.0, m = 0.0;
-    for (int j = 0; j < ACCT_COARSE_NODES; j++) {
+    for (int j = 0; j < k->nodes; j++) {
         const double l = k->loss[j], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
         const double g = k->gauss[j] * (remove ? k->exp_loss[j] : 1.0);
         a += g * (remove ? e2 + t * k->e2_minus[j] : e2 - t * k->e2_plus[j]);
@@ -80,8 +131,8 @@ static void small(const acct_coarse *k, int remove, double c, double *a1, double
 
 static void large(const acct_coarse *k, double c, double *log_a, double *mean, double *second) {
     double top = -INFINITY, a = 0.0, m1 = 0.0, m2 = 0.0;
-    for (int j = 0; j < ACCT_COARSE_NODES; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
-    for (int j = 0; j < ACCT_COARSE_NODES; j++) {
+    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
+    for (int j = 0; j < k->nodes; j++) {
         const double w = exp(c * k->loss[j] + log(k->gauss[j] + 1e-300) - top);
         a += w;
         m1 += w * k->loss[j];
@@ -106,7 +157,7 @@ void acct_coarse_cumulants(void *par, double b, acct_cumulants *out) {
             continue;
         }
         double log_a, mean, second;
-        if (fmax(c * k->loss[0], c * k->loss[ACCT_COARSE_NODES - 1]) < 600.0) {
+        if (fmax(c * k->loss[0], c * k->loss[k->nodes - 1]) < 600.0) {
             double a1, d1, mm;
             small(k, remove, c, &a1, &d1, &mm);
             log_a = log1p(a1);
@@ -143,7 +194,7 @@ double acct_coarse_variance(const acct_coarse_composition *composition, double m
     for (int i = 0; i < composition->count; i++) {
         const acct_coarse *k = &composition->part[i];
         double sum = 0.0;
-        for (int j = 0; j < ACCT_COARSE_NODES && k->plain == 0.0; j++)
+        for (int j = 0; j < k->nodes && k->plain == 0.0; j++)
             if (k->loss[j] < most) sum += k->gauss[j] * k->loss[j] * k->loss[j];
         var += k->steps * sum + k->plain;
     }
@@ -152,20 +203,20 @@ double acct_coarse_variance(const acct_coarse_composition *composition, double m
 
 void acct_coarse_weights(const acct_coarse *k, double c, double *weight) {
     double top = -INFINITY, sum = 0.0;
-    for (int j = 0; j < ACCT_COARSE_NODES; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
-    for (int j = 0; j < ACCT_COARSE_NODES; j++)
+    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
+    for (int j = 0; j < k->nodes; j++)
         sum += weight[j] = k->gauss[j] * acct_vexp(c * k->loss[j] - top);
-    for (int j = 0; j < ACCT_COARSE_NODES; j++) weight[j] /= sum;
+    for (int j = 0; j < k->nodes; j++) weight[j] /= sum;
 }
 
 double acct_coarse_bulk(const acct_coarse_composition *composition, double b) {
     const double c = acct_order_at(composition->direction, b);
-    double weight[ACCT_COARSE_NODES], sum = 0.0, steps = 0.0, mean;
+    double weight[ACCT_MOST_COARSE_NODES], sum = 0.0, steps = 0.0, mean;
     for (int i = 0; i < composition->count; i++) {
         const acct_coarse *k = &composition->part[i];
         if (k->plain > 0.0) continue;
         acct_coarse_weights(k, c, weight);
-        sum += k->steps * acct_bulk(ACCT_COARSE_NODES, k->loss, weight, &mean);
+        sum += k->steps * acct_bulk(k->nodes, k->loss, weight, &mean);
         steps += k->steps;
     }
     return steps > 0.0 ? sum / steps : 0.0;
@@ -173,11 +224,11 @@ double acct_coarse_bulk(const acct_coarse_composition *composition, double b) {
 
 double acct_coarse_reach(const acct_coarse_composition *composition, double b) {
     const double c = acct_order_at(composition->direction, b);
-    double weight[ACCT_COARSE_NODES], most = 0.0;
+    double weight[ACCT_MOST_COARSE_NODES], most = 0.0;
     for (int i = 0; i < composition->count; i++) {
         if (composition->part[i].plain > 0.0) continue;
         acct_coarse_weights(&composition->part[i], c, weight);
-        most = fmax(most, weight[ACCT_COARSE_NODES - 1]);
+        most = fmax(most, weight[composition->part[i].nodes - 1]);
     }
     return most;
 }

@@ -7,17 +7,26 @@
 #include "saddle_point.h"
 
 #define ACCT_COARSE_PANELS 4
-#define ACCT_COARSE_NODES (ACCT_COARSE_PANELS * ACCT_GL_ORDER)
+#define ACCT_MOST_COARSE_PANELS 32
+#define ACCT_MOST_COARSE_NODES (ACCT_MOST_COARSE_PANELS * ACCT_GL_ORDER)
 
 /* one part on a few panels of its window */
 typedef struct {
     double steps;
     double lo, hi, q_above, pq_above; /* the window; Q and P - Q beyond it */
     double loss_hi;
-    double plain; /* q = 1: steps / sigma^2, and no nodes */
-    double loss[ACCT_COARSE_NODES], gauss[ACCT_COARSE_NODES];
-    double exp_loss[ACCT_COARSE_NODES], e2_plus[ACCT_COARSE_NODES], e2_minus[ACCT_COARSE_NODES];
+    double plain; /* a plain Gaussian: steps / sigma^2, and no nodes */
+    int nodes;
+    double *loss, *gauss, *exp_loss, *e2_plus, *e2_minus; /* in the caller's memory */
 } acct_coarse;
+
+#define ACCT_COARSE_ARRAYS 5
+
+/* nodes that the part takes: more where its shifts are far apart */
+int acct_coarse_nodes(const acct_part *part);
+
+/* arrays in the caller's memory, ACCT_COARSE_ARRAYS * nodes doubles */
+void acct_coarse_place(acct_coarse *coarse, double *memory, int nodes);
 
 /* parts [0, count) in one direction */
 typedef struct {
@@ -28,9 +37,11 @@ typedef struct {
 /* the window of a part: `deviations` of its noise on either side, and no losses above `most_loss` (remove) */
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss);
 
-/* which cell of relative size 1/fineness in q and sigma a part is in; all plain Gaussians are in one cell */
+/* which cell of relative size 1/fineness in q and sigma a part is in, and in the first two moments of a random
+ * shift; all plain Gaussians are in one cell */
 long acct_part_cell(const acct_part *part, double fineness);
 
+/* requires acct_coarse_place with acct_coarse_nodes(part) */
 void acct_coarse_set(acct_coarse *coarse, const acct_part *part, const acct_window *window);
 
 /* an acct_cumulants_fn; par is an acct_coarse_composition */
@@ -42,7 +53,7 @@ double acct_coarse_reverse(const acct_coarse_composition *composition, double m)
 /* variance of the losses below `most` under Q */
 double acct_coarse_variance(const acct_coarse_composition *composition, double most);
 
-/* sets weight[0 .. ACCT_COARSE_NODES) to the law tilted to order c; sum 1 */
+/* sets weight[0 .. coarse->nodes) to the law tilted to order c; sum 1 */
 void acct_coarse_weights(const acct_coarse *coarse, double c, double *weight);
 
 /* deviation of the bulk of one step's tilted loss, in the mean over steps; 0 if all parts are plain */

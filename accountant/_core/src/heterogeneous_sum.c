@@ -157,11 +157,12 @@ static int set_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const ac
         !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
         return ACCT_OK;
     acct_window window = *given;
-    double weight[ACCT_COARSE_NODES];
+    double weight[ACCT_MOST_COARSE_NODES], memory[ACCT_COARSE_ARRAYS * ACCT_MOST_COARSE_NODES];
     acct_coarse coarse;
+    acct_coarse_place(&coarse, memory, acct_coarse_nodes(part));
     acct_coarse_set(&coarse, part, &window);
     acct_coarse_weights(&coarse, sums->order, weight);
-    acct_place_breaks(step, ACCT_COARSE_NODES, coarse.loss, weight, &window);
+    acct_place_breaks(step, coarse.nodes, coarse.loss, weight, &window);
     /* a little finer than needed, so that the panels do for the next one */
     const int status = acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error - 0.7);
     cached->cell = cell;
@@ -175,11 +176,11 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     const acct_heterogeneous_plan *p = &sums->plan;
     const double n = part->steps;
     sums->parts++;
-    if (part->q == 1.0) {
+    if (acct_part_is_plain(part)) {
         add_plain(sums, part);
         return ACCT_OK;
     }
-    const acct_step step = acct_step_make(part->q, part->sigma);
+    const acct_step step = acct_part_step(part);
     const acct_window window = acct_part_window(part, p->direction, p->deviations, p->most_loss);
     acct_moments m;
     const int status = set_grid(sums, law, &step, part, &window);
@@ -198,8 +199,10 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
     acct_sum_add(&sums->drift, n * (p->direction == ACCT_REMOVE ? m.mean : -m.mean));
     sums->outside += n * law->outside;
-    if (!(p->reverse_order > 0.0)) { /* P(x > hi) is at most N(1, sigma^2)'s */
-        const double above = 0.5 * erfc((window.hi - 1.0) / (part->sigma * sqrt(2.0)));
+    if (!(p->reverse_order > 0.0)) {
+        /* under the first law: Q, or P, at most that of the largest shift alone */
+        const double shift = p->direction == ACCT_REMOVE ? acct_step_largest(&step) : 0.0;
+        const double above = 0.5 * erfc((window.hi - shift) / (part->sigma * sqrt(2.0)));
         sums->outside += n * above * ACCT_SLACK;
     }
     return ACCT_OK;

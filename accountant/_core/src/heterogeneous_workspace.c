@@ -12,6 +12,7 @@ int acct_heterogeneous_valid(const acct_part *parts, int count, int direction, d
     for (int i = 0; i < count; i++) {
         const acct_part *p = &parts[i];
         if (!acct_valid_noise(p->q, p->sigma) || !(p->q >= ACCT_LEAST_Q && p->sigma < INFINITY)) return 0;
+        if (p->mixture && !(p->sigma > 1e-100 && p->sigma < 1e100)) return 0;
         if (!acct_valid_steps(p->steps) || !(p->steps >= 1.0)) return 0;
         *steps += p->steps;
     }
@@ -21,6 +22,7 @@ int acct_heterogeneous_valid(const acct_part *parts, int count, int direction, d
 void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
     free(w->block);
     free(w->coarse);
+    free(w->nodes);
     free(w->group);
     free(w->keyed);
     free(w->sums.cached);
@@ -28,8 +30,14 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
 
 int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *parts, int count,
                              int direction, double steps) {
-    const size_t law = ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES);
-    const size_t sums = (size_t)ACCT_SUM_ARRAYS * ACCT_MAX_NODES;
+    size_t coarse = 0;
+    int most_nodes = ACCT_MAX_NODES;
+    for (int i = 0; i < count; i++) {
+        coarse += ACCT_COARSE_ARRAYS * (size_t)acct_coarse_nodes(&parts[i]);
+        if (parts[i].mixture) most_nodes = ACCT_MIXTURE_NODES;
+    }
+    const size_t law = ACCT_TILTED_LAW_DOUBLES(most_nodes);
+    const size_t sums = (size_t)ACCT_SUM_ARRAYS * (size_t)most_nodes;
     const size_t doubles = law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES +
                            2 * (size_t)ACCT_HETEROGENEOUS_POINTS;
     w->part = parts;
@@ -41,14 +49,15 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
+    w->nodes = malloc(coarse * sizeof *w->nodes);
     w->sums.cached = malloc(ACCT_CACHED_LAYOUTS * sizeof *w->sums.cached);
     w->block = malloc(doubles * sizeof(double));
-    if (!w->block || !w->coarse || !w->group || !w->keyed || !w->sums.cached) {
+    if (!w->block || !w->coarse || !w->nodes || !w->group || !w->keyed || !w->sums.cached) {
         acct_heterogeneous_free(w);
         return ACCT_ENOMEM;
     }
-    acct_tilted_law_place(&w->law, w->block, ACCT_MAX_NODES);
-    acct_characteristic_sum_place(&w->cf, w->block + law, ACCT_MAX_NODES);
+    acct_tilted_law_place(&w->law, w->block, most_nodes);
+    acct_characteristic_sum_place(&w->cf, w->block + law, most_nodes);
     acct_heterogeneous_sum_place(&w->sums, w->block + law + sums);
     w->contour.amplitude = w->block + law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
     w->contour.phase = w->contour.amplitude + ACCT_HETEROGENEOUS_POINTS;
@@ -60,19 +69,21 @@ static int by_cell(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* the parts of one cell, [first, last), as one: geometric means */
+/* the parts of one cell, [first, last), as one: geometric means, or the random shift repeated most */
 static acct_part joined(const acct_keyed_part *first, const acct_keyed_part *last) {
     double steps = 0.0, log_q = 0.0, log_sigma = 0.0, precision = 0.0;
+    const acct_part *most = &first->part;
     for (const acct_keyed_part *l = first; l < last; l++) {
         const acct_part *p = &l->part;
+        if (p->steps > most->steps) most = p;
         steps += p->steps;
         log_q += p->steps * log(p->q);
         log_sigma += p->steps * log(p->sigma);
         precision += p->steps / (p->sigma * p->sigma);
     }
-    acct_part all = {exp(log_q / steps), exp(log_sigma / steps), steps};
-    if (first->part.q == 1.0) all = (acct_part){1.0, sqrt(steps / precision), steps};
-    return all;
+    if (most->mixture) return (acct_part){most->q, most->sigma, steps, most->mixture};
+    if (acct_part_is_plain(most)) return (acct_part){1.0, sqrt(steps / precision), steps, NULL};
+    return (acct_part){exp(log_q / steps), exp(log_sigma / steps), steps, NULL};
 }
 
 void acct_heterogeneous_set_groups(acct_heterogeneous_workspace *w, int count) {
@@ -80,9 +91,14 @@ void acct_heterogeneous_set_groups(acct_heterogeneous_workspace *w, int count) {
         w->keyed[i] = (acct_keyed_part){acct_part_cell(&w->part[i], 12.0), w->part[i]};
     qsort(w->keyed, (size_t)count, sizeof *w->keyed, by_cell);
     w->groups = 0;
+    double *memory = w->nodes;
     for (int i = 0, j; i < count; i = j) {
         for (j = i + 1; j < count && w->keyed[j].cell == w->keyed[i].cell; j++) continue;
-        w->group[w->groups++] = joined(&w->keyed[i], &w->keyed[j]);
+        acct_part *group = &w->group[w->groups];
+        *group = joined(&w->keyed[i], &w->keyed[j]);
+        const int nodes = acct_coarse_nodes(group);
+        acct_coarse_place(&w->coarse[w->groups++], memory, nodes);
+        memory += ACCT_COARSE_ARRAYS * nodes;
     }
 }
 

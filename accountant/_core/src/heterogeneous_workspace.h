@@ -23,7 +23,8 @@ typedef struct {
     /* searches look at one part for each group of parts of about the same q and sigma */
     acct_keyed_part *keyed;
     acct_part *group;
-    acct_coarse *coarse; /* one a kind */
+    acct_coarse *coarse; /* one a group */
+    double *nodes;       /* theirs */
     int groups;
     acct_tilted_law law;
     acct_characteristic_sum cf;

@@ -4,6 +4,7 @@
 
 #include "loss_inline.h"
 #include "rounding.h"
+#include "status.h"
 
 acct_step acct_step_make(double q, double sigma) {
     acct_step s;
@@ -28,6 +29,18 @@ acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma) {
     s.odds = mixture->silent / mixture->present;
     s.mixture = mixture;
     return s;
+}
+
+int acct_part_set_mixture(acct_part *part, acct_mixture *mixture, const acct_mixture_part *law, double steps) {
+    const int status = acct_mixture_set(mixture, law);
+    if (status) return status;
+    *part = (acct_part){acct_step_make_mixture(mixture, law->sigma).q, law->sigma, steps, mixture};
+    return ACCT_OK;
+}
+
+acct_step acct_part_step(const acct_part *part) {
+    return part->mixture ? acct_step_make_mixture(part->mixture, part->sigma)
+                         : acct_step_make(part->q, part->sigma);
 }
 
 double acct_loss(const acct_step *step, double x, double *density_ratio) {

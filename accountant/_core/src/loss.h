@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "domain.h"
 #include "mixture_loss.h"
 
 typedef struct {
@@ -29,6 +30,13 @@ static inline double acct_step_largest(const acct_step *step) {
 }
 
 acct_step acct_step_make(double q, double sigma);
+
+/* sets     *mixture and *part, which points to it
+ * returns  as acct_mixture_set */
+int acct_part_set_mixture(acct_part *part, acct_mixture *mixture, const acct_mixture_part *law, double steps);
+
+/* one of the part's steps */
+acct_step acct_part_step(const acct_part *part);
 
 /* L(x) = log(1 - q + q e^u), u = (2x - 1) / (2 sigma^2), with full relative accuracy.
  * sets *density_ratio (may be NULL) to p = q e^u / (1 - q + q e^u) = sigma^2 L'(x), in [0, 1]

@@ -65,7 +65,10 @@ int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta,
     if (!acct_heterogeneous_valid(parts, count, direction, &steps) || direction == ACCT_EITHER ||
         !acct_valid_delta(delta))
         return ACCT_EDOMAIN;
-    for (int i = 0; i < count; i++) out[i] = (acct_bounds){0.0, INFINITY};
+    for (int i = 0; i < count; i++) {
+        if (parts[i].mixture) return ACCT_EDOMAIN;
+        out[i] = (acct_bounds){0.0, INFINITY};
+    }
     acct_heterogeneous_workspace w;
     int status = acct_heterogeneous_alloc(&w, parts, count, direction, steps);
     if (status) return status;

@@ -19,6 +19,8 @@
  * same sets of the cache */
 #define ACCT_MAX_NODES 2600
 #define ACCT_MAX_PANELS 256
+/* large shifts under little noise take many panels: all that a law may have */
+#define ACCT_MIXTURE_NODES (ACCT_MAX_PANELS * ACCT_GL_ORDER + 40)
 
 typedef struct {
     acct_step step;

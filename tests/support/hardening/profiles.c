@@ -71,6 +71,7 @@ static void together(void) {
     int fine = 1;
     for (int i = 0; i < count; i++) {
         acct_part *p = &parts[i];
+        p->mixture = NULL;
         p->q = chance(4) ? 1.0 : fmax(probability(), ACCT_LEAST_Q);
         p->sigma = chance(2) ? fmin(alike, 1e200) : fmin(deviation(), 1e200);
         p->steps = fmax(1.0, floor(repetitions() / 8.0));
