@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from accountant.checks import ArrayLike, Integer, Scalar
 
-    Question: TypeAlias = tuple[
-        Callable[..., Any], Callable[..., Any], checks.Argument, Callable[..., Any]
-    ]
+    Answer: TypeAlias = Callable[..., Any]
+    Question: TypeAlias = tuple[Answer, Answer, checks.Argument, Answer]
 
 __all__ = [
     "calibrate_q",
@@ -138,12 +137,8 @@ def get_epsilon(
     >>> 12.1 < ac.get_epsilon(256 / 60000, 1.1, 14063, 1e-5, user_records=4) < 12.2
     True
     """
-    plain = (
-        workers is None
-        and type(user_records) is int
-        and user_records == 1
-        and checks.in_fast_lane(q, sigma, steps, delta)
-    )
+    plain = workers is None and type(user_records) is int and user_records == 1
+    plain = plain and checks.in_fast_lane(q, sigma, steps, delta)
     if method == "exact":
         if plain:
             return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
@@ -189,12 +184,8 @@ def epsilon_bounds(
     >>> lower <= upper == ac.get_epsilon(0.01, 1.0, 1000, 1e-5)
     True
     """
-    if (
-        workers is None
-        and type(user_records) is int
-        and user_records == 1
-        and checks.in_fast_lane(q, sigma, steps, delta)
-    ):
+    plain = workers is None and type(user_records) is int and user_records == 1
+    if plain and checks.in_fast_lane(q, sigma, steps, delta):
         return Bounds(*contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER))
     return Bounds(*_answer(_EPSILON, q, sigma, steps, delta, user_records, workers))
 
@@ -255,14 +246,9 @@ def get_delta(
     >>> 0 < ac.get_delta(0.01, 1.0, 1000, 2.0) < ac.get_delta(0.01, 1.0, 1000, 1.0) < 1
     True
     """
-    if (
-        workers is None
-        and type(user_records) is int
-        and user_records == 1
-        and type(epsilon) is float
-        and 0.0 <= epsilon < math.inf
-        and checks.in_fast_lane(q, sigma, steps, 0.5)
-    ):
+    plain = workers is None and type(user_records) is int and user_records == 1
+    plain = plain and type(epsilon) is float and 0.0 <= epsilon < math.inf
+    if plain and checks.in_fast_lane(q, sigma, steps, 0.5):
         return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
     return _answer(_DELTA, q, sigma, steps, epsilon, user_records, workers)[1]
 
@@ -374,24 +360,14 @@ _EPSILON = (
     checks.DELTA,
     user_level.epsilon_bounds,
 )
-_DELTA = (
-    contour.delta_bounds,
-    contour.each_delta_bounds,
-    checks.EPSILON,
-    user_level.delta_bounds,
-)
+_DELTA = (contour.delta_bounds, contour.each_delta_bounds, checks.EPSILON, user_level.delta_bounds)
 _RENYI_EPSILON = (
     rdp.epsilon_upper,
     rdp.each_epsilon_upper,
     checks.DELTA,
     user_level.renyi_epsilon_upper,
 )
-_RDP = (
-    rdp.divergence_upper,
-    rdp.each_divergence_upper,
-    checks.ORDERS,
-    user_level.divergence_upper,
-)
+_RDP = (rdp.divergence_upper, rdp.each_divergence_upper, checks.ORDERS, user_level.divergence_upper)
 
 
 @to_nearest
