@@ -3,8 +3,8 @@
 ==========================================  ==================================================
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
 all parts Gaussian, subsampled or not       the native contour (``contour``)
-equal parts, Gaussian with a random shift   the native contour (``contour``)
-any of these together, in one direction     the native contour (``contour``)
+equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
+any of these together, in one direction     the native contour (``mixture contour``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
@@ -61,7 +61,7 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
             return MergedGaussian(parts)
         if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
             return Contour(parts)
-    if len(parts) == 1 and parts[0][1] > 1:
+    if len(parts) == 1:
         part = parts[0][0].gaussian_mixture
         if part is not None and covers(part):
             return MixtureContour(parts)

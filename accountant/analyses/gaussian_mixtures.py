@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from accountant._core import subsampled_gaussian as core
@@ -29,9 +30,21 @@ FIRST_DELTA = 1e-14
 class CutContour(BesideGrid):
     """Releases with random shifts, of which those too rare to matter are cut off."""
 
-    name = "contour"
+    name = "mixture contour"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._by_contour = lru_cache(maxsize=64)(self._certified)
+
+    def quick_epsilon_upper(self, delta: float) -> float:
+        """Return the contour's upper end, which no grid has narrowed."""
+        return float(self._by_contour(delta).upper) if delta > 0.0 else math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
+        return self._narrowed(self._by_contour(delta), delta=delta)
+
+    def _certified(self, delta: float) -> Bounds:
+        """Bracket ε(delta) by contours alone."""
         cuts = self._cut(delta)
         missing = _missing(cuts)
         # What was cut off may add `missing` to δ at every ε (Theorem D8).
@@ -42,9 +55,9 @@ class CutContour(BesideGrid):
             upper = float(above.upper)
         if upper == math.inf:
             # No line was found, and none will be for nearly the same weights.
-            return self._narrowed(Bounds(0.0, math.inf), delta=delta)
+            return Bounds(0.0, math.inf)
         below = self._ask("epsilon", cuts, delta, less=True)
-        return self._narrowed(Bounds(min(float(below.lower), upper), upper), delta=delta)
+        return Bounds(min(float(below.lower), upper), upper)
 
     def _delta(self, epsilon: float) -> Bounds:
         known, size = Bounds(0.0, 1.0), FIRST_DELTA

@@ -179,6 +179,7 @@ def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
     return _worst(
         _solvers(problems),
         lambda one: one.epsilon_bounds(delta),
+        lambda one: one.largest_loss,
         lambda one: one.quick_epsilon_upper(delta),
     )
 
@@ -192,9 +193,11 @@ def _worst_delta(problems: Problems, epsilon: float) -> Bounds:
 
 
 def _worst(
-    solvers: Sequence[Solver], ask: Callable[[Solver], Bounds], quick: Callable[[Solver], float]
+    solvers: Sequence[Solver],
+    ask: Callable[[Solver], Bounds],
+    *quick: Callable[[Solver], float],
 ) -> Bounds:
-    """Return the worst bracket; ``quick`` bounds its upper end at little cost."""
+    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost."""
     if len(solvers) > 1 and all(
         isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in solvers
     ):
@@ -208,7 +211,7 @@ def _worst(
     lower = upper = 0.0
     for one in solvers:
         # A direction that cannot exceed the worst one so far needs no more digits.
-        if lower > 0.0 and quick(one) <= lower:
+        if lower > 0.0 and any(bound(one) <= lower for bound in quick):
             continue
         bounds = ask(one)
         lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))

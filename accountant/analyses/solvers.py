@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
@@ -71,15 +71,12 @@ class Solver(ABC):
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta), 0 <= delta < 1."""
-        infinite = infinite_mass(self.parts)
         if delta == 0.0:
             # At δ = 0 the losses must be bounded, and the bounds add up.
-            largest = 0.0 if infinite == 0.0 else math.inf
-            largest += total((max(pair.support[1], 0.0), n) for pair, n in self.parts)
             pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-            upper = min(pure, largest)
+            upper = min(pure, self.largest_loss)
             return Bounds(min(self._least(), upper), upper)
-        if infinite >= 1.0:
+        if infinite_mass(self.parts) >= 1.0:
             return Bounds(0.0, math.inf)
         if self.variation <= delta:
             return Bounds(0.0, 0.0)
@@ -92,6 +89,13 @@ class Solver(ABC):
         if epsilon >= total((pair.pure_epsilon, n) for pair, n in self.parts):
             return Bounds(0.0, 0.0)
         return capped(self._once("delta", epsilon, self._delta), self.variation)
+
+    @cached_property
+    def largest_loss(self) -> float:
+        """An upper bound on the loss, and so on ε at any δ; infinite where it has none."""
+        if infinite_mass(self.parts) > 0.0:
+            return math.inf
+        return total((max(pair.support[1], 0.0), n) for pair, n in self.parts)
 
     def quick_epsilon_upper(self, delta: float) -> float:
         """Bound ε(delta) from above at little cost; infinite where no such bound is known."""

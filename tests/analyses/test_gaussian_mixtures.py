@@ -205,7 +205,7 @@ def test_epsilon_zero_and_infinity():
 def test_what_is_chosen():
     pair = user(0.01, 1.0, 4).pairs()[0]
     assert isinstance(solver(((pair, 2),), None), MixtureContour)
-    assert isinstance(solver(((pair, 1),), None), Grid)
+    assert isinstance(solver(((pair, 1),), None), MixtureContour)
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ def test_the_core_refuses_what_is_no_mixture(shifts, weights):
 
 @pytest.mark.parametrize(
     ("steps", "delta", "direction"),
-    [(1.0, 0.1, 0), (2.5, 0.1, 0), (math.nan, 0.1, 0), (9.0, 0.0, 0), (9.0, 1.0, 0), (9.0, 0.1, 2)],
+    [(0.0, 0.1, 0), (2.5, 0.1, 0), (math.nan, 0.1, 0), (9.0, 0.0, 0), (9.0, 1.0, 0), (9.0, 0.1, 2)],
 )
 def test_the_core_refuses_other_arguments(steps, delta, direction):
     with pytest.raises(ValueError, match="domain"):

@@ -305,11 +305,16 @@ def test_every_theorem_named_exists():
         named = facts.of_name(kind.__name__, kind.__doc__)
         assert named, kind
         assert set(named) <= known
-    for analysis in ("gaussian", "contour", "grid", "renyi"):
+    for analysis in ("gaussian", "contour", "mixture contour", "grid", "renyi"):
         assert set(facts.of_name(analysis)) <= known
     assert set(facts.GENERAL) <= known
     for made in (statement(two_runs()), statement(_of(2 * ac.ZCDP(0.01)))):
         assert set(made.theorems) <= known
+
+
+def test_the_account_of_a_user_names_the_theorems_of_random_shifts():
+    group = ac.PoissonSampled(ac.Gaussian(1.0), 0.01).group(4)
+    assert {"D1", "D4", "D8"} <= set(statement(_of(300 * group)).theorems)
 
 
 def test_no_two_theorems_share_a_number():

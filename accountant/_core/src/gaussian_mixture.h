@@ -2,7 +2,7 @@
  * P = w_0 N(0, sigma^2) + sum of w_j N(d_j, sigma^2) against Q = N(0, sigma^2) (mixture_loss.h), or reversed.
  *
  * Domains (checked; ACCT_EDOMAIN otherwise): those of acct_mixture_set, sigma in (1e-100, 1e100), steps an integer
- * in [2, 2^53], direction ACCT_REMOVE or ACCT_ADD, epsilon >= 0 finite, delta in (0, 1).
+ * in [1, 2^53], direction ACCT_REMOVE or ACCT_ADD, epsilon >= 0 finite, delta in (0, 1).
  */
 #ifndef ACCT_GAUSSIAN_MIXTURE_H
 #define ACCT_GAUSSIAN_MIXTURE_H
