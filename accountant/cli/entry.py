@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import accountant
-from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers
+from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers, stores
 from accountant.cli.audit import audit
 from accountant.cli.group import Group
 from accountant.cli.train import train
@@ -20,6 +20,7 @@ __all__ = ["main"]
         "How much was spent?": ("epsilon", "delta", "curve", "compose", "samplers"),
         "How much noise, how many steps?": ("sigma", "steps", "q"),
         "Train, and show what it cost": ("train", "show", "report"),
+        "Budgets of a team": ("store",),
         "This installation": ("doctor", "audit", "completion"),
     },
     examples=(
@@ -50,6 +51,7 @@ for _command in (
     *dp_sgd.COMMANDS,
     *compositions.COMMANDS,
     *ledgers.COMMANDS,
+    *stores.COMMANDS,
     *doctor.COMMANDS,
     *completion.COMMANDS,
     train,

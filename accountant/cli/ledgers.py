@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ import click
 
 from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command
-from accountant.cli.options import JSON, STDIN, existing, read_stdin, require_different, written
+from accountant.cli.options import JSON, STDIN, read_stdin, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress
+from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.display import text_up
 from accountant.errors import DomainError, LedgerError
 
@@ -26,10 +28,29 @@ MOST_ROWS = 40
 FORMATS = ("html", "md", "json")
 
 
-def load(file: Path) -> tuple[Accountant, str]:
-    """Return the ledger in a file or on standard input, and the digest of its text."""
+class LedgerPath(click.Path):
+    """A ledger: a file, "-" for standard input, or URL#BLOCK for a block of a store."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Leave the place of a block as it is."""
+        if isinstance(value, str) and value.startswith(("sqlite:", "postgresql:", "postgres:")):
+            return value
+        return super().convert(value, param, ctx)
+
+
+LEDGER = click.argument(
+    "ledger", type=LedgerPath(exists=True, dir_okay=False, path_type=Path, allow_dash=True)
+)
+
+
+def load(file: Path | str) -> tuple[Accountant, str]:
+    """Return the ledger in a file, a store or on standard input, and the digest of its text."""
     from accountant.ledger import Accountant, storage
 
+    if isinstance(file, str):
+        secret = os.environ.get(SECRET_FILE)
+        book = ledger_at(file, Path(secret) if secret else None)
+        return book, f"sha256:{hashlib.sha256(book.to_json().encode()).hexdigest()}"
     if file == STDIN:
         text = read_stdin()
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -52,16 +73,17 @@ def load(file: Path) -> tuple[Accountant, str]:
         "accountant show - --json < ledger.json",
     ),
 )
-@click.argument("ledger", type=existing(stdin=True))
+@LEDGER
 @click.option(
     "--delta", "deltas", type=float, multiple=True, help="δ, may be repeated; else LEDGER's own."
 )
 @JSON
-def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
+def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     """Print what LEDGER holds and the ε it has spent.
 
-    LEDGER is a file that Accountant.save or "accountant train" wrote; "-" is standard input. Left
-    out, δ are those of its budget and of the training runs in it, or 1e-5 where it has none.
+    LEDGER is a file that Accountant.save or "accountant train" wrote, or URL#BLOCK, a block of a
+    store; "-" is standard input. Left out, δ are those of its budget and of the training runs in
+    it, or 1e-5 where it has none.
     """
     from accountant.report import ASSUMED_DELTA
 
@@ -104,7 +126,7 @@ def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
         "accountant report - --format json < ledger.json",
     ),
 )
-@click.argument("ledger", type=existing(stdin=True))
+@LEDGER
 @click.option(
     "--output", "-o", type=written(), help="Where it goes (.html, .md, .json); else it is printed."
 )
@@ -114,16 +136,17 @@ def show(ledger: Path, deltas: tuple[float, ...], as_json: bool) -> None:
 @click.option("--unit", default="one record of the data set", help="What one record is, in words.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded; as --format json.")
 def report(
-    ledger: Path, output: Path | None, kind: str | None, as_json: bool, **words: Any
+    ledger: Path | str, output: Path | None, kind: str | None, as_json: bool, **words: Any
 ) -> None:
     """Write the privacy statement of LEDGER for a reviewer.
 
     One self-contained page (or Markdown, or JSON): what was released, certified ε at several δ,
-    what an attacker can achieve, looser analyses, and what a reviewer must check. "-" is standard
-    input.
+    what an attacker can achieve, looser analyses, and what a reviewer must check. LEDGER is a file,
+    or URL#BLOCK for a block of a store; "-" is standard input.
     """
     kind = _kind(output, kind, as_json)
-    require_different(LEDGER=None if ledger == STDIN else ledger, OUTPUT=output)
+    named = ledger if isinstance(ledger, Path) and ledger != STDIN else None
+    require_different(LEDGER=named, OUTPUT=output)
     from accountant.report import STAGES, statement
 
     book, digest = load(ledger)

@@ -55,6 +55,7 @@ EXAMPLES = [
     # An audit takes minutes; tests/cli/test_audit.py runs smaller ones.
     pytest.param(example, marks=[pytest.mark.slow] * example.startswith("accountant audit"))
     for command in (main, *main.commands.values())
+    if command.name != "store"  # one after the other: tests/cli/test_stores.py
     for example in getattr(command, "examples", ())
 ]
 

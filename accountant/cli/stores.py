@@ -1,0 +1,359 @@
+"""``accountant store``: the budgets that a team shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from accountant.cli.group import FAILED, Command, Group
+from accountant.cli.options import JSON, existing, written
+from accountant.cli.output import as_json as print_json
+from accountant.cli.output import print_table
+from accountant.display import text_up
+from accountant.errors import DomainError
+
+if TYPE_CHECKING:
+    from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
+    from accountant.store import Block, Store
+
+__all__ = ["COMMANDS", "ledger_at"]
+
+Attached = TypeVar("Attached", bound=Callable[..., Any])
+
+URL = click.argument("url")
+ADDRESSES = click.argument("blocks", nargs=-1, required=True)
+SECRET_FILE = "ACCOUNTANT_SECRET_FILE"
+SECRET = click.option(
+    "--secret-file",
+    type=existing(),
+    envvar=SECRET_FILE,
+    help=f"Holds the secret of the journal's hashes, to the byte; ${SECRET_FILE}.",
+)
+_RELEASE = (
+    click.option("--mechanism", "name", required=True, help="As Gaussian; accountant.mechanisms."),
+    click.option("--parameter", "-p", "parameters", multiple=True, help="NAME=VALUE of it."),
+    click.option("--q", type=float, help="Sampling probability of a Poisson sample."),
+    click.option("--count", type=int, default=1, show_default=True, help="How many releases."),
+    click.option("--label", help="Words for the history."),
+    click.option("--key", help="Idempotency key: repeated with it, charged once."),
+)
+
+
+def _release(command: Attached) -> Attached:
+    """Attach what describes a release."""
+    for option in reversed(_RELEASE):
+        command = option(command)
+    return command
+
+
+def _shared(command: Attached) -> Attached:
+    return SECRET(JSON(command))
+
+
+@contextmanager
+def _opened(url: str, secret_file: Path | None, *, create: bool = False) -> Iterator[Store]:
+    from accountant import store
+
+    secret = None if secret_file is None else secret_file.read_bytes()
+    with store.open(url, create=create, secret=secret) as shared:
+        yield shared
+
+
+def ledger_at(place: str, secret_file: Path | None) -> Accountant:
+    """Return the ledger of a block from URL#tenant/dataset/block."""
+    url, mark, address = place.rpartition("#")
+    if not mark:
+        raise DomainError(f"name a block of the store: {place}#tenant/dataset/block")
+    with _opened(url, secret_file) as shared:
+        return shared.ledger(address)
+
+
+@click.group(
+    cls=Group,
+    sections={
+        "Set up": ("init", "blocks", "import"),
+        "Spend": ("charge", "reserve", "commit", "abort", "expire"),
+        "Ask": ("show", "verify", "export"),
+    },
+    examples=(
+        "accountant store init sqlite:///budget.db",
+        (
+            "accountant store blocks sqlite:///budget.db acme/visits/2026-01 acme/visits/2026-02"
+            " --epsilon 1 --delta 1e-6"
+        ),
+        (
+            "accountant store charge sqlite:///budget.db 'acme/visits/*' --mechanism Gaussian"
+            " -p noise_multiplier=40 --key dashboard-7"
+        ),
+        (
+            "accountant store reserve sqlite:///budget.db acme/visits/2026-01 --mechanism Gaussian"
+            " -p noise_multiplier=2 --q 0.001 --count 500 --key model-8"
+        ),
+        "accountant store commit sqlite:///budget.db model-8 --count 420",
+        "accountant store show sqlite:///budget.db",
+        "accountant store verify sqlite:///budget.db",
+        "accountant store export sqlite:///budget.db acme/visits/2026-01 -o block.json",
+    ),
+)
+def store() -> None:
+    """Budgets that pipelines, services and training jobs share.
+
+    URL is sqlite:///PATH or postgresql://… A block is tenant/dataset/block; tenant/dataset/* is
+    every block of a data set.
+    """
+
+
+@store.command(cls=Command, examples=("accountant store init sqlite:///budget.db",))
+@URL
+@_shared
+def init(url: str, secret_file: Path | None, as_json: bool) -> None:
+    """Make the tables at URL, or bring those of an older version up to date."""
+    with _opened(url, secret_file, create=True) as shared:
+        _say({"url": url, "head": str(shared.head())}, f"ready, at row {shared.head()}", as_json)
+
+
+@store.command()
+@URL
+@click.argument("blocks", nargs=-1)
+@click.option("--epsilon", type=float, help="ε of each block, in nats.")
+@click.option("--delta", type=float, help="δ of each block.")
+@click.option("--filter", "kind", default="renyi", show_default=True, help="As of a Budget.")
+@click.option("--share", type=float, help="The part of δ for releases with a δ of their own.")
+@_shared
+def blocks(
+    url: str,
+    blocks: tuple[str, ...],
+    epsilon: float | None,
+    delta: float | None,
+    kind: str,
+    share: float | None,
+    secret_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Make BLOCKS, each with its own budget; without BLOCKS, list those that are there."""
+    from accountant.ledger import Budget
+
+    with _opened(url, secret_file) as shared:
+        if not blocks:
+            _print_blocks(shared.blocks(), as_json)
+            return
+        if epsilon is None or delta is None:
+            raise DomainError("a block needs a budget: give --epsilon and --delta")
+        made = shared.add_blocks(blocks, Budget(epsilon, delta, filter=kind, share=share))
+        _say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
+
+
+@store.command()
+@URL
+@ADDRESSES
+@_release
+@_shared
+def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+    """Charge a release to each of BLOCKS, or to none."""
+    with _opened(url, secret_file) as shared:
+        _charge(shared.charge, asked, as_json, {})
+
+
+@store.command()
+@URL
+@ADDRESSES
+@_release
+@click.option("--lease", type=float, default=3600.0, show_default=True, help="In seconds.")
+@_shared
+def reserve(url: str, lease: float, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+    """Charge a release to each of BLOCKS, so that some can be given back while the lease lasts."""
+    with _opened(url, secret_file) as shared:
+        _charge(shared.reserve, asked, as_json, {"lease": lease})
+
+
+@store.command()
+@URL
+@click.argument("key")
+@click.option("--count", type=int, help="How many releases were made; all, if left out.")
+@_shared
+def commit(url: str, key: str, count: int | None, secret_file: Path | None, as_json: bool) -> None:
+    """Say how many releases of the reservation KEY were made; the rest is given back."""
+    with _opened(url, secret_file) as shared:
+        row = shared.commit(key, count)
+    _say({"key": key, "row": row}, f"committed {key}, row {row}", as_json)
+
+
+@store.command()
+@URL
+@click.argument("key")
+@_shared
+def abort(url: str, key: str, secret_file: Path | None, as_json: bool) -> None:
+    """Say that nothing of the reservation KEY was released, and give it back."""
+    with _opened(url, secret_file) as shared:
+        row = shared.abort(key)
+    _say({"key": key, "row": row}, f"aborted {key}, row {row}", as_json)
+
+
+@store.command()
+@URL
+@_shared
+def expire(url: str, secret_file: Path | None, as_json: bool) -> None:
+    """Write down which reservations count in full for ever, because their lease has ended."""
+    with _opened(url, secret_file) as shared:
+        keys = shared.expire()
+    _say({"expired": keys}, f"{len(keys)} expired: {' '.join(keys)}", as_json)
+
+
+@store.command()
+@URL
+@click.argument("blocks", nargs=-1)
+@_shared
+def show(url: str, blocks: tuple[str, ...], secret_file: Path | None, as_json: bool) -> None:
+    """Print what BLOCKS, or all, have spent and have left."""
+    with _opened(url, secret_file) as shared:
+        _print_blocks(shared.blocks(blocks or None), as_json)
+
+
+@store.command()
+@URL
+@click.option("--head", help="ROWS:DIGEST as an earlier verify printed it, kept elsewhere.")
+@_shared
+def verify(url: str, head: str | None, secret_file: Path | None, as_json: bool) -> None:
+    """Check that the journal is whole and that every account follows from it."""
+    from accountant.store import Head
+
+    with _opened(url, secret_file) as shared:
+        found = shared.verify(None if head is None else Head.parse(head))
+    if as_json:
+        print_json({"passed": found.passed, "head": str(found.head), "faults": found.faults})
+    else:
+        for fault in found.faults:
+            click.echo(fault)
+        click.echo(f"{found.found} faults; head {found.head}")
+    if not found.passed:
+        raise click.exceptions.Exit(FAILED)
+
+
+@store.command()
+@URL
+@click.argument("block")
+@click.option("--output", "-o", type=written(), help="A ledger file; else it is printed.")
+@SECRET
+def export(url: str, block: str, output: Path | None, secret_file: Path | None) -> None:
+    """Write BLOCK as a ledger."""
+    with _opened(url, secret_file) as shared:
+        ledger = shared.ledger(block)
+    if output is None:
+        click.echo(ledger.to_json(), nl=False)
+    else:
+        ledger.save(output)
+
+
+@store.command(name="import")
+@URL
+@click.argument("block")
+@click.argument("ledger", type=existing())
+@_shared
+def import_(url: str, block: str, ledger: Path, secret_file: Path | None, as_json: bool) -> None:
+    """Make BLOCK of the LEDGER in a file: its budget, and all its records."""
+    from accountant.ledger import Accountant
+
+    book = Accountant.load(ledger)
+    with _opened(url, secret_file) as shared:
+        shared.import_ledger(block, book)
+    _say({"block": block, "releases": len(book)}, f"{len(book)} releases in {block}", as_json)
+
+
+def _charge(
+    ask: Callable[..., Any], asked: dict[str, Any], as_json: bool, lease: dict[str, float]
+) -> None:
+    from accountant.store import BlockExceeded
+
+    mechanism = _mechanism(asked["name"], asked["parameters"], asked["q"])
+    try:
+        made = ask(
+            asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"], **lease
+        )
+    except BlockExceeded as error:
+        if as_json:
+            print_json(error.as_dict())
+        raise
+    again = "; it was charged before" if made.repeated else ""
+    _say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
+
+
+def _mechanism(name: str, parameters: tuple[str, ...], q: float | None) -> Mechanism:
+    """Build a mechanism as a pipeline does."""
+    from accountant.ledger import pipeline
+
+    values = {}
+    for each in parameters:
+        key, mark, text = each.partition("=")
+        if not mark or key in values:
+            raise DomainError(f"--parameter must be NAME=VALUE, each name once; got {each!r:.80}")
+        try:
+            values[key] = json.loads(text)
+        except ValueError:
+            values[key] = text
+    release: dict[str, Any] = {"mechanism": name, "parameters": values}
+    if q is not None:
+        release["sampling_probability"] = q
+    read = pipeline.parse(json.dumps({"delta": 1e-5, "release": [release]}), "--mechanism")
+    return read.ledger.counts[0][0]
+
+
+def _print_blocks(found: list[Block], as_json: bool) -> None:
+    rows = [_described(block) for block in found]
+    if as_json:
+        print_json({"blocks": rows})
+        return
+    cells = []
+    for row in rows:
+        left = row["left"]
+        # Rounded down: never more than there is.
+        percent = "" if left is None else f"{int(1000 * left) / 10} %"
+        spent = [f"{text_up(each['epsilon'])} at δ = {each['delta']:g}" for each in row["epsilons"]]
+        cells.append(
+            (row["block"], str(row["releases"]), str(row["reserved"]), percent, "; ".join(spent))
+        )
+    headings = ("block", "releases", "of them reserved", "left", "ε ≤")
+    print_table(headings, cells)  # an address is never folded
+
+
+def _described(block: Block) -> dict[str, Any]:
+    from accountant.composition import composed
+    from accountant.ledger import Accountant
+
+    own = () if block.budget is None else (block.budget.delta,)
+    deltas = dict.fromkeys((*own, *block.deltas))
+    left = None
+    if block.budget is not None:
+        spent = Accountant()
+        for mechanism, count in block.counts:
+            spent.compose(mechanism, count)
+        left = spent.remaining(block.budget).fraction
+    whole = composed(block.counts) if block.counts else None
+    return {
+        "block": block.address,
+        "budget": None if block.budget is None else repr(block.budget),
+        "left": left,
+        "relation": "none" if block.relation is None else block.relation.words,
+        "releases": block.releases,
+        "reserved": block.reserved,
+        "mechanisms": [{"mechanism": repr(m), "count": n} for m, n in block.counts],
+        "epsilons": [
+            {"delta": delta, "epsilon": 0.0 if whole is None else float(whole.epsilon(delta))}
+            for delta in deltas
+        ],
+    }
+
+
+def _say(values: dict[str, Any], sentence: str, as_json: bool) -> None:
+    if as_json:
+        print_json(values)
+    else:
+        click.echo(sentence)
+
+
+COMMANDS = (store,)

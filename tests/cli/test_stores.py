@@ -1,0 +1,147 @@
+"""accountant store: what the examples say, refusals with exit code 3, JSON for programs."""
+
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+import accountant as ac
+from accountant.cli import main
+from accountant.ledger import Accountant, Budget
+
+URL = "sqlite:///budget.db"
+ONE = "acme/visits/2026-01"
+NOISE = ("--mechanism", "Gaussian", "-p", "noise_multiplier=40")
+
+
+def run(*arguments, **extra):
+    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
+
+
+def answered(*arguments):
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def made(desk):
+    assert run("store", "init", URL).exit_code == 0
+    command = ("store", "blocks", URL, ONE, "acme/visits/2026-02")
+    assert answered(*command, "--epsilon", 1, "--delta", 1e-6)["made"] == 2
+    return desk
+
+
+def test_the_examples_run_one_after_the_other(desk):
+    group = main.commands["store"]
+    for example in group.examples:
+        done = run(*shlex.split(example)[1:])
+        assert done.exit_code == 0, (example, done.output)
+    assert len(Accountant.load("block.json")) == 421
+    assert run("report", f"{URL}#{ONE}", "-o", "report.html").exit_code == 0
+    assert "421" in (desk / "report.html").read_text()
+    for command in group.commands.values():
+        for example in getattr(command, "examples", ()):
+            assert run(*shlex.split(example)[1:]).exit_code == 0
+
+
+def test_every_command_is_in_a_section_and_says_what_it_does():
+    group = main.commands["store"]
+    assert {name for names in group.sections.values() for name in names} == set(group.commands)
+    for name in group.commands:
+        assert run("store", name, "--help").exit_code == 0
+
+
+def test_a_refusal_has_exit_code_3_and_says_what_is_left(made):
+    done = run("store", "charge", URL, "acme/visits/*", "--mechanism", "Gaussian", "--json",
+               "-p", "noise_multiplier=0.5", "--count", 2)  # fmt: skip
+    assert done.exit_code == 3
+    refusal = json.loads(done.stdout)
+    assert refusal["block"] == ONE
+    assert refusal["remaining"]["fraction"] == 1.0
+    assert refusal["asked"] == [{"mechanism": "Gaussian(0.5)", "count": 2}]
+    assert "2 x Gaussian(0.5)" in done.stderr
+    assert ONE in done.stderr
+
+
+def test_charges_and_what_is_left(made):
+    first = answered("store", "charge", URL, ONE, *NOISE, "--key", "k", "--label", "panel")
+    again = answered("store", "charge", URL, ONE, *NOISE, "--key", "k", "--label", "panel")
+    assert (first["repeated"], again["repeated"]) == (False, True)
+    assert first["row"] == again["row"]
+    held = answered("store", "reserve", URL, ONE, *NOISE, "--q", 0.01, "--count", 5, "--lease", 60)
+    one, two = answered("store", "show", URL)["blocks"]
+    assert (one["releases"], one["reserved"], two["releases"]) == (6, 5, 0)
+    assert 0.9 < one["left"] < two["left"] == 1.0
+    answered("store", "abort", URL, held["key"])
+    (one,) = answered("store", "show", URL, ONE)["blocks"]
+    assert one["mechanisms"] == [{"mechanism": "Gaussian(40.0)", "count": 1}]
+    assert one["epsilons"][0]["epsilon"] == ac.Gaussian(40.0).epsilon(1e-6)
+    assert answered("store", "expire", URL)["expired"] == []
+    assert answered("show", f"{URL}#{ONE}")["releases"] == 1
+    assert "acme/visits/2026-02" in run("store", "blocks", URL).output
+
+
+def test_verify_and_its_head(made):
+    head = answered("store", "verify", URL)["head"]
+    run("store", "charge", URL, ONE, *NOISE)
+    found = answered("store", "verify", URL, "--head", head)
+    assert found["passed"]
+    assert found["head"] != head
+    other = f"1:{'0' * 64}"
+    done = run("store", "verify", URL, "--head", other)
+    assert done.exit_code == 1
+    assert "1 faults" in done.output
+    assert "is another one" in done.output
+
+
+def test_a_ledger_goes_in_and_out(made):
+    ledger = Accountant(Budget(2.0, 1e-5))
+    ledger.compose(ac.Laplace(3.0), 2, "words")
+    ledger.save("in.json")
+    assert answered("store", "import", URL, "acme/old/all", "in.json")["releases"] == 2
+    assert Accountant.from_json(run("store", "export", URL, "acme/old/all").output).counts
+    assert run("store", "export", URL, "acme/old/all", "-o", "out.json").exit_code == 0
+    assert Accountant.load("out.json").to_json() == ledger.to_json()
+
+
+def test_a_secret_comes_from_a_file(desk, monkeypatch):
+    (desk / "secret").write_bytes(b"0123456789abcdef")
+    assert run("store", "init", URL, "--secret-file", "secret").exit_code == 0
+    done = run("store", "show", URL)
+    assert done.exit_code == 2
+    assert "needs its secret" in done.output
+    monkeypatch.setenv("ACCOUNTANT_SECRET_FILE", "secret")
+    assert run("store", "blocks", URL, ONE, "--epsilon", 1, "--delta", 1e-6).exit_code == 0
+    assert run("show", f"{URL}#{ONE}").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"store show {URL}x",
+        "store show mysql://x",
+        f"store charge {URL} acme/visits/none {' '.join(NOISE)}",
+        f"store charge {URL} {ONE} --mechanism Gaussian",
+        f"store charge {URL} {ONE} --mechanism Gaussian -p noise_multiplier",
+        f"store charge {URL} {ONE} --mechanism Gaussian -p noise_multiplier=x",
+        f"store charge {URL} {ONE} --mechanism Nothing -p x=1",
+        f"store commit {URL} nothing",
+        f"store blocks {URL} acme/new/1",
+        f"store verify {URL} --head 3",
+        f"show {URL}",
+        f"report {URL}#acme/none/1",
+    ],
+)
+def test_what_is_wrong_is_one_line(made, words):
+    done = run(*shlex.split(words))
+    assert done.exit_code == 2
+    assert done.stderr.startswith("accountant: ")
+    assert done.stderr.count("\n") == 1
