@@ -2,7 +2,8 @@
 
 ``composed`` refines grids until a bracket meets its tolerance. It uses ``loss_grid`` (two
 distributions that enclose one part), ``lattice`` and ``saddle_point`` (the choice of the grid),
-``composed_law`` and ``fft`` (the composition), and ``memory`` (the limit on cached bytes).
+``composed_law``, ``fft`` and ``spectrum`` (the composition), and ``memory`` (the limit on cached
+bytes).
 """
 
 from accountant.analyses.pld.composed import (

@@ -204,7 +204,7 @@ class Composed:
     @property
     def held(self) -> int:
         """Bytes kept for the next question."""
-        return sum(16 * one.size for one in (*self._done, *self._wide))
+        return sum(one.held for one in (*self._done, *self._wide))
 
     def forget(self) -> None:
         """Free what is kept for the next question."""

@@ -20,6 +20,7 @@ from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_
 from accountant.analyses.pld.grid_parts import STEEPEST, largest_loss, on_grid, place
 from accountant.analyses.pld.loss_grid import GridLaw
 from accountant.analyses.pld.saddle_point import reach
+from accountant.analyses.pld.spectrum import Spectrum, few_frequencies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +35,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 BYTES_PER_KNOT = 48
 BYTES_WITH_ATOMS = 72
 BYTES_PER_CELL = 200
+# And what is needed for each cell to find the few frequencies that matter.
+BYTES_PER_NODE = 1000
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 690.0
 # Knots of all sums of losses so far apart that one of them rules.
@@ -49,7 +52,7 @@ class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
 
 
 class _Side(NamedTuple):
-    total: Total
+    total: Total | Spectrum
     infinite: float
     excess: ChordExcess | None  # of the law over the profile it stands for
 
@@ -80,7 +83,9 @@ class ComposedLaw:
             begin, end = first, last  # one knot may carry all: no window is narrower
         widest = max(t.last - t.first + 1 for t in knots)
         self.size = fft_size(max(end - begin + 1, widest, 2))
-        if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
+        self._fits = self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL <= memory_cap
+        # A few frequencies need no array of all knots.
+        if not self._fits and widest * BYTES_PER_NODE > memory_cap:
             raise TooLarge(self.size)
         if last - first < self.size:  # everything fits: no mass is omitted or wraps around
             begin = first
@@ -95,7 +100,7 @@ class ComposedLaw:
         self._begin = self._upper.total.first
         self._low = self._offset + (self._begin + 1) * self._spacing
         # The profile can be read up to the window's last knot, or a little beyond the law's last.
-        end = self._begin + self._upper.total.weights.size - 1
+        end = self._begin + self._upper.total.size - 1
         self.high = self._offset + (end - 0.5 if end < last else last + 0.5) * self._spacing
         self.off_grid_mass = sum(law.off_grid_mass for law in laws)
         self._top = math.nextafter(largest_loss(parts) + self._shift, math.inf)
@@ -167,7 +172,15 @@ class ComposedLaw:
             outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
         excess = self._excess(powers)
-        return _Side(compose(tilted, begin, self.size, outside), infinite, excess)
+        return _Side(self._total(tilted, begin, outside), infinite, excess)
+
+    def _total(self, tilted: Sequence[Tilted], begin: int, outside: float) -> Total | Spectrum:
+        found = few_frequencies(tilted, begin, self.size, outside, whole=self._fits)
+        if found is not None:
+            return found
+        if not self._fits:
+            raise TooLarge(self.size)
+        return compose(tilted, begin, self.size, outside)
 
     def _outside(
         self, begin: int, is_cut_below: bool, exponents: Sequence[float], orders: Sequence[float]
@@ -203,9 +216,7 @@ class ComposedLaw:
         Beyond the window: at its end.
         """
         epsilon = min(epsilon, self.high)
-        value, error, slope, nearest = total_sums(
-            side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
-        )
+        value, error, slope, nearest = self._sums(side, epsilon)
         error += self._chords(side, epsilon, nearest)
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
         if not (scale < 600.0):  # far from the saddle point there is no bound
@@ -217,6 +228,12 @@ class ComposedLaw:
         rounding = self._rounding + 16.0 * U * size
         return factor * value, factor * (error + (value + error) * 2.0 * rounding), factor * slope
 
+    def _sums(self, side: _Side, epsilon: float) -> tuple[float, float, float, float]:
+        given = self._offset, self._spacing, self._tilt, epsilon, self._last
+        if isinstance(side.total, Spectrum):
+            return side.total.sums(*given)
+        return total_sums(side.total, *given)
+
     def _chords(self, side: _Side, epsilon: float, nearest: float) -> float:
         """Bound what chords add to the value of ``side``, in its units."""
         if side.excess is None:
@@ -225,13 +242,20 @@ class ComposedLaw:
         bumps = side.excess.at(epsilon - self._origins, doubt)
         return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
 
+    @property
+    def held(self) -> int:
+        """Bytes of the two laws."""
+        held = 0
+        for side in (self._upper, self._lower):
+            held += side.total.held
+            held += 0 if side.excess is None else 16 * side.excess.spectrum.size
+        return held
+
     def chord_share(self, epsilon: float) -> float:
         """Return the share of chords, which a finer grid mends, in the error of the lower end."""
         if self._lower.excess is None or not self._inside(epsilon):
             return 0.0
-        _, error, _, nearest = total_sums(
-            self._lower.total, self._offset, self._spacing, self._tilt, epsilon, self._last
-        )
+        _, error, _, nearest = self._sums(self._lower, epsilon)
         chords = self._chords(self._lower, epsilon, nearest)
         return chords / (chords + 2.0 * error) if chords > 0.0 else 0.0
 

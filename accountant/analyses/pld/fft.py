@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy.fft
@@ -34,6 +34,18 @@ class Tilted(NamedTuple):
     times: int
 
 
+class Window(Protocol):
+    """A composed law on cyclic knots."""
+
+    @property
+    def first(self) -> int:
+        """The first knot."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether no knot below carries mass."""
+
+
 class Total(NamedTuple):
     """The composed weights: knot ``first + j`` of the total loss has ``weights[j]``.
 
@@ -46,6 +58,16 @@ class Total(NamedTuple):
     error: float
     outside: float
     whole: bool  # no knot below the window carries mass
+
+    @property
+    def size(self) -> int:
+        """The number of knots."""
+        return int(self.weights.size)
+
+    @property
+    def held(self) -> int:
+        """Bytes."""
+        return int(self.weights.nbytes)
 
 
 def fft_size(least: int) -> int:
@@ -101,6 +123,16 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     return Total(weights, first, 1.01 * error, outside, first <= start)
 
 
+def knot_above(total: Window, offset: float, spacing: float, epsilon: float) -> tuple[int, float]:
+    """Return the index of the first knot above ``epsilon``, and its distance."""
+    index = math.floor((epsilon - offset) / spacing)
+    if total.whole:
+        index = max(index, total.first)
+    while not (offset + index * spacing - epsilon > 0.0):
+        index += 1
+    return index, offset + index * spacing - epsilon
+
+
 def total_sums(
     total: Total, offset: float, spacing: float, tilt: float, epsilon: float, last: int
 ) -> tuple[float, float, float, float]:
@@ -111,14 +143,9 @@ def total_sums(
     law. The value is the sum with the factor 1 - e^{-v}, the slope, which is ``-d/d epsilon`` of
     the profile, that with e^{-v}.
     """
-    index = math.floor((epsilon - offset) / spacing)
-    if total.whole:
-        index = max(index, total.first)
-    while not (offset + index * spacing - epsilon > 0.0):
-        index += 1
+    index, nearest = knot_above(total, offset, spacing, epsilon)
     start = index - total.first
     stop = min(total.weights.size, last - total.first + 1)
-    nearest = offset + index * spacing - epsilon
     weights = total.weights[start : max(stop, start)]
     value, slope, gross, square, most = core.profile_sums(weights, nearest, spacing, tilt)
     error = 4e-13 * gross + total.error * math.sqrt(square) + 1e-290  # what lies too far above

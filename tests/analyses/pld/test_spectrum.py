@@ -1,0 +1,141 @@
+"""A composition by few frequencies (Theorem G11), against powers of polynomials in balls."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from flint import arb, arb_poly, ctx
+
+import accountant as ac
+from accountant.analyses import pld
+from accountant.analyses.pld import spectrum
+from accountant.analyses.pld.fft import Tilted, compose, fft_size, total_sums
+from accountant.analyses.pld.spectrum import few_frequencies
+
+
+@pytest.fixture(autouse=True)
+def balls(monkeypatch):
+    monkeypatch.setattr(spectrum, "LEAST", 2)
+    before, ctx.prec = ctx.prec, 200
+    yield
+    ctx.prec = before
+
+
+def weights(generator, size, kind):
+    """Return weights of sum one to rounding: spread, a few heavy ones, or every other knot."""
+    a = np.array([generator.random() ** 3 for _ in range(size)])
+    if kind == "heavy":
+        a *= 1e-6
+        a[[0, size // 3, size - 1]] += [0.5, 0.2, 0.3]
+    if kind == "gaps":
+        a[1::2] = 0.0
+    if kind == "far":
+        a[1:-1] *= 1e-12
+        a[-1] = 1e-4
+    return a / a.sum()
+
+
+def power(parts, size):
+    """Return the exact cyclic convolution, as balls from the sum of the first knots on."""
+    total = arb_poly([1])
+    for part in parts:
+        total *= arb_poly([arb(float(w)) for w in part.weights]) ** part.times
+    wrapped = [arb(0)] * size
+    for i in range(total.degree() + 1):
+        wrapped[i % size] += total[i]
+    return wrapped
+
+
+def truth(wrapped, start, law, count, index, nearest, spacing, tilt):
+    """Return Σ over ``count`` knots from ``index`` on, as :meth:`Spectrum.sums` defines it."""
+    found = arb(0)
+    for m in range(count):
+        v = m * arb(spacing)
+        weight = (-(arb(tilt) * v)).exp() * (1 - (-(v + arb(nearest))).exp())
+        found += wrapped[(index + m - start) % law.size] * weight
+    return found
+
+
+def check(parts, first, size, tilt, spacing, epsilon):
+    law = few_frequencies(parts, first, size, 0.0, whole=True)
+    assert law is not None
+    start = sum(part.first * part.times for part in parts)
+    value, error, _, nearest = law.sums(0.0, spacing, tilt, epsilon, 2**60)
+    index = round((nearest + epsilon) / spacing)
+    exact = truth(
+        power(parts, size), start, law, first + size - index, index, nearest, spacing, tilt
+    )
+    assert abs(arb(value) - exact) <= arb(error), (value, error, exact)
+    return law, value, error
+
+
+@pytest.mark.parametrize("kind", ["spread", "heavy", "gaps", "far"])
+@pytest.mark.parametrize(("length", "times"), [(2, 900), (9, 400), (40, 60), (150, 7)])
+def test_a_power_is_within_the_error(kind, length, times):
+    generator = random.Random(f"{kind} {length} {times}")
+    parts = [Tilted(weights(generator, length, kind), -length // 3, times)]
+    size = fft_size(length * times)
+    start = parts[0].first * times
+    spacing, tilt = 10.0 ** generator.uniform(-4, -1), 10.0 ** generator.uniform(-1, 1.5)
+    mean = parts[0].weights @ np.arange(length)
+    middle = start + times * mean
+    for shift in (0.0, -0.03, 0.04):
+        epsilon = (middle + shift * length * times) * spacing
+        _, _, error = check(parts, start, size, tilt, spacing, epsilon)
+        assert error <= 1e-10
+
+
+def test_several_parts_and_a_window_narrower_than_the_law():
+    generator = random.Random(5)
+    parts = [
+        Tilted(weights(generator, 30, "spread"), -4, 80),
+        Tilted(weights(generator, 12, "heavy"), 3, 50),
+    ]
+    start = sum(part.first * part.times for part in parts)
+    middle = sum(p.times * (p.first + p.weights @ np.arange(p.weights.size)) for p in parts)
+    for size in (512, 1536):
+        first = round(middle) - size // 2
+        law, _, _ = check(parts, first, size, 0.7, 0.03, middle * 0.03)
+        assert law.whole == (first <= start)
+
+
+def test_the_same_as_a_transform_and_its_inverse():
+    generator = random.Random(9)
+    part = Tilted(weights(generator, 60, "spread"), 0, 300)
+    size = fft_size(60 * 300)
+    few = few_frequencies([part], 0, size, 1e-9, whole=True)
+    full = compose([part], 0, size, 1e-9)
+    assert few.frequencies.size < size // 20
+    assert few.size == full.size
+    for knot in (5000, 8000, 12000):
+        given = 0.0, 1e-3, 3.0, knot * 1e-3 + 3e-4, 60 * 300
+        one, other = few.sums(*given), total_sums(full, *given)
+        assert one[0] == pytest.approx(other[0], abs=1e-13)
+        assert one[2] == pytest.approx(other[2], abs=1e-13)
+        assert one[3] == other[3]
+        assert one[1] >= 1e-9 * math.exp(-3.0 * 20.0)
+    # beyond the last knot that carries anything
+    assert few.sums(0.0, 1e-3, 3.0, 20.0, 60 * 300)[0] == 0.0
+
+
+def test_where_most_frequencies_matter_there_is_none(monkeypatch):
+    part = Tilted(np.array([0.5, 0.0, 0.5]), 0, 400)
+    monkeypatch.setattr(spectrum, "MOST", 10)
+    assert few_frequencies([part], 0, 1024, 0.0, whole=True) is None
+    monkeypatch.setattr(spectrum, "LEAST", 2**13)
+    assert few_frequencies([part], 0, 1024, 0.0, whole=True) is None
+    # arrays of all knots are not allowed, and needed
+    assert few_frequencies([part._replace(times=1)], 0, 2**14, 0.0, whole=True) is None
+    wide = Tilted(np.full(2**12, 2.0**-12), 0, 4)
+    assert few_frequencies([wide], 0, 2**14, 0.0, whole=False) is None
+
+
+def test_windows_larger_than_memory_are_read_by_few_frequencies():
+    pair = ac.PoissonSampled(ac.Laplace(1.0), 0.001).pairs()[0]
+    found = pld.epsilon_bounds([(pair, 100_000)], 1e-5, memory_cap=2**25)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    # a finer grid of the same problem, by transforms of all knots
+    assert 1.104251 < found.lower <= found.upper < 1.104253
