@@ -39,7 +39,8 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
     /* geometric levels, beyond the reach of the moments */
     const double first = (plan->count - 1) * plan->dy;
-    const double end = fmax(7.0 * plan->flat, plan->bulk > 0.0 ? 7.0 / plan->bulk : 0.0);
+    const double near = fmax(7.0 * plan->flat, plan->bulk > 0.0 ? 7.0 / plan->bulk : 0.0);
+    const double end = fmax(near, plan->far);
     const double ratio = fmax(pow(end / first, 1.0 / ACCT_DECAY_LEVELS), 1.1);
     sums->level[0] = first;
     sums->levels = 0;
@@ -90,7 +91,8 @@ static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf
             acct_sum_add(&sums->log_mod[k], n * v.log_modulus);
             acct_sum_add(&sums->arg[k], n * v.arg);
             sums->relative[k] += rest > 0.0 ? n * v.error / rest : INFINITY;
-            sums->high[k] += v.modulus > 1e-290 ? n * (v.log_modulus + v.error / v.modulus)
+            const double share = v.error / v.modulus;
+            sums->high[k] += v.modulus > 1e-290 ? n * (v.log_modulus + (share < 0.1 ? share : log1p(share)))
                                                 : n * log(1e-290 + v.error);
             sums->size[k] += n * (fabs(v.log_modulus) + fabs(v.arg)) + y * n * fabs(m->mean);
         }

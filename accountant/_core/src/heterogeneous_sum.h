@@ -22,7 +22,8 @@ typedef struct {
     double dy;
     int count;          /* points */
     double most_work;   /* points times nodes of one part */
-    double flat, bulk;  /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk */
+    /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk and at least as `far` */
+    double flat, bulk, far;
     double log_error;   /* log of the error wanted in units of the sum's scale */
 } acct_heterogeneous_plan;
 

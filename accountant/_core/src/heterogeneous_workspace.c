@@ -176,18 +176,20 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     plan->b = s.b;
     s.epsilon = epsilon;
     plan->log_error = log(tolerance) + log_delta - (s.log_scale - s.b * epsilon);
-    const double digits = 2.3 - plan->log_error + 1.0, bb = s.b * (s.b + 1.0);
+    /* where the tail event decides, a few digits do */
+    const double digits = fmax(2.3 - plan->log_error + 1.0, 3.0), bb = s.b * (s.b + 1.0);
     const double right = alias_period(&m, &s, digits, 1, &plan->right_b);
     const double left = alias_period(&m, &s, digits, -1, &plan->left_b);
-    const double period = fmax(fmax(right, left), 1e-300) * 1.02;
-    plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     const double y_last = fmax(1.1 * sqrt(2.0 * fmax(digits - log(bb), 4.0)) / s.spread, y_least);
+    const double period = fmax(fmax(right, left) * 1.02, 2.0 * ACCT_PI / y_last);
+    plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     const double points = ceil(y_last / plan->dy) + 2.0;
     if (!(points <= w->most_points && s.b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
     plan->count = (int)points;
     /* minorants from where the moments of all losses, or of the bulk, cease to help */
     plan->bulk = acct_coarse_bulk(&m, s.b);
     plan->flat = fmax(1.2 * sqrt(w->steps) / s.spread, (plan->count - 1) * plan->dy);
+    plan->far = 0.0;
     return ACCT_OK;
 }
 
@@ -205,11 +207,13 @@ int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heter
 int acct_heterogeneous_build(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
                              double tolerance) {
     double y_last = 0.0;
-    for (int tries = 0; tries < 4; tries++) {
+    int far = 0;
+    for (int tries = 0; tries < 6; tries++) {
         acct_heterogeneous_plan plan;
         acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
         int status = acct_heterogeneous_place(w, epsilon, log_delta, tolerance, y_last, &plan);
         if (status) return status;
+        if (far) plan.far = w->most_points * plan.dy;
         const double share = exp(plan.log_error);
         status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);
         if (status) return status;
@@ -220,7 +224,11 @@ int acct_heterogeneous_build(acct_heterogeneous_workspace *w, int count, double 
             if (w->contour.truncated <= share) return ACCT_OK;
         }
         y_last = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share);
-        if (!(y_last < INFINITY)) break;
+        if (y_last < INFINITY) continue;
+        if (far) break;
+        /* the levels of the decay ended too early */
+        far = 1;
+        y_last = 0.0;
     }
     return ACCT_EPRECISION;
 }
