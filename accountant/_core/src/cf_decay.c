@@ -5,6 +5,7 @@
 
 #include "order.h"
 #include "rounding.h"
+#include "status.h"
 
 void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_moments *m, double steps) {
     d->law = law;
@@ -164,60 +165,71 @@ double acct_cf_decay_minorant_upper(const acct_cf_decay *d, double y, int widths
     return best < 1.0 ? log1p(-best) : -1.0;
 }
 
-/* log of the bound at y on the line Im x = shift, given |e^L| and arg e^L there */
-static double shifted_bound(const acct_tilted_law *g, double order, double log_a, double shift, double y,
-                            const double *log_abs, const double *arg, double rest) {
-    const double lift = 0.5 * shift * shift / (g->step.sigma * g->step.sigma) - log_a;
-    double total = rest;
-    for (int j = 0; j < g->count; j++) total += g->gauss[j] * exp(order * log_abs[j] - y * arg[j] + lift);
+int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *g, double shift, double log_error,
+                           acct_cf_decay_path *path) {
+    const acct_tilted_law *base = d->law;
+    const acct_step *step = &base->step;
+    const double sigma = step->sigma, var = sigma * sigma, order = d->moments->order;
+    const double log_a = d->moments->log_mgf;
+    const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
+    if (!(d->moments->log_mgf_err < 1e-7)) return ACCT_EPRECISION; /* the margin of acct_cf_decay_path_upper */
+    const int status = acct_tilted_law_set(g, step, &window, order, 0.0, log_error + fmin(log_a, 0.0));
+    if (status) return status;
+    /* quadrature error and the two vertical ends of the path, whatever y >= 0 */
+    double modulus = 0.0;
+    for (int p = 0; p < g->panels; p++) modulus = fmax(modulus, g->panel[p].modulus);
+    const double growth = 0.5 * shift * shift / var + (order < 0.0 ? -order * modulus : 0.0);
+    const double at_lo = order * acct_loss(step, g->lo, NULL) - 0.5 * g->lo * g->lo / var;
+    const double at_hi = order * acct_loss(step, g->hi, NULL) - 0.5 * g->hi * g->hi / var;
+    path->law = g;
+    path->rest = acct_tilted_law_error(g, d->moments, 0.0) +
+                 shift / (sigma * ACCT_SQRT_2PI) * (exp(at_lo + growth - log_a) + exp(at_hi + growth - log_a));
+    path->lift = 0.5 * shift * shift / var - log_a;
+    path->order = order;
+    /* |e^L| and arg e^L overwrite arrays that are not needed here */
+    for (int j = 0; j < g->count; j++)
+        acct_loss_complex(step, g->node[j], shift, &g->e2_plus[j], &g->e2_minus[j]);
+    return ACCT_OK;
+}
+
+double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y) {
+    const acct_tilted_law *g = path->law;
+    double total = path->rest;
+    for (int j = 0; j < g->count; j++) {
+        const double e = path->order * g->e2_plus[j] - y * g->e2_minus[j] + path->lift;
+        /* N alone may leave the doubles */
+        total += g->x2[j] > 700.0 ? g->quad[j] * exp(e - g->x2[j]) : g->gauss[j] * exp(e);
+    }
     return log(total * ACCT_SLACK);
 }
 
 void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, double y_most) {
     static const double SHIFTS[] = {0.25, 0.4, 0.6, 1.0, 1.5, 2.2, 3.0};
-    const acct_tilted_law *base = d->law;
-    const acct_step *step = &base->step;
-    const double sigma = step->sigma, var = sigma * sigma, order = d->moments->order;
-    const double log_a = d->moments->log_mgf;
+    const acct_step *step = &d->law->step;
+    const double sigma = step->sigma, var = sigma * sigma;
     int found = 0;
-    if (!(d->moments->log_mgf_err < 1e-7)) return; /* the margin of shifted_bound */
     for (int i = step->sigma < 0.5 * acct_step_largest(step) ? 0 : 2; i < 7; i++) {
         const double shift = SHIFTS[i] * sigma;
         if ((step->mixture || step->q < 1.0) && 2.0 * shift * acct_step_largest(step) > 3.0 * var) break;
-        const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
-        if (acct_tilted_law_set(g, step, &window, order, 0.0,
-                                fmin(1.5 * wanted / d->steps, -12.0) + fmin(log_a, 0.0)))
-            continue;
-        /* quadrature error and the two vertical ends of the path, whatever y >= 0 */
-        double modulus = 0.0;
-        for (int p = 0; p < g->panels; p++) modulus = fmax(modulus, g->panel[p].modulus);
-        const double growth = 0.5 * shift * shift / var + (order < 0.0 ? -order * modulus : 0.0);
-        const double at_lo = order * acct_loss(step, g->lo, NULL) - 0.5 * g->lo * g->lo / var;
-        const double at_hi = order * acct_loss(step, g->hi, NULL) - 0.5 * g->hi * g->hi / var;
-        const double rest = acct_tilted_law_error(g, d->moments, 0.0) +
-                            shift / (sigma * ACCT_SQRT_2PI) *
-                                (exp(at_lo + growth - log_a) + exp(at_hi + growth - log_a));
-        /* |e^L| and arg e^L overwrite arrays that are not needed here */
-        double *log_abs = g->e2_plus, *arg = g->e2_minus;
-        for (int j = 0; j < g->count; j++) acct_loss_complex(step, g->node[j], shift, &log_abs[j], &arg[j]);
-        const double floor = d->steps * shifted_bound(g, order, log_a, shift, 1e300, log_abs, arg, rest);
-        if (floor > wanted) continue;
+        acct_cf_decay_path path;
+        if (acct_cf_decay_path_set(d, g, shift, fmin(1.5 * wanted / d->steps, -12.0), &path)) continue;
+        if (d->steps * acct_cf_decay_path_upper(&path, 1e300) > wanted) continue;
         /* the bound falls with y: bisect in log y */
         double lo = 1e-3 * y_most, hi = y_most;
-        if (d->steps * shifted_bound(g, order, log_a, shift, hi, log_abs, arg, rest) > wanted) {
+        if (d->steps * acct_cf_decay_path_upper(&path, hi) > wanted) {
             if (found) break; /* the best shift is behind us */
             continue;
         }
         found = 1;
         while (hi > 1.06 * lo) {
             const double mid = sqrt(lo * hi);
-            if (d->steps * shifted_bound(g, order, log_a, shift, mid, log_abs, arg, rest) > wanted)
+            if (d->steps * acct_cf_decay_path_upper(&path, mid) > wanted)
                 lo = mid;
             else
                 hi = mid;
         }
         d->y_uniform = y_most = hi;
-        d->log_uniform = shifted_bound(g, order, log_a, shift, hi, log_abs, arg, rest);
+        d->log_uniform = acct_cf_decay_path_upper(&path, hi);
     }
 }
 

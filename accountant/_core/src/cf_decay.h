@@ -30,6 +30,20 @@ double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1);
  * is the number of window widths to try and of windows on each side; stops improving below `enough` */
 double acct_cf_decay_minorant_upper(const acct_cf_decay *d, double y, int widths, int most, double enough);
 
+/* One path Im x = shift and the bound that it gives: |A(c+iy)| <= int |N e^{(c+iy)L}| along it (Theorem 9) */
+typedef struct {
+    const acct_tilted_law *law; /* on the path; its e2_plus and e2_minus are log |e^L| and arg e^L */
+    double order, lift, rest;
+} acct_cf_decay_path;
+
+/* requires 2 shift <= 3 sigma^2 over the largest shift of a step that is not plain
+ * sets  *path and law, exact to about e^{log_error}; ACCT_EPRECISION where that takes too many nodes */
+int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *law, double shift, double log_error,
+                           acct_cf_decay_path *path);
+
+/* ensures log |A(c+iy')/A(c)| <= returned for every y' >= y >= 0 */
+double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y);
+
 /* The same for few steps: |A(c+iy)| <= int |N e^{(c+iy)L}| along Im x = a, which falls with y
  * (Theorem 9).  Finds a, y with steps * log <= wanted and y < y_most, by trial.
  * sets d->y_uniform, d->log_uniform if it succeeds; scratch is another law */

@@ -52,6 +52,7 @@ void acct_coarse_place(acct_coarse *k, double *memory, int nodes) {
     k->exp_loss = memory + 2 * nodes;
     k->e2_plus = memory + 3 * nodes;
     k->e2_minus = memory + 4 * nodes;
+    k->log_gauss = memory + 5 * nodes;
 }
 
 /* a panel's nodes */
@@ -80,6 +81,12 @@ static void fill(acct_coarse *k, const acct_step *step, int panel, double half) 
         exp_loss[j] = acct_vexp(l);
         e2_plus[j] = acct_ve2(l, acct_vexpm1(l));
         e2_minus[j] = acct_ve2(-l, acct_vexpm1(-l));
+    }
+    /* shifts may be so far apart that losses matter where N leaves the doubles */
+    for (int j = 0; j < ACCT_GL_ORDER; j++) {
+        const double x = lo + half * (at + ACCT_GL_NODE[j]);
+        k->log_gauss[first + j] =
+            step->mixture ? log(norm * ACCT_GL_WEIGHT[j]) - x * x / var2 : log(gauss[j] + 1e-300);
     }
 }
 
@@ -131,9 +138,9 @@ static void small(const acct_coarse *k, int remove, double c, double *a1, double
 
 static void large(const acct_coarse *k, double c, double *log_a, double *mean, double *second) {
     double top = -INFINITY, a = 0.0, m1 = 0.0, m2 = 0.0;
-    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
+    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + k->log_gauss[j]);
     for (int j = 0; j < k->nodes; j++) {
-        const double w = exp(c * k->loss[j] + log(k->gauss[j] + 1e-300) - top);
+        const double w = exp(c * k->loss[j] + k->log_gauss[j] - top);
         a += w;
         m1 += w * k->loss[j];
         m2 += w * k->loss[j] * k->loss[j];
@@ -203,9 +210,12 @@ double acct_coarse_variance(const acct_coarse_composition *composition, double m
 
 void acct_coarse_weights(const acct_coarse *k, double c, double *weight) {
     double top = -INFINITY, sum = 0.0;
-    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + log(k->gauss[j] + 1e-300));
-    for (int j = 0; j < k->nodes; j++)
-        sum += weight[j] = k->gauss[j] * acct_vexp(c * k->loss[j] - top);
+    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + k->log_gauss[j]);
+    for (int j = 0; j < k->nodes; j++) {
+        const double rise = c * k->loss[j] - top, log_gauss = k->log_gauss[j];
+        weight[j] = log_gauss < -695.0 ? acct_vexp(rise + log_gauss) : k->gauss[j] * acct_vexp(rise);
+        sum += weight[j];
+    }
     for (int j = 0; j < k->nodes; j++) weight[j] /= sum;
 }
 

@@ -17,10 +17,10 @@ typedef struct {
     double loss_hi;
     double plain; /* a plain Gaussian: steps / sigma^2, and no nodes */
     int nodes;
-    double *loss, *gauss, *exp_loss, *e2_plus, *e2_minus; /* in the caller's memory */
+    double *loss, *gauss, *log_gauss, *exp_loss, *e2_plus, *e2_minus; /* in the caller's memory */
 } acct_coarse;
 
-#define ACCT_COARSE_ARRAYS 5
+#define ACCT_COARSE_ARRAYS 6
 
 /* nodes that the part takes: more where its shifts are far apart */
 int acct_coarse_nodes(const acct_part *part);

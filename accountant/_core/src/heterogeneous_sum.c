@@ -99,19 +99,36 @@ static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf
     }
 }
 
+/* lowers bound[j], of every y from level j on, by the paths of one part; no path helps where many steps share
+ * the work (acct_cf_decay_minorant_upper does) */
+static void try_paths(const acct_heterogeneous_sum *sums, const acct_cf_decay *decay, double *bound) {
+    static const double SHARE[] = {1.0, 0.5, 0.25};
+    const acct_step *step = &decay->law->step;
+    const double most = fmin(1.5 * step->sigma / acct_step_largest(step), 3.0) * step->sigma;
+    const double log_error = fmin(1.5 * sums->plan.log_error / sums->plan.steps, -12.0);
+    for (int i = 0; i < 3; i++) {
+        acct_cf_decay_path path;
+        if (acct_cf_decay_path_set(decay, sums->scratch, SHARE[i] * most, log_error, &path)) continue;
+        for (int j = 0; j <= sums->levels; j++)
+            bound[j] = fmin(bound[j], acct_cf_decay_path_upper(&path, sums->level[j]));
+    }
+}
+
 static void add_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
                       double n) {
     /* far below the wanted error nothing more is asked of a level */
     const double enough = 2.0 * sums->plan.log_error - 60.0;
     double flat = 0.0; /* a bound for every y from here on */
+    double along[ACCT_DECAY_LEVELS + 1] = {0.0};
     int skip = 0;
     acct_cf_decay decay;
     acct_cf_decay_set(&decay, law, m, n);
+    if (sums->plan.paths) try_paths(sums, &decay, along);
     for (int j = 0; j <= sums->levels; j++) {
         if (!(sums->decay[j] > enough)) continue;
         if (sums->level[j] >= sums->plan.flat && skip++ % 4 == 0)
             flat = fmin(flat, acct_cf_decay_minorant_upper(&decay, sums->level[j], 1, 24, -1.0));
-        double bound = flat;
+        double bound = fmin(flat, along[j]);
         if (j < sums->levels)
             bound = fmin(bound, acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
         sums->decay[j] += n * bound;

@@ -24,6 +24,7 @@ typedef struct {
     double most_work;   /* points times nodes of one part */
     /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk and at least as `far` */
     double flat, bulk, far;
+    int paths; /* whether the paths of Theorem 9 are tried, too */
     double log_error;   /* log of the error wanted in units of the sum's scale */
 } acct_heterogeneous_plan;
 
@@ -37,6 +38,7 @@ typedef struct {
 typedef struct {
     acct_heterogeneous_plan plan;
     acct_cached_layout *cached; /* ACCT_CACHED_LAYOUTS seats, by cell */
+    acct_tilted_law *scratch; /* for paths */
     double order, parts;
     /* per point: sums over parts of n log|1+V| and n arg(1+V), of the relative error of (1+V)^n, of
      * n log(|1+V| + error), and of the sizes that round-off is relative to */
@@ -53,7 +55,7 @@ typedef struct {
     double level[ACCT_DECAY_LEVELS + 1], decay[ACCT_DECAY_LEVELS + 1]; /* the last holds for all y beyond */
 } acct_heterogeneous_sum;
 
-/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached is the caller's, too */
+/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the caller's, too */
 #define ACCT_HETEROGENEOUS_SUM_DOUBLES (7 * (size_t)ACCT_HETEROGENEOUS_POINTS)
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);
 

@@ -31,21 +31,22 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
 int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *parts, int count,
                              int direction, double steps) {
     size_t coarse = 0;
-    int most_nodes = ACCT_MAX_NODES;
+    w->mixed = 0;
     for (int i = 0; i < count; i++) {
         coarse += ACCT_COARSE_ARRAYS * (size_t)acct_coarse_nodes(&parts[i]);
-        if (parts[i].mixture) most_nodes = ACCT_MIXTURE_NODES;
+        w->mixed = w->mixed || parts[i].mixture;
     }
+    const int most_nodes = w->mixed ? ACCT_MIXTURE_NODES : ACCT_MAX_NODES;
     const size_t law = ACCT_TILTED_LAW_DOUBLES(most_nodes);
     const size_t sums = (size_t)ACCT_SUM_ARRAYS * (size_t)most_nodes;
-    const size_t doubles = law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES +
+    const size_t doubles = 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES +
                            2 * (size_t)ACCT_HETEROGENEOUS_POINTS;
     w->part = parts;
     w->count = count;
     w->direction = direction;
     w->steps = steps;
     w->most_points = ACCT_HETEROGENEOUS_POINTS;
-    w->most_work = fmax(2.5e5, 4e6 / count);
+    w->most_work = fmax(2.5e5, (w->mixed ? 1.6e7 : 4e6) / count);
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
@@ -57,9 +58,11 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
         return ACCT_ENOMEM;
     }
     acct_tilted_law_place(&w->law, w->block, most_nodes);
-    acct_characteristic_sum_place(&w->cf, w->block + law, most_nodes);
-    acct_heterogeneous_sum_place(&w->sums, w->block + law + sums);
-    w->contour.amplitude = w->block + law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
+    acct_tilted_law_place(&w->scratch, w->block + law, most_nodes);
+    w->sums.scratch = &w->scratch;
+    acct_characteristic_sum_place(&w->cf, w->block + 2 * law, most_nodes);
+    acct_heterogeneous_sum_place(&w->sums, w->block + 2 * law + sums);
+    w->contour.amplitude = w->block + 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
     w->contour.phase = w->contour.amplitude + ACCT_HETEROGENEOUS_POINTS;
     return ACCT_OK;
 }
@@ -190,6 +193,7 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     plan->bulk = acct_coarse_bulk(&m, s.b);
     plan->flat = fmax(1.2 * sqrt(w->steps) / s.spread, (plan->count - 1) * plan->dy);
     plan->far = 0.0;
+    plan->paths = 0;
     return ACCT_OK;
 }
 
@@ -203,32 +207,51 @@ int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heter
     return ACCT_OK;
 }
 
-/* the groups first, to see where the line may end */
+/* a line that ends by y_least or beyond, made for the groups and then for the parts; `far`: the bounds on the
+ * decay that take longer, too
+ * sets     *stop to where it should have ended, inf if nowhere, and *placed to where it did */
+static int try_line(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
+                    double tolerance, int far, double y_least, double *stop, double *placed) {
+    acct_heterogeneous_plan plan;
+    acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
+    int status = acct_heterogeneous_place(w, epsilon, log_delta, tolerance, y_least, &plan);
+    if (status) return status;
+    const double share = exp(plan.log_error);
+    *placed = (plan.count - 1) * plan.dy;
+    if (far) {
+        plan.far = w->most_points * plan.dy;
+        plan.flat = fmin(plan.flat, 0.3 * *placed);
+        plan.paths = w->steps < ACCT_MOST_STEPS_OF_PATHS;
+    }
+    status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);
+    if (status) return status;
+    *stop = acct_heterogeneous_sum_stop(&w->sums, 0.5 * share);
+    if (*stop <= *placed) {
+        status = w->groups < count ? acct_heterogeneous_add_all(w, &plan, w->part, count) : ACCT_OK;
+        if (status) return status;
+        acct_heterogeneous_sum_close(&w->sums, &w->contour);
+        if (w->contour.truncated <= share) return ACCT_OK;
+    }
+    *stop = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share);
+    return ACCT_EPRECISION;
+}
+
 int acct_heterogeneous_build(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
                              double tolerance) {
-    double y_last = 0.0;
-    int far = 0;
-    for (int tries = 0; tries < 6; tries++) {
-        acct_heterogeneous_plan plan;
-        acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
-        int status = acct_heterogeneous_place(w, epsilon, log_delta, tolerance, y_last, &plan);
-        if (status) return status;
-        if (far) plan.far = w->most_points * plan.dy;
-        const double share = exp(plan.log_error);
-        status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);
-        if (status) return status;
-        if (acct_heterogeneous_sum_stop(&w->sums, 0.5 * share) <= (plan.count - 1) * plan.dy) {
-            status = w->groups < count ? acct_heterogeneous_add_all(w, &plan, w->part, count) : ACCT_OK;
-            if (status) return status;
-            acct_heterogeneous_sum_close(&w->sums, &w->contour);
-            if (w->contour.truncated <= share) return ACCT_OK;
+    double y_least = 0.0;
+    for (int tries = 0, far = 0; tries < 6; tries++) {
+        double stop = INFINITY, placed = 0.0;
+        const int status =
+            try_line(w, count, epsilon, log_delta, tolerance, far, y_least, &stop, &placed);
+        if (status != ACCT_EPRECISION) return status;
+        if (stop < (far || !w->mixed ? INFINITY : 4.0 * placed)) {
+            y_least = stop;
+            continue;
         }
-        y_last = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share);
-        if (y_last < INFINITY) continue;
         if (far) break;
-        /* the levels of the decay ended too early */
+        /* the line is too long, or the bounds on its decay ended too early */
         far = 1;
-        y_last = 0.0;
+        y_least = 0.0;
     }
     return ACCT_EPRECISION;
 }

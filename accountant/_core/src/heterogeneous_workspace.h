@@ -9,6 +9,9 @@
 /* the least relative error of delta that a line for many parts is asked for */
 #define ACCT_HETEROGENEOUS_LEAST_TOLERANCE 1e-13
 
+/* with more steps in all, no path is tried */
+#define ACCT_MOST_STEPS_OF_PATHS 5000.0
+
 typedef struct {
     long cell;
     acct_part part;
@@ -17,6 +20,7 @@ typedef struct {
 typedef struct {
     const acct_part *part;
     int count, direction;
+    int mixed; /* whether a part has a random shift */
     double steps; /* of all parts */
     double most_points; /* of a line */
     double most_work; /* points times nodes of one part */
@@ -26,7 +30,7 @@ typedef struct {
     acct_coarse *coarse; /* one a group */
     double *nodes;       /* theirs */
     int groups;
-    acct_tilted_law law;
+    acct_tilted_law law, scratch;
     acct_characteristic_sum cf;
     acct_heterogeneous_sum sums;
     acct_contour contour;
