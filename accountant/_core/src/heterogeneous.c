@@ -32,6 +32,9 @@ static int coarse_epsilon(const acct_part *parts, int count, double steps, doubl
     return ACCT_OK;
 }
 
+/* the relative error of delta that a line is asked for where none was found for less */
+#define LOOSE 3e-6
+
 static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, acct_bounds *out) {
     const double log_delta = log(delta);
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
@@ -40,7 +43,11 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
     double epsilon = fmax(s.epsilon, 0.0),
            tolerance = acct_tolerance_for(epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
     for (int i = 0; i < 6; i++) {
-        int status = acct_heterogeneous_build(w, count, epsilon, log_delta, tolerance);
+        const int status = acct_heterogeneous_build(w, count, epsilon, log_delta, tolerance);
+        if (status == ACCT_EPRECISION && w->mixed && out->upper == INFINITY && tolerance < LOOSE) {
+            tolerance = LOOSE; /* better a wide bracket than none */
+            continue;
+        }
         if (status) return status;
         acct_bounds found;
         acct_profile_point p;
@@ -132,9 +139,9 @@ int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, 
 }
 
 static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_bounds *out) {
-    double log_delta = -30.0;
+    double log_delta = -30.0, tolerance = 1e-11;
     *out = (acct_bounds){0.0, 1.0};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
         acct_coarse_composition m = {w->coarse, w->groups, w->direction};
         acct_saddle s;
@@ -145,11 +152,17 @@ static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_b
             continue;
         }
         acct_profile_point p;
-        if (acct_heterogeneous_build(w, w->count, epsilon, log_delta, 1e-11)) break;
+        const int status = acct_heterogeneous_build(w, w->count, epsilon, log_delta, tolerance);
+        if (status == ACCT_EPRECISION && w->mixed && out->lower == 0.0 && tolerance < LOOSE) {
+            tolerance = LOOSE;
+            continue;
+        }
+        if (status) break;
         acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         const double now = p.value > 0.0 ? fmax(log(p.value), -745.0) : log_delta - 5.0;
-        if (fabs(now - log_delta) < 2.0 && out->upper - out->lower <= 1e-6 * out->upper) break;
+        const double wanted = fmax(1e-6, 10.0 * tolerance);
+        if (fabs(now - log_delta) < 2.0 && out->upper - out->lower <= wanted * out->upper) break;
         log_delta = now;
     }
     for (int i = 0; i < w->count && out->lower == 0.0 && w->count <= 64; i++) {

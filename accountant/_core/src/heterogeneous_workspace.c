@@ -45,7 +45,7 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->count = count;
     w->direction = direction;
     w->steps = steps;
-    w->most_points = ACCT_HETEROGENEOUS_POINTS;
+    w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : ACCT_HETEROGENEOUS_POINTS / 2;
     w->most_work = fmax(2.5e5, (w->mixed ? 1.6e7 : 4e6) / count);
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
