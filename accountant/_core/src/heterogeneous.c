@@ -32,6 +32,14 @@ static int coarse_epsilon(const acct_part *parts, int count, double steps, doubl
     return ACCT_OK;
 }
 
+/* at least the largest loss: when adding, that of a record that is never sampled; inf where some part is plain */
+static double most_loss(const acct_heterogeneous_workspace *w) {
+    if (w->direction == ACCT_REMOVE) return INFINITY;
+    double sum = 0.0;
+    for (int i = 0; i < w->count; i++) sum -= w->part[i].steps * acct_part_step(&w->part[i]).log_1mq;
+    return sum * (1.0 + ACCT_U * (16.0 + 2.0 * w->count));
+}
+
 /* the relative error of delta that a line is asked for where none was found for less */
 #define LOOSE 3e-6
 
@@ -44,7 +52,7 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
            tolerance = acct_tolerance_for(epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
     for (int i = 0; i < 6; i++) {
         const int status = acct_heterogeneous_build(w, count, epsilon, log_delta, tolerance);
-        if (status == ACCT_EPRECISION && w->mixed && out->upper == INFINITY && tolerance < LOOSE) {
+        if (status == ACCT_EPRECISION && w->mixed && out->lower == 0.0 && tolerance < LOOSE) {
             tolerance = LOOSE; /* better a wide bracket than none */
             continue;
         }
@@ -106,6 +114,7 @@ static int chernoff_is_below(acct_heterogeneous_workspace *w, double epsilon, do
 
 /* the bracket in one direction */
 static int epsilon_one_way(acct_heterogeneous_workspace *w, double delta, acct_bounds *out) {
+    acct_bounds_intersect(out, 0.0, most_loss(w));
     acct_heterogeneous_set_coarse(w, log(delta), INFINITY);
     epsilon_of(w, w->count, delta, out);
     if (acct_bounds_are_narrow(out, 1e-3)) return ACCT_OK;
@@ -141,6 +150,13 @@ int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, 
 static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_bounds *out) {
     double log_delta = -30.0, tolerance = 1e-11;
     *out = (acct_bounds){0.0, 1.0};
+    const double most = most_loss(w);
+    if (epsilon > most) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
+    if (most < INFINITY) /* 1 - e^{eps - loss} is at most this */
+        out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     for (int i = 0; i < 6; i++) {
         acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
         acct_coarse_composition m = {w->coarse, w->groups, w->direction};
