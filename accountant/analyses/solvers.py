@@ -86,7 +86,8 @@ class Solver(ABC):
         """Bracket δ(epsilon), 0 <= epsilon <= inf."""
         if epsilon == math.inf:
             return Bounds(0.0, infinite_mass(self.parts))
-        if epsilon >= total((pair.pure_epsilon, n) for pair, n in self.parts):
+        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
+        if epsilon >= min(pure, self.largest_loss):
             return Bounds(0.0, 0.0)
         return capped(self._once("delta", epsilon, self._delta), self.variation)
 

@@ -52,7 +52,7 @@ def test_stored_profiles_are_enclosed():
         if not (found[1] - found[0] <= 1e-6 * found[1]):
             wide.append((row["id"], row["family"]))
     assert not wrong
-    assert len(wide) <= 0.04 * len(STORED), wide
+    assert not wide
 
 
 def test_stored_profiles_are_enclosed_by_mixtures_of_one_shift():
@@ -95,17 +95,18 @@ def test_a_run_in_two_pieces_is_the_run(direction):
         assert other[1] - other[0] <= 1e-9
 
 
-def test_many_different_mixtures():
+@pytest.mark.parametrize("steps", [1, 20])
+def test_many_different_mixtures(steps):
     """A schedule of noise: searched by groups of similar parts."""
     shifts, weights = np.array([1.0, 2.0]), np.array([0.02, 0.001])
     ends = []
     for least in (1.0, 1.5):
-        parts = tuple(law(least + i / 400, shifts, weights, 20) for i in range(200))
+        parts = tuple(law(least + i / 400, shifts, weights, steps) for i in range(200))
         ends.append(core.heterogeneous_epsilon_bounds(NONE, NONE, NONE, 1e-5, core.REMOVE, parts))
     for low, high in ends:
         assert high - low <= 1e-9 * high
-    most = core.mixture_epsilon_bounds(1.0, shifts, weights, 4000.0, 1e-5, core.REMOVE)
-    least = core.mixture_epsilon_bounds(1.5, shifts, weights, 4000.0, 1e-5, core.REMOVE)
+    most = core.mixture_epsilon_bounds(1.0, shifts, weights, 200.0 * steps, 1e-5, core.REMOVE)
+    least = core.mixture_epsilon_bounds(1.5, shifts, weights, 200.0 * steps, 1e-5, core.REMOVE)
     assert least[0] <= ends[0][1]
     assert ends[0][0] <= most[1]
     assert ends[1][1] <= least[1]
@@ -148,7 +149,7 @@ EXTREMES = [
     law(1e4, [1.0, 2.0], [0.1, 0.01], 10**9),
     law(1.0, [1.0, 2.0], [1e-200, 1e-270], 10**9),
     law(1.0, [1e-30, 1e30], [0.4, 0.4], 3),
-    law(1.0, [float(k) for k in range(1, 257)], [3e-3] * 256, 1000),
+    law(1.0, [float(k) for k in range(1, 61)], [0.01] * 60, 1000),
     law(1.0, [1.0], [1.0 - 1e-8], 1),
     (1.0, np.array([1.0]), np.array([1.0]), 5.0, 1e-200, 1e-15),
 ]
