@@ -39,14 +39,13 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
     """Make a block and record on it all that a ledger holds, within its budget or not."""
     if not _new(turn, (address,), ledger.budget):
         raise DomainError(f"block {address} is there already; a ledger is imported as a new block")
-    if ledger.planned:
-        raise UnsupportedError("a ledger with a plan cannot be imported into a store")
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
     (block,), number = _add(turn, (address,), ledger.budget, noted)
     kinds: dict[Mechanism, int] = {}
-    for mechanism, _ in ledger.counts:
-        kinds[mechanism] = _kind(turn, texts.text_of_mechanism(mechanism))
+    for mechanism in (*dict(ledger.counts), *(item.mechanism for item in ledger.planned)):
+        if mechanism not in kinds:
+            kinds[mechanism] = _kind(turn, texts.text_of_mechanism(mechanism))
     if ledger.relation is NeighbouringRelation.REPLACE_ONE and turn.ask(
         "SELECT 1 FROM accountant_blocks WHERE address >= ? AND address < ?",
         *range_of(siblings(address)),
@@ -54,22 +53,39 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
         raise UnsupportedError(
             f"{siblings(address)} has other blocks, and replacing a record may change two of them"
         )
+    if ledger.planned:
+        _plan(turn, block, ledger.planned, kinds)
     history = ledger.history
     for start in range(0, len(history), _ROW):
         part = history[start : start + _ROW]
         entries = [[kinds[item.mechanism], item.count, item.label, item.time] for item in part]
         turn.append("import", {"blocks": runs([block]), "entries": entries})
     turn.hold([(block, kinds[mechanism], count) for mechanism, count in ledger.counts])
-    if ledger.relation is not None:
-        turn.settle([(block, ledger.relation.name, _sums(turn, ledger, number, kinds))])
+    relation = ledger.relation or (ledger.planned[0].mechanism.relation if ledger.planned else None)
+    if relation is not None:
+        turn.settle([(block, relation.name, _sums(turn, ledger, number, kinds))])
     turn.close()
 
 
+def _plan(
+    turn: Transaction, block: int, planned: Sequence[Entry], kinds: dict[Mechanism, int]
+) -> None:
+    """Append what a ledger had planned; a plan's time is never set."""
+    for item in planned:
+        entry = [kinds[item.mechanism], item.count, item.label, item.time]
+        turn.append("plan", {"blocks": runs([block]), "entries": [entry]})
+    written = texts.compact([[kinds[p.mechanism], p.count, p.label] for p in planned])
+    turn.later("UPDATE accountant_blocks SET planned = ? WHERE id = ?", (written, block))
+
+
 def ledger_of(
-    entries: Sequence[Entry], budget: Budget | None, deltas: Sequence[float]
+    entries: Sequence[Entry],
+    budget: Budget | None,
+    deltas: Sequence[float],
+    planned: Sequence[Entry],
 ) -> Accountant:
     """Return the ledger of records that happened, within the budget or not."""
-    return Accountant.from_json(document.encode(entries, budget, None, tuple(deltas)))
+    return Accountant.from_json(document.encode(entries, budget, None, tuple(deltas), planned))
 
 
 def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> list[str]:
@@ -84,7 +100,7 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
             (NeighbouringRelation.REPLACE_ONE.name,),
         ),
     )
-    for _, address, _, written, _, _ in there:
+    for _, address, _, written, *_ in there:
         if written != text:
             has = "no budget" if written is None else repr(texts.budget_of(written))
             raise DomainError(f"block {address} is there already, with {has}; got {budget!r}")
@@ -134,8 +150,8 @@ def _kind(turn: Transaction, text: str) -> int:
 def _sums(
     turn: Transaction, ledger: Accountant, number: int | None, kinds: dict[Mechanism, int]
 ) -> str:
-    """Return the sums of a ledger, by the prices of this store; empty without a budget."""
-    if ledger.budget is None or number is None:
+    """Return the sums of a ledger, by the prices of this store; empty where counts decide."""
+    if ledger.budget is None or number is None or ledger.planned:
         return ""
     text = texts.text_of_budget(ledger.budget)
     if not decisions.has_sums(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from accountant.errors import DomainError, LedgerConflict, UnsupportedError
 from accountant.ledger.history import Entry
@@ -15,16 +15,36 @@ from accountant.store.decisions import Held
 from accountant.store.refusal import BlockExceeded
 
 if TYPE_CHECKING:
-    from accountant.ledger.meters import Meter
     from accountant.mechanisms.base import Mechanism
     from accountant.store.transaction import Query, Transaction
 
-__all__ = ["Decision", "Request", "blocks_of", "contents", "decide", "find", "range_of", "runs"]
+__all__ = [
+    "Counts",
+    "Decision",
+    "Request",
+    "again",
+    "blocks_of",
+    "common_relation",
+    "contents",
+    "decide",
+    "find",
+    "holdings",
+    "kinds_of",
+    "menu",
+    "range_of",
+    "require_all",
+    "runs",
+]
 
 _BLOCKS = (
-    "SELECT b.id, b.address, b.budget, g.text, b.relation, b.sums FROM accountant_blocks b"
+    "SELECT b.id, b.address, b.budget, g.text, b.relation, b.sums, b.planned"
+    " FROM accountant_blocks b"
     " LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE "
 )
+
+
+# Mechanisms with counts, or caps.
+Counts: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
 class Request(NamedTuple):
@@ -34,10 +54,13 @@ class Request(NamedTuple):
     entries: tuple[Entry, ...]
     key: str
     lease: int | None = None
+    planned: bool = False
 
     @property
     def action(self) -> str:
         """What the journal calls it."""
+        if self.planned:
+            return "plan"
         return "charge" if self.lease is None else "reserve"
 
 
@@ -111,13 +134,11 @@ def decide(turn: Transaction, request: Request) -> Decision:
     )
     numbers = {text: number for number, text in kinds}
     if earlier:
-        return _again(turn, request, earlier[0], [row[0] for row in rows], numbers)
+        return again(turn, request, earlier[0], [row[0] for row in rows], numbers)
     blocks = [Held(*row) for row in rows]
-    _require_all(request.named, blocks)
-    relation = _relation(turn, blocks, request.entries)
-    for text in written:
-        if text not in numbers:
-            numbers[text] = turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+    require_all(request.named, blocks)
+    relation = common_relation(turn, blocks, request.entries)
+    kinds_of(turn, written, numbers)
     charges = [
         Charge(numbers[texts.text_of_mechanism(e.mechanism)], e.mechanism, e.count)
         for e in request.entries
@@ -144,6 +165,13 @@ def decide(turn: Transaction, request: Request) -> Decision:
     return Decision(row, until)
 
 
+def kinds_of(turn: Transaction, written: Iterable[str], numbers: dict[str, int]) -> None:
+    """Enter the kinds that the store has not seen into it, and into ``numbers``."""
+    for text in written:
+        if text not in numbers:
+            numbers[text] = turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+
+
 def contents(request: Request, blocks: Sequence[int], kinds: Sequence[int]) -> dict[str, Any]:
     """Return the body of a row of the journal."""
     parts = zip(kinds, request.entries, strict=True)
@@ -156,7 +184,7 @@ def contents(request: Request, blocks: Sequence[int], kinds: Sequence[int]) -> d
     return body
 
 
-def _again(
+def again(
     turn: Transaction, request: Request, earlier: Any, blocks: list[int], numbers: dict[str, int]
 ) -> Decision:
     """Return what was decided under this key, if it was asked for the same."""
@@ -176,7 +204,8 @@ def _again(
     return Decision(row, old.get("until", 0), repeated=True)
 
 
-def _require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
+def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
+    """Refuse addresses that are no block's, and patterns that no block fits."""
     known = {block.address for block in blocks}
     groups = {siblings(address) for address in known}
     missing = [name for name in named if name not in (groups if name.endswith("/*") else known)]
@@ -187,7 +216,7 @@ def _require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
         )
 
 
-def _relation(turn: Transaction, blocks: Sequence[Held], entries: Sequence[Entry]) -> str:
+def common_relation(turn: Transaction, blocks: Sequence[Held], entries: Sequence[Entry]) -> str:
     """Return the one relation of the blocks and of what they are charged."""
     relation = entries[0].mechanism.relation
     for item in entries:
@@ -222,19 +251,17 @@ def _judged(
     prices: dict[tuple[int, int], tuple[int, ...]],
 ) -> list[str] | BlockExceeded:
     """Return the sums of each block after the charges, or the refusal of the first that is over."""
-    known: dict[tuple[int | None, str, object], str | None] = {}
+    known: dict[object, str | None] = {}
     after = []
     for block in blocks:
-        counts: dict[Mechanism, int] | None = None
-        if block.text is not None and not decisions.has_sums(block.text):
-            counts = _counts(turn, block.id)
-        mark = None if counts is None else frozenset(counts.items())
-        case = block.budget, block.sums, mark
+        # What is decided by sums is the same for blocks with the same; so is the rest by counts.
+        counts = () if block.text is None or block.by_sums else holdings(turn, block.id)
+        case = block.budget, block.sums, block.planned, counts
         if case not in known:
             known[case] = _sums(turn, block, charges, prices, counts)
         sums = known[case]
         if sums is None:
-            return _refusal(turn, block, charges, counts)
+            return _refusal(turn, block, charges)
         after.append(sums)
     return after
 
@@ -244,14 +271,14 @@ def _sums(
     block: Held,
     charges: Sequence[Charge],
     prices: dict[tuple[int, int], tuple[int, ...]],
-    counts: dict[Mechanism, int] | None,
+    counts: Counts,
 ) -> str | None:
     """Return the sums of a block after the charges; None where its budget does not allow them."""
-    if block.budget is None or block.text is None:
+    if block.text is None:
         return block.sums
-    if counts is not None:
-        asked = [(charge.mechanism, charge.times) for charge in charges]
-        return block.sums if decisions.metered(block.text, counts).admits(asked) else None
+    if not block.by_sums:
+        watch = decisions.metered(block.text, dict(counts), menu(turn, block.planned))
+        return block.sums if watch.admits([(c.mechanism, c.times) for c in charges]) else None
     costs = [(_price(turn, block, charge, prices), charge.times) for charge in charges]
     sums = decisions.added(block.sums, costs)
     return sums if decisions.fits(block.text, sums) else None
@@ -273,27 +300,32 @@ def _price(
     return prices[at]
 
 
-def _refusal(
-    turn: Transaction,
-    block: Held,
-    charges: Sequence[Charge],
-    counts: dict[Mechanism, int] | None,
-) -> BlockExceeded:
+def _refusal(turn: Transaction, block: Held, charges: Sequence[Charge]) -> BlockExceeded:
     assert block.text is not None
-    held = _counts(turn, block.id) if counts is None else counts
-    meter: Meter = decisions.metered(block.text, held)
+    held = dict(holdings(turn, block.id))
+    watch = decisions.metered(block.text, held, menu(turn, block.planned))
     asked = [(charge.mechanism, charge.times) for charge in charges]
-    message, left = decisions.refusal(block.address, block.text, meter, asked)
+    message, left = decisions.refusal(block.address, block.text, watch, asked)
     return BlockExceeded(message, block.address, left, tuple((repr(m), n) for m, n in asked))
 
 
-def _counts(turn: Transaction, block: int) -> dict[Mechanism, int]:
+def holdings(turn: Transaction, block: int) -> Counts:
+    """Return the kinds that a block holds, with their counts."""
     rows = turn.ask(
         "SELECT k.text, a.held FROM accountant_accounts a JOIN accountant_kinds k ON k.id = a.kind"
         " WHERE a.block = ? ORDER BY k.id",
         block,
     )
-    return {texts.mechanism_of(text): held for text, held in rows if held}
+    return tuple((texts.mechanism_of(text), held) for text, held in rows if held)
+
+
+def menu(turn: Transaction, planned: str) -> Counts:
+    """Return the mechanisms and caps of a plan."""
+    found = []
+    for kind, cap, _ in json.loads(planned):
+        text = turn.ask("SELECT text FROM accountant_kinds WHERE id = ?", kind)[0][0]
+        found.append((texts.mechanism_of(text), cap))
+    return tuple(found)
 
 
 def _merged(charges: Sequence[Charge]) -> list[Charge]:

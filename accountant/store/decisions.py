@@ -4,7 +4,7 @@ Nothing about privacy is computed here. ``Meter.cost`` says what one release of 
 sums of a budget; a store computes it once, keeps it as the *price*, and adds up integers.
 ``Meter.holds`` decides. Prices are kept so that an abort takes back exactly what its reservation
 added, whichever release of this package computes it. A budget whose meter has no sums
-(``filter="non-adaptive"``) is asked with all that the block holds.
+(``filter="non-adaptive"``) is asked with all that the block holds, and so is a block with a plan.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from accountant.display import text_down, text_up
 from accountant.ledger import filters
+from accountant.ledger.plans import Watch
 from accountant.store import texts
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Held(NamedTuple):
     text: str | None
     relation: str
     sums: str
+    planned: str
+
+    @property
+    def by_sums(self) -> bool:
+        """Whether its sums decide; else all that it holds does."""
+        return self.text is not None and self.planned == "[]" and has_sums(self.text)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -66,23 +73,27 @@ def fits(text: str, sums: str) -> bool:
     return _judge(text).holds(texts.sums_of(sums))
 
 
-def metered(text: str, counts: Mapping[Mechanism, int]) -> Meter:
-    """Return a meter that has added all that a block holds."""
-    meter = filters.meter(texts.budget_of(text))
-    meter.add([(mechanism, count) for mechanism, count in counts.items() if count])
-    return meter
+def metered(
+    text: str, counts: Mapping[Mechanism, int], planned: Sequence[tuple[Mechanism, int]] = ()
+) -> Watch:
+    """Return what watches over a ledger with this plan, after all that a block holds."""
+    watch = Watch(texts.budget_of(text))
+    if planned:
+        watch.plan(planned, ask=False)
+    watch.add([(mechanism, count) for mechanism, count in counts.items() if count])
+    return watch
 
 
 def refusal(
-    address: str, text: str, meter: Meter, charges: Sequence[tuple[Mechanism, int]]
+    address: str, text: str, watch: Watch, charges: Sequence[tuple[Mechanism, int]]
 ) -> tuple[str, Remaining]:
     """Return the message of a refusal, and what the block has left."""
-    left = meter.remaining()
+    left = watch.remaining()
     spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
     names = ", ".join(f"{count} x {mechanism!r:.80}" for mechanism, count in charges[:3])
     fit = ""
-    if meter.quick and len(charges) == 1:
-        fit = f"; {meter.affordable(charges[0][0])} would fit"
+    if watch.quick and len(charges) == 1:
+        fit = f"; {watch.affordable(charges[0][0])} would fit"
     message = (
         f"block {address} cannot pay {names}: of {texts.budget_of(text)!r} it has spent {spent} of"
         f" {limit} ({left.unit}){fit}. No block was charged"

@@ -17,6 +17,7 @@ from accountant.store.charges import blocks_of, find, range_of
 
 if TYPE_CHECKING:
     from accountant.ledger import Remaining
+    from accountant.ledger.plans import Watch
     from accountant.mechanisms.base import Mechanism
     from accountant.store.database import Database
 
@@ -43,6 +44,8 @@ class Block(NamedTuple):
         How many of these releases are open reservations.
     deltas : tuple of float
         The δ at which its ledger is stated, beside that of the budget.
+    planned : tuple of Entry
+        What was planned before the first release; ``counts`` says what of it was made.
     """
 
     address: str
@@ -51,6 +54,7 @@ class Block(NamedTuple):
     counts: tuple[tuple[Mechanism, int], ...]
     reserved: int
     deltas: tuple[float, ...]
+    planned: tuple[Entry, ...]
 
     @property
     def releases(self) -> int:
@@ -69,15 +73,15 @@ def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
     sql, values = everything if named is None else find(base.members, named)
     numbers = [row[0] for row in base.execute(sql, values).fetchall()]
     rows = base.execute(
-        "SELECT b.id, b.address, g.text, b.relation, b.deltas FROM accountant_blocks b LEFT JOIN"
-        " accountant_budgets g ON g.id = b.budget"
+        "SELECT b.id, b.address, g.text, b.relation, b.deltas, b.planned FROM accountant_blocks b"
+        " LEFT JOIN accountant_budgets g ON g.id = b.budget"
     ).fetchall()
     known = {row[0]: row[1:] for row in rows}
     counts = _counts(base, set(numbers))
     reserved = _reserved(base)
     found = []
     for number in numbers:
-        address, text, relation, deltas = known[number]
+        address, text, relation, deltas, planned = known[number]
         found.append(
             Block(
                 address,
@@ -86,6 +90,7 @@ def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
                 tuple(counts.get(number, ())),
                 reserved.get(number, 0),
                 tuple(json.loads(deltas)),
+                _planned(base, planned),
             )
         )
     return found
@@ -96,7 +101,7 @@ def remaining(base: Database, address: str) -> Remaining:
     (block,) = _known(base, (address,))
     if block.budget is None:
         raise DomainError(f"remaining needs a budget; block {address} has none")
-    return decisions.metered(texts.text_of_budget(block.budget), dict(block.counts)).remaining()
+    return _watch(block, block.budget).remaining()
 
 
 def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> int:
@@ -106,13 +111,11 @@ def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> in
     for block in _known(base, named):
         if block.relation not in (None, mechanism.relation):
             return 0
-        case = block.budget, block.counts
+        case = block.budget, block.counts, block.planned
         if case not in known:
-            held = dict(block.counts)
-            room = (1 << 53) - held.get(mechanism, 0)
+            room = (1 << 53) - dict(block.counts).get(mechanism, 0)
             if block.budget is not None:
-                meter = decisions.metered(texts.text_of_budget(block.budget), held)
-                room = min(room, meter.affordable(mechanism))
+                room = min(room, _watch(block, block.budget).affordable(mechanism))
             known[case] = room
         most = min(most, known[case])
     return most
@@ -123,7 +126,7 @@ def ledger(base: Database, address: str) -> Accountant:
     (block,) = _known(base, (address,))
     number = base.execute("SELECT id FROM accountant_blocks WHERE address = ?", (address,))
     entries = list(_entries(base, number.fetchone()[0]))
-    return ledger_of(entries, block.budget, block.deltas)
+    return ledger_of(entries, block.budget, block.deltas, block.planned)
 
 
 def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]:
@@ -132,6 +135,19 @@ def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]
     while rows := base.execute(sql, (after,)).fetchall():
         yield rows
         after = rows[-1][0]
+
+
+def _watch(block: Block, budget: Budget) -> Watch:
+    menu = [(item.mechanism, item.count) for item in block.planned]
+    return decisions.metered(texts.text_of_budget(budget), dict(block.counts), menu)
+
+
+def _planned(base: Database, text: str) -> tuple[Entry, ...]:
+    found = []
+    for kind, cap, label in json.loads(text):
+        row = base.execute("SELECT text FROM accountant_kinds WHERE id = ?", (kind,)).fetchone()
+        found.append(entry(texts.mechanism_of(row[0]), cap, label))
+    return tuple(found)
 
 
 def _known(base: Database, named: Sequence[str]) -> list[Block]:

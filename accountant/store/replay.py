@@ -27,6 +27,7 @@ class Replay:
         self._kinds: dict[int, str] = {}
         self._prices: dict[tuple[int, int], str] = {}
         self._blocks: dict[int, tuple[str, int | None, str]] = {}
+        self._planned: dict[int, list[list[Any]]] = {}
         self._reserved: dict[int, tuple[str, Any]] = {}
         self._reservations: dict[str, tuple[int, int, str, int]] = {}
         self._accounts: dict[tuple[int, int], int] = {}
@@ -49,6 +50,10 @@ class Replay:
             self._reserved[row] = key, body
             self._reservations[key] = row, body["until"], "open", body["entries"][0][1]
             self._hold(body, 1)
+        elif action == "plan":
+            for block in blocks_of(body):
+                entries = [entry[:3] for entry in body["entries"]]
+                self._planned.setdefault(block, []).extend(entries)
         elif action in ("commit", "abort", "expire"):
             self._settle(action, body)
         else:
@@ -66,7 +71,13 @@ class Replay:
             return
         relations = self._relations()
         blocks = [
-            (number, *self._blocks[number], relations.get(number, ""), sums[number])
+            (
+                number,
+                *self._blocks[number],
+                relations.get(number, ""),
+                sums[number],
+                texts.compact(self._planned.get(number, [])),
+            )
             for number in sorted(self._blocks)
         ]
         tables: dict[str, tuple[str, list[Any]]] = {
@@ -76,7 +87,7 @@ class Replay:
                 "budget, kind, cost",
                 [(*at, cost) for at, cost in sorted(self._prices.items())],
             ),
-            "blocks": ("id, address, budget, deltas, relation, sums", blocks),
+            "blocks": ("id, address, budget, deltas, relation, sums, planned", blocks),
             "accounts": (
                 "block, kind, held",
                 [(*at, held) for at, held in sorted(self._accounts.items())],
@@ -133,7 +144,11 @@ class Replay:
     def _sums(self, block: int) -> str:
         """Return the sums of a block, from its account and the prices."""
         budget = self._blocks[block][1]
-        if budget is None or not decisions.has_sums(self._budgets[budget]):
+        if (
+            budget is None
+            or block in self._planned
+            or not decisions.has_sums(self._budgets[budget])
+        ):
             return ""
         charges = (
             (texts.sums_of(self._prices[budget, kind]), held)
@@ -143,7 +158,9 @@ class Replay:
 
     def _relations(self) -> dict[int, str]:
         known = {kind: texts.mechanism_of(text).relation.name for kind, text in self._kinds.items()}
-        return {block: known[kind] for block, kind in self._accounts if kind in known}
+        charged = {block: known[kind] for block, kind in self._accounts if kind in known}
+        planned = {block: known.get(menu[0][0], "") for block, menu in self._planned.items()}
+        return charged | planned
 
 
 def _named(held: dict[int, str]) -> list[tuple[int, str, str]]:

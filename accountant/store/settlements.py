@@ -86,20 +86,20 @@ def _give_back(turn: Transaction, body: dict[str, Any], kind: int, count: int) -
     """Take back from every block exactly what the reservation added."""
     numbers = list(blocks_of(body))
     rows = turn.ask(
-        f"SELECT b.id, b.relation, b.sums, p.cost FROM {turn.database.rows(1)} AS named"
+        f"SELECT b.id, b.relation, b.sums, b.planned, p.cost FROM {turn.database.rows(1)} AS named"
         " JOIN accountant_blocks b ON b.id = CAST(c0 AS bigint)"
         " LEFT JOIN accountant_prices p ON p.budget = b.budget AND p.kind = ? ORDER BY b.id",
         texts.compact([[number] for number in numbers]),
         kind,
     )
-    known: dict[tuple[str, str | None], str] = {}
+    known: dict[tuple[str, str], str] = {}
     after = []
-    for number, relation, sums, cost in rows:
+    for number, relation, sums, planned, cost in rows:
+        if cost is None or planned != "[]":  # its counts decide
+            continue
         case = sums, cost
         if case not in known:
-            known[case] = (
-                sums if cost is None else decisions.added(sums, [(texts.sums_of(cost), -count)])
-            )
+            known[case] = decisions.added(sums, [(texts.sums_of(cost), -count)])
         after.append((number, relation, known[case]))
     turn.hold([(number, kind, -count) for number in numbers])
     turn.settle(after)

@@ -19,6 +19,7 @@ from accountant.store import addresses, readings, tables, verification
 from accountant.store.blocks import add, take_up
 from accountant.store.chain import Chain, Head
 from accountant.store.charges import Request, decide
+from accountant.store.plans import plan
 from accountant.store.settlements import expire, settle
 from accountant.store.transaction import Transaction
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from accountant.store.readings import Block
     from accountant.store.verification import Verification
 
-__all__ = ["Receipt", "Store", "open"]
+__all__ = ["Receipt", "Store"]
 
 T = TypeVar("T")
 
@@ -37,7 +38,6 @@ T = TypeVar("T")
 _PARENTS: list[Database] = []
 
 _LEASE = checks.positive("lease", "It is the seconds in which less may be said to be released")
-_TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
 
 
 class Receipt(NamedTuple):
@@ -62,7 +62,7 @@ class Receipt(NamedTuple):
 
 
 class Store(Uncopied):
-    """Budgets of blocks in a database; made by :func:`open`.
+    """Budgets of blocks in a database; made by :func:`accountant.store.open`.
 
     Notes
     -----
@@ -148,6 +148,39 @@ class Store(Uncopied):
         return self._read(lambda base: readings.ledger(base, where))
 
     # Charging
+
+    @to_nearest
+    def plan(
+        self,
+        blocks: str | Iterable[str],
+        mechanism: Mechanism,
+        count: int | None = None,
+        label: str | None = None,
+        *,
+        key: str | None = None,
+    ) -> int:
+        """Set aside ``count`` releases on each of ``blocks``, before the first of any; return it.
+
+        As :meth:`accountant.ledger.Accountant.plan`, for each block: by exact composition, in
+        full; None takes as many as all blocks allow. Planned releases are then charged or reserved
+        as others are, and use the plan up.
+
+        Raises
+        ------
+        BlockExceeded
+            A block does not allow it; nothing was planned.
+        UnsupportedError
+            Something was charged to a block already, or another relation was.
+        DomainError
+            A block has no budget, or is not there.
+        """
+        token = secrets.token_hex(12) if key is None else addresses.token(key)
+        wanted = entry(mechanism, 1 if count is None else count, label)
+        request = Request(addresses.named(blocks), (wanted,), token, planned=True)
+        made, planned = self._written(lambda turn: plan(turn, request, count is None))
+        if made.refused is not None:
+            raise made.refused
+        return planned
 
     def charge(
         self,
@@ -335,42 +368,3 @@ class Store(Uncopied):
                         ) from error
                 clock.sleep(pause)
                 pause = min(2 * pause, 0.5)
-
-
-def open(  # noqa: A001 (as files are opened)
-    url: str, *, create: bool = False, secret: bytes | None = None, timeout: float = 30.0
-) -> Store:
-    """Open a store of budgets that processes, teams and services share.
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///PATH`` (``sqlite:////PATH`` from the root), one file on one machine, or
-        ``postgresql://…``, with the extra ``postgres``. Both behave the same.
-    create : bool
-        Make the tables where there are none, and bring older ones up to date.
-    secret : bytes, optional
-        At least 16 bytes that key the journal's hashes; of a store made with one, the same.
-    timeout : float
-        Seconds for which a database that cannot be reached is tried again.
-
-    Raises
-    ------
-    DomainError, LedgerError, LedgerConflict
-        There is no store, it is of a newer version, the secret is missing, or it cannot be reached.
-    UnsupportedError
-        The driver is not installed.
-    """
-    checks.instance("url", url, str, "a str")
-    wait = checks.number(_TIMEOUT, timeout)
-    make = checks.flag("create", create)
-    if url.startswith(("postgresql://", "postgres://")):
-        from accountant.store.postgres import Postgres
-
-        return Store(lambda: Postgres(url, wait), secret, make, wait)
-    if url.startswith("sqlite:"):
-        from accountant.store.sqlite import SQLite, path_of
-
-        path = path_of(url)
-        return Store(lambda: SQLite(path, make, wait), secret, make, wait)
-    raise DomainError(f"url must begin with sqlite:/// or postgresql://; got {url!r:.40}")

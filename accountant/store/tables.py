@@ -48,8 +48,11 @@ _FIRST = (
         state TEXT NOT NULL, used {integer} NOT NULL)""",
 )
 
+# Releases planned before the first: [kind, cap, label] each.
+_SECOND = ("ALTER TABLE accountant_blocks ADD COLUMN planned TEXT NOT NULL DEFAULT '[]'",)
+
 # The statements that lead from each version to the next; a released version is never changed.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
 VERSION = len(MIGRATIONS)
 
 

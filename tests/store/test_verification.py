@@ -25,6 +25,9 @@ def filled(path, secret=None, rounds=20):
     taken = Accountant(Budget(1.0, 1e-6))
     taken.compose(ac.Gaussian(20.0), 2)
     made.import_ledger("a/f/1", taken)
+    made.add_blocks("a/g/1", Budget(1.0, 1e-6))
+    made.plan("a/g/1", STEP, 5, "plan")
+    made.charge("a/g/1", STEP, 2)
     for k in range(rounds):
         made.charge(["a/d/1", "a/d/2"], STEP, 1 + k, f"label {k}", time=k / 7)
         held = made.reserve("a/d/*", ac.Gaussian(100.0 + k % 3), 3, lease=1e-6 if k == 3 else 9.0)
@@ -217,6 +220,7 @@ def test_a_chain_without_a_secret_can_be_made_anew_and_one_with_it_cannot(path):
         "UPDATE accountant_accounts SET held = held - 1 WHERE block = 2 AND held > 0",
         "DELETE FROM accountant_accounts WHERE held = 2",
         "DELETE FROM accountant_accounts",
+        "UPDATE accountant_blocks SET planned = '[]'",
         "UPDATE accountant_reservations SET until = until + 1",
         "UPDATE accountant_reservations SET state = 'aborted' WHERE state = 'open'",
         "DELETE FROM accountant_reservations WHERE state = 'open'",

@@ -62,6 +62,7 @@ def run(url, clients, charges, directory, *, kills, server=None, server_kills=0,
     plan = ["client"] * kills + ["server"] * server_kills
     rng.shuffle(plan)
     total = clients * charges
+    pause = total / 100_000  # reading the notes of all takes time from them
     while True:
         running = [each for each in crowd if each.process.poll() is None]
         for each in crowd:
@@ -81,5 +82,5 @@ def run(url, clients, charges, directory, *, kills, server=None, server_kills=0,
                 victim.kill()
                 victim.start()
                 victim.go()
-        time.sleep(rng.random() * 0.02)
+        time.sleep(rng.random() * pause)
     return [each.decisions() for each in crowd]

@@ -1,0 +1,50 @@
+"""Opening a store by its URL."""
+
+from __future__ import annotations
+
+from accountant import checks
+from accountant.errors import DomainError
+from accountant.store.store import Store
+
+__all__ = ["open"]
+
+_TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
+
+
+def open(  # noqa: A001 (as files are opened)
+    url: str, *, create: bool = False, secret: bytes | None = None, timeout: float = 30.0
+) -> Store:
+    """Open a store of budgets that processes, teams and services share.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///PATH`` (``sqlite:////PATH`` from the root), one file on one machine, or
+        ``postgresql://…``, with the extra ``postgres``. Both behave the same.
+    create : bool
+        Make the tables where there are none, and bring older ones up to date.
+    secret : bytes, optional
+        At least 16 bytes that key the journal's hashes; of a store made with one, the same.
+    timeout : float
+        Seconds for which a database that cannot be reached is tried again.
+
+    Raises
+    ------
+    DomainError, LedgerError, LedgerConflict
+        There is no store, it is of a newer version, the secret is missing, or it cannot be reached.
+    UnsupportedError
+        The driver is not installed.
+    """
+    checks.instance("url", url, str, "a str")
+    wait = checks.number(_TIMEOUT, timeout)
+    make = checks.flag("create", create)
+    if url.startswith(("postgresql://", "postgres://")):
+        from accountant.store.postgres import Postgres
+
+        return Store(lambda: Postgres(url, wait), secret, make, wait)
+    if url.startswith("sqlite:"):
+        from accountant.store.sqlite import SQLite, path_of
+
+        path = path_of(url)
+        return Store(lambda: SQLite(path, make, wait), secret, make, wait)
+    raise DomainError(f"url must begin with sqlite:/// or postgresql://; got {url!r:.40}")

@@ -1,0 +1,84 @@
+"""The tables of a store have a version: older ones are brought up to date, newer ones refused."""
+
+import threading
+
+import pytest
+
+import accountant as ac
+from accountant import store
+from accountant.errors import LedgerError
+from accountant.ledger import Budget
+from accountant.store import tables
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(url, monkeypatch):
+    monkeypatch.setattr(tables, "MIGRATIONS", tables.MIGRATIONS[:1])
+    monkeypatch.setattr(tables, "VERSION", 1)
+    with store.open(url, create=True) as old:
+        head = old.head()
+        old._database.execute(
+            "INSERT INTO accountant_blocks (id, address, deltas, relation, sums)"
+            " VALUES (1, 'a/b/c', '[]', '', '')"
+        )
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="has version 1, this release needs version 2"):
+        store.open(url)
+    for _ in range(2):
+        with store.open(url, create=True) as new:
+            assert new.head() == head
+            assert new.blocks("a/b/c")[0].planned == ()
+    with store.open(url) as new:
+        new.add_blocks("a/b/d", Budget(1.0, 1e-6))
+        assert new.plan("a/b/d", ac.Gaussian(50.0), 2) == 2
+
+
+def test_a_store_of_a_newer_version_is_refused(url):
+    with store.open(url, create=True) as made:
+        made._database.execute("UPDATE accountant_store SET version = 3")
+    for create in (False, True):
+        with pytest.raises(LedgerError, match="Upgrade"):
+            store.open(url, create=create)
+
+
+def test_a_database_without_a_store(url, tmp_path):
+    if url.startswith("sqlite"):
+        (tmp_path / "budget.db").touch()
+    with pytest.raises(LedgerError, match="holds no store"):
+        store.open(url)
+
+
+def test_what_is_no_database_is_refused(tmp_path):
+    path = tmp_path / "budget.db"
+    path.write_text("this is a text, and not a database\n" * 100)
+    before = path.read_text()
+    with pytest.raises(LedgerError, match="holds no store"):
+        store.open(f"sqlite:///{path}")
+    assert path.read_text() == before
+
+
+def test_a_new_file_is_its_owners_only(tmp_path):
+    with store.open(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as made:
+        made.add_blocks("a/b/c", None)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert set(modes) >= {"budget.db", ".budget.db.queue"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_two_who_create_at_once_create_one_store(url):
+    opened, errors = [], []
+
+    def create():
+        try:
+            opened.append(store.open(url, create=True))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=create) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not errors
+    assert len({str(each.head()) for each in opened}) == 1
+    for each in opened:
+        each.close()
