@@ -8,26 +8,26 @@ any of these together, in one direction     the native contour (``mixture contou
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
-some part known by its Rényi curve alone    Rényi divergences at the best order (``renyi``)
-a curve alone beside a distribution alone   the curve's profile, on the grid with the others
+all parts known by their Rényi curve alone  Rényi divergences at the best order (``renyi``)
+a curve alone beside other parts            the same where all have a curve, the curve's profile
+                                            on the grid with the others, and both groups apart
+parts that only add a bounded δ             the analysis of the others, and that δ
 ==========================================  ==================================================
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from accountant.analyses import renyi_conversion
+from accountant.analyses.apart import Apart, without_parts_apart
+from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
-from accountant.errors import AccountantError, UnsupportedError
-from accountant.pairs.base import JointPair, Parts, has_pld, has_rdp
-from accountant.pairs.profile_pair import ProfilePair
-from accountant.pairs.sums import total
+from accountant.errors import AccountantError
+from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 
 __all__ = ["cached_solver", "solver"]
 
@@ -53,6 +53,13 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
 
     ``joint`` computes one pair for several releases on one sample, from their answers.
     """
+    if without_parts_apart(parts)[0] != parts:
+        return Apart(parts, partial(_whole, joint=joint))
+    return _whole(parts, joint)
+
+
+def _whole(parts: Parts, joint: JointPair) -> Solver:
+    """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
     gaussian = [pair.gaussian_part for pair, _ in parts]
@@ -67,60 +74,24 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
             return MixtureContour(parts)
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
+    if len(groups := groups_of(parts)) > 1:
+        return ByGroups(parts, _together(parts, joint), tuple(_whole(p, joint) for p in groups))
+    return _together(parts, joint)
+
+
+def _together(parts: Parts, joint: JointPair) -> Solver:
+    """Return the analysis of all parts at once, by what all of them have."""
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
-    curves = all(has_rdp(pair) for pair, _ in parts)
-    if (found := _of_upper_pairs(parts, joint, curves)) is not None:
-        return found
-    return Renyi(parts) if curves else _of_curve_profile(parts)
+    if all(_has_curve_alone(pair, joint) for pair, _ in parts):
+        return Renyi(parts)
+    return UpperPairs(parts, joint)
 
 
-def _of_upper_pairs(parts: Parts, joint: JointPair, curves: bool) -> Solver | None:
-    """Return the analysis of dominating pairs in place of parts without a loss distribution."""
+def _has_curve_alone(pair: DominatingPair, joint: JointPair) -> bool:
+    if has_pld(pair) or not has_rdp(pair):
+        return False
     try:
-        uppers = [(pair if has_pld(pair) else pair.pld_upper_pair(joint), n) for pair, n in parts]
+        return pair.pld_upper_pair(joint) is None
     except AccountantError:
-        # The profile could not be computed. Rényi divergences remain, as without such a pair.
-        return None
-    known = tuple((pair, n) for pair, n in uppers if pair is not None)
-    if len(known) < len(uppers):
-        return None
-    return UpperPairs(parts, known, Renyi(parts) if curves else None)
-
-
-def _of_curve_profile(parts: Parts) -> Solver:
-    """Return the analysis of parts of which some have only a curve, and some only a distribution.
-
-    The divergences of the former add up, and convert to a bound on their joint profile (Theorems
-    M12 and C10), whose chords are a loss distribution (Theorem P7).
-    """
-    curves = tuple((pair, n) for pair, n in parts if not has_pld(pair))
-    for pair, _ in curves:
-        if not has_rdp(pair):
-            raise UnsupportedError(
-                f"{type(pair).__name__} has no capability that an analysis uses: a loss"
-                " distribution (masses), a Rényi curve (rdp) or the parameters of Gaussian noise"
-                " (gaussian_part)"
-            )
-    rest = tuple((pair, n) for pair, n in parts if has_pld(pair))
-    return UpperPairs(parts, (*rest, (ProfilePair(CurveBounds(curves)), 1)), None)
-
-
-@dataclass(frozen=True)
-class CurveBounds:
-    """Bounds on the profile of a composition by Rényi curves alone."""
-
-    parts: Parts
-
-    def delta(self, epsilon: float) -> float:
-        """Bound the profile."""
-        return renyi_conversion.delta_upper(self.parts, epsilon)
-
-    def rdp(self, order: float) -> float:
-        """Bound the Rényi divergence."""
-        return total((pair.rdp(order), n) for pair, n in self.parts)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Bound the loss."""
-        return total((pair.pure_epsilon, n) for pair, n in self.parts)
+        return True

@@ -80,8 +80,10 @@ def _guess(pair: DominatingPair, delta: float) -> float | None:
         rest = delta - table.infinite_p
         top = float(table.loss[-1])
         above = np.cumsum(table.p[::-1])[::-1]
-        other = np.cumsum((table.p * np.exp(top - table.loss))[::-1])[::-1]
-        at = above - np.exp(table.loss - top) * other
+        # Far below the largest loss an exponential may overflow; δ is no less than its largest there.
+        with np.errstate(over="ignore", invalid="ignore"):
+            other = np.cumsum((table.p * np.exp(top - table.loss))[::-1])[::-1]
+            at = np.nan_to_num(above - np.exp(table.loss - top) * other, nan=1.0)
         place = min(int(np.searchsorted(-at, -rest)), table.loss.size - 1)
         if not (rest > 0.0 and other[place] < math.inf):
             return None

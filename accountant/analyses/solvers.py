@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -54,8 +54,8 @@ GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
 class Solver(ABC):
     """Brackets for the parts of one direction; states its name and why it was chosen."""
 
-    name: ClassVar[str]
-    reason: ClassVar[str]
+    name: str
+    reason: str
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts

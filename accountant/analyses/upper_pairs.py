@@ -4,30 +4,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses import renyi_conversion
+from accountant.analyses.solvers import Grid, Renyi, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
-from accountant.pairs.base import Parts
+from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.profile_pair import ProfilePair
+from accountant.pairs.sums import total
 
-__all__ = ["UpperPairs"]
+__all__ = ["CurveBounds", "UpperPairs", "dominating"]
+
+
+@dataclass(frozen=True)
+class CurveBounds:
+    """Bounds on the profile of a composition by Rényi curves alone."""
+
+    parts: Parts
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile."""
+        return renyi_conversion.delta_upper(self.parts, epsilon)
+
+    def rdp(self, order: float) -> float:
+        """Bound the Rényi divergence."""
+        return total((pair.rdp(order), n) for pair, n in self.parts)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Bound the loss."""
+        return total((pair.pure_epsilon, n) for pair, n in self.parts)
+
+
+def dominating(parts: Parts, joint: JointPair) -> Parts:
+    """Return parts with a loss distribution that dominate the given ones.
+
+    A pair may know one from other answers. The divergences of all others add up, and convert to a
+    bound on their joint profile (Theorems M12 and C10), whose chords are a loss distribution
+    (Theorem P7).
+    """
+    found: list[tuple[DominatingPair, int]] = []
+    curves: list[tuple[DominatingPair, int]] = []
+    for pair, n in parts:
+        upper = pair if has_pld(pair) else _upper_pair(pair, joint)
+        if upper is not None:
+            found.append((upper, n))
+        elif has_rdp(pair):
+            curves.append((pair, n))
+        else:
+            raise UnsupportedError(
+                f"{type(pair).__name__} has no capability that an analysis uses: a loss"
+                " distribution (masses), a Rényi curve (rdp) or the parameters of Gaussian noise"
+                " (gaussian_part)"
+            )
+    if curves:
+        found.append((ProfilePair(CurveBounds(tuple(curves))), 1))
+    return tuple(found)
+
+
+def _upper_pair(pair: DominatingPair, joint: JointPair) -> DominatingPair | None:
+    try:
+        return pair.pld_upper_pair(joint)
+    except AccountantError:
+        # The profile could not be computed. Rényi divergences remain, as without such a pair.
+        return None
 
 
 class UpperPairs(Solver):
     """The smaller of two bounds: dominating pairs on a grid, and Rényi curves.
 
-    A dominating pair bounds the profile from above only, so the lower end is 0. The curves are
-    None if a part has none.
+    A dominating pair bounds the profile from above only, so the lower end is 0.
     """
 
     name = "grid"
     reason = (
-        "what shares a sample, or has no order, has a pair that dominates its profile, on one grid"
+        "what shares a sample, has no order or is known by its Rényi curve alone has a pair that"
+        " dominates its profile, on one grid"
     )
 
-    def __init__(self, parts: Parts, uppers: Parts, curves: Solver | None) -> None:
+    def __init__(self, parts: Parts, joint: JointPair) -> None:
         super().__init__(parts)
-        self._grid, self._curves = Grid(uppers), curves
+        self._grid = Grid(dominating(parts, joint))
+        self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bound ε(delta) from above by the dominating pairs, and by the curves."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from accountant.errors import UnsupportedError
 from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
 
@@ -27,19 +26,19 @@ MOST_ALTERNATIVES = 64
 
 def problems_of(mechanism: Mechanism) -> Problems:
     """Return every direction of every alternative; the worst answer is the result."""
-    return tuple(
-        parts
-        for alternative in counted_alternatives(mechanism)
-        for parts in directions(alternative)
-    )
+    return _problems(counted_alternatives(mechanism))
 
 
 def problems_or_none(mechanism: Mechanism) -> Problems:
     """Return the problems, or none if there are too many alternatives."""
     try:
-        return problems_of(mechanism)
-    except UnsupportedError:
+        return _problems(_alternatives(mechanism))
+    except _TooManyError:
         return ()
+
+
+def _problems(alternatives: Iterable[Counted]) -> Problems:
+    return tuple(parts for alternative in alternatives for parts in directions(alternative))
 
 
 def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
@@ -52,15 +51,29 @@ def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
 
 
 def counted_alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
-    """Return the alternatives: each a list of counted mechanisms without branches."""
+    """Return the alternatives: each a list of counted mechanisms without branches.
+
+    Where branches can be met in too many ways, each release has the worst of them: the price of
+    sets that depend on outputs, which is no smaller (Theorem M18).
+    """
+    try:
+        return _alternatives(mechanism)
+    except _TooManyError:
+        from accountant.composition.disjoint import adaptively
+
+        return _alternatives(adaptively(mechanism))
+
+
+class _TooManyError(Exception):
+    """There are more alternatives than are tried."""
+
+
+def _alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
     found = dict.fromkeys(
-        tuple(sorted(_merged(each), key=repr)) for each in mechanism.alternatives()
+        tuple(sorted(_merged(each), key=repr)) for each in limited(mechanism.alternatives())
     )
     if len(found) > MOST_ALTERNATIVES:
-        raise UnsupportedError(
-            f"{mechanism!r} has more than {MOST_ALTERNATIVES} ways to meet its branches. When the"
-            " disjoint sets are the same each time, write parallel(n * a, n * b)"
-        )
+        raise _TooManyError
     return tuple(found)
 
 
@@ -87,13 +100,10 @@ def symmetrised_pairs(mechanism: Mechanism) -> tuple[DominatingPair, ...]:
 
 
 def limited(rows: Iterator[Counted]) -> Iterator[Counted]:
-    """Yield the alternatives of one part; refuse too many of them."""
+    """Yield the alternatives, and stop with an error where they are too many."""
     for index, row in enumerate(rows):
         if index > 4 * MOST_ALTERNATIVES:
-            raise UnsupportedError(
-                "a parallel composition is repeated in more ways than can be tried. When the"
-                " disjoint sets are the same each time, write parallel(n * a, n * b)"
-            )
+            raise _TooManyError
         yield row
 
 

@@ -48,8 +48,9 @@ _THEOREMS = {
         "D9",
         "D13",
     ),
-    "grid": ("G1", "G2", "G7"),
+    "grid": ("G1", "G2", "G7", "M20"),
     "renyi": ("M12", "C7"),
+    "combined": ("G1", "G2", "G7", "M12", "C7", "P7", "C1", "M20"),
 }
 # Every statement uses these: composition, fixed parameters, prefixes, attacks, chords.
 GENERAL = ("M1", "L1", "L8", "C16", "C19", "C20", "R1", "R2")

@@ -199,10 +199,11 @@ def test_a_schedule_goes_through_the_contour():
     assert lower <= on_grid.epsilon_bounds(1e-5).upper
 
 
-def test_a_renyi_part_sends_the_mix_to_renyi():
+def test_a_renyi_part_is_bounded_with_the_others_and_apart():
     whole = 100 * STEP + ac.ZCDP(0.05)
-    assert whole.explain(1e-5).analysis == "renyi"
-    assert whole.epsilon_bounds(1e-5).lower == 0.0
+    assert whole.explain(1e-5).analysis == "combined"
+    # The part may release nothing, so that the lower end is that of the others.
+    assert whole.epsilon_bounds(1e-5).lower == (100 * STEP).epsilon_bounds(1e-5).lower
     # Replacing zCDP by the Gaussian that attains it can only cost less.
     assert whole.epsilon(1e-5) > (100 * STEP + ac.Gaussian(math.sqrt(10.0))).epsilon(1e-5)
     order = 8.0
@@ -250,8 +251,10 @@ def test_parallel_pays_for_the_worst_branch():
     assert (2 * parallel(one, other)).epsilon(1e-5) == max(
         whole.epsilon(1e-5) for whole in (2 * one, one + other, 2 * other)
     )
-    with pytest.raises(ac.UnsupportedError, match="parallel\\(n \\* a"):
-        (1000 * parallel(one, other)).epsilon(1e-5)
+    # In too many ways to try all: no less than the sets that are the same each time, and not much
+    # more, for the worst branch is nearly the worst each time.
+    least = parallel(1000 * one, 1000 * other).epsilon_bounds(1e-5).lower
+    assert least <= (1000 * parallel(one, other)).epsilon(1e-5) <= 1.05 * least
     with pytest.raises(ac.UnsupportedError, match="two branches"):
         parallel(one.under(Relation.REPLACE_ONE), other.under(Relation.REPLACE_ONE))
 

@@ -151,5 +151,6 @@ def total_sums(
     error = 4e-13 * gross + total.error * math.sqrt(square) + 1e-290  # what lies too far above
     if total.outside > 0.0:
         end = offset + (total.first + total.weights.size) * spacing - epsilon
-        error += total.outside * (most + math.exp(tilt * (nearest - end)))
+        above = tilt * (nearest - end)
+        error += total.outside * (most + (math.exp(above) if above < 700.0 else math.inf))
     return value, 1.0001 * error, slope, nearest

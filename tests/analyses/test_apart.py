@@ -1,0 +1,85 @@
+"""Parts that only add a bounded δ, against laws written out in ball arithmetic."""
+
+import math
+
+import pytest
+
+import accountant as ac
+from accountant.analyses.apart import Apart, without_parts_apart
+
+pytest.importorskip("flint")
+from flint import arb
+
+from support.oracle import composed
+
+
+def truth(mu, fails, epsilon, bits=1400):
+    """Return m + (1 - m)·H of Gaussian noise, for m the probability that any release fails."""
+    with composed.precision(bits):
+        none = math.prod(((1 - arb(x)) ** n for x, n in fails), start=arb(1))
+        return (1 - none) + none * composed.gaussian(mu, epsilon, bits=bits)
+
+
+@pytest.mark.parametrize("count", [1, 7, 100_000])
+@pytest.mark.parametrize("failure", [1e-300, 1e-12, 2.0**-20, 0.3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 3.0])
+def test_failures_are_exact_beside_gaussian_noise(count, failure, epsilon):
+    whole = ac.Gaussian(2.0) + count * ac.ApproximateDP(0.0, delta=failure)
+    exact = truth(0.5, [(failure, count)], epsilon)
+    found = whole.delta_bounds(epsilon)
+    with composed.precision(1400):
+        assert not arb(found.lower) > exact
+        assert not arb(found.upper) < exact
+        assert arb(found.upper) <= exact * (1 + arb(1e-12))
+
+
+@pytest.mark.parametrize(("count", "failure"), [(1, 2.0**-20), (1000, 1e-10), (3, 1e-7)])
+def test_epsilon_uses_what_the_failures_leave(count, failure):
+    whole = ac.Gaussian(2.0) + count * ac.ApproximateDP(0.0, delta=failure)
+    found = whole.epsilon_bounds(1e-6)
+    with composed.precision(1400):
+        assert not truth(0.5, [(failure, count)], found.upper) > arb(1e-6)
+        assert not truth(0.5, [(failure, count)], found.lower) < arb(1e-6)
+    assert found.upper - found.lower <= 1e-9 * found.upper
+
+
+def test_more_failures_than_delta_leave_no_epsilon():
+    for other in (ac.Gaussian(2.0), ac.ZCDP(0.1), ac.Laplace(1.0), ac.Gaussian(math.inf)):
+        whole = other + 1000 * ac.ApproximateDP(0.0, delta=1e-8)
+        assert whole.epsilon_bounds(1e-6) == ac.Bounds(math.inf, math.inf)
+        assert (other + ac.ApproximateDP(0.0, delta=1e-8)).epsilon(1e-6) < math.inf
+        assert whole.epsilon(0.0) == math.inf
+
+
+@pytest.mark.parametrize("rate", [1e-310, 1e-300, 1e-200, 1e-30])
+@pytest.mark.parametrize(
+    "other",
+    [ac.Laplace(2.0), ac.ZCDP(0.1), ac.Gaussian(1.0), ac.ApproximateDP(0.1, delta=1e-9)],
+    ids=repr,
+)
+def test_what_is_seldom_seen_costs_nothing_to_speak_of(rate, other):
+    alone = other.epsilon_bounds(1e-6), other.delta_bounds(0.3)
+    for seldom in (ac.PoissonSampled(ac.Gaussian(2.0), rate), ac.PoissonSampled(other, rate)):
+        whole = other + 1000 * seldom
+        for found, known in zip(
+            (whole.epsilon_bounds(1e-6), whole.delta_bounds(0.3)), alone, strict=True
+        ):
+            assert known.lower * (1.0 - 1e-5) <= found.upper <= known.upper * (1.0 + 1e-5)
+            assert found.lower <= known.upper
+
+
+def test_a_small_delta_does_not_leave_them_out():
+    """Where δ is not large beside what they add, they are analysed."""
+    seldom = ac.PoissonSampled(ac.Gaussian(0.5), 1e-20)
+    whole = ac.Gaussian(2.0) + 1000 * seldom
+    assert whole.epsilon(1e-19) >= (1000 * seldom).epsilon_bounds(1e-19).lower > 0.0
+    # Without any other part they are the whole answer.
+    assert without_parts_apart((((1 * seldom).parts[0][0].pairs()[0], 1),))[1:] == ((), ())
+
+
+def test_it_is_chosen_for_such_parts_alone():
+    def chosen(mechanism):
+        return [isinstance(one, Apart) for one in mechanism.profile().solvers()]
+
+    assert all(chosen(ac.Gaussian(2.0) + ac.ApproximateDP(0.0, delta=1e-8)))
+    assert not any(chosen(ac.Gaussian(2.0) + ac.ApproximateDP(0.1, delta=1e-8)))
