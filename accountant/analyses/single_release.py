@@ -80,7 +80,7 @@ def _guess(pair: DominatingPair, delta: float) -> float | None:
         rest = delta - table.infinite_p
         top = float(table.loss[-1])
         above = np.cumsum(table.p[::-1])[::-1]
-        # Far below the largest loss an exponential may overflow; δ is no less than its largest there.
+        # Far below the largest loss an exponential may overflow; δ is near its largest there.
         with np.errstate(over="ignore", invalid="ignore"):
             other = np.cumsum((table.p * np.exp(top - table.loss))[::-1])[::-1]
             at = np.nan_to_num(above - np.exp(table.loss - top) * other, nan=1.0)

@@ -190,13 +190,13 @@ def test_a_schedule_goes_through_the_contour():
     assert schedule.explain(1e-5).analysis == "contour"
     lower, upper = schedule.epsilon_bounds(1e-5)
     assert upper - lower < 1e-7 * upper
-    # One part as a mixture, which only the grid knows.
-    on_grid = schedule + 1 * ac.MixtureOfGaussians(
+    # One part as a mixture of shifts.
+    mixed = schedule + 1 * ac.MixtureOfGaussians(
         1e6, sensitivities=[0.0, 1.0], probabilities=[0.9, 0.1]
     )
-    assert on_grid.explain(1e-5).analysis == "grid"
-    assert on_grid.epsilon_bounds(1e-5).lower <= upper * (1 + 1e-5)
-    assert lower <= on_grid.epsilon_bounds(1e-5).upper
+    assert mixed.explain(1e-5).analysis == "mixture contour"
+    assert mixed.epsilon_bounds(1e-5).lower <= upper * (1 + 1e-5)
+    assert lower <= mixed.epsilon_bounds(1e-5).upper
 
 
 def test_a_renyi_part_is_bounded_with_the_others_and_apart():
