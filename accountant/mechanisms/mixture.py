@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, half_square, lift, ratio_down, ratio_up, up
+from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
+from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -132,16 +133,16 @@ class MixturePair(DominatingPair):
         return (-math.inf, -end) if self.add else (end, math.inf)
 
     @property
-    def gaussian_mixture(self) -> GaussianMixture | None:
-        """The mixture itself, when a contribution may be 0."""
-        if not (self.shifts[0] == 0.0 and len(self.shifts) > 1):
-            return None
+    def gaussian_mixture(self) -> GaussianMixture:
+        """The mixture itself."""
         # Weights are the nearest doubles of what they stand for, up to a common factor.
         error = abs(math.fsum(self.weights) - 1.0) + 4.0 * U
         # So may be the shifts of a group.
         slip = 0.0 if all(shift.is_integer() for shift in self.shifts) else 4.0 * U
-        shifts, weights = self.shifts[1:], self.weights[1:]
-        return GaussianMixture(self.sigma, shifts, weights, self.add, self.weights[0], error, slip)
+        silent = int(self.shifts[0] == 0.0)
+        shifts, weights = self.shifts[silent:], self.weights[silent:]
+        no_shift = self.weights[0] if silent else 0.0
+        return GaussianMixture(self.sigma, shifts, weights, self.add, no_shift, error, slip)
 
     @property
     def loss_error(self) -> float:
@@ -160,29 +161,8 @@ class MixturePair(DominatingPair):
         return ratio_up(self.shifts[-1], self.sigma)
 
     def rdp(self, order: float) -> float:
-        """Bound the divergence by that of one shift, the largest or a random one that is told.
-
-        The first takes the largest shift whenever there is any. The second averages e^{(α-1)D_α}
-        over the shifts, by convexity (Theorem M15).
-        """
-        present = 1.0 if self.shifts[0] > 0.0 else min(up(math.fsum(self.weights[1:]), 4.0), 1.0)
-        largest = GaussianPair(ratio_down(self.sigma, self.shifts[-1]), present, self.add)
-        return min(largest.rdp(order), up(order * self.rho), self._rdp_when_told(order))
-
-    def _rdp_when_told(self, order: float) -> float:
-        exponents = [
-            up((order - 1.0) * order * half_square(ratio_up(shift, self.sigma)), 4.0)
-            for shift in self.shifts
-        ]
-        top = max(exponents)
-        if not top < math.inf:
-            return math.inf
-        total = math.fsum(
-            weight * math.exp(e - top) for weight, e in zip(self.weights, exponents, strict=True)
-        )
-        # Exponents are off by some units of the largest, weights by 2e-12 when they add up to less.
-        error = 1e-11 + 8.0 * U * top
-        return up(lift((top + math.log(total) + error) / (order - 1.0)), 8.0)
+        """Return the divergence, rounded up; or that of the largest shift (quasi-convexity)."""
+        return min(mixture_rdp(self.gaussian_mixture, order), up(order * self.rho))
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses between edges, which are carried back to the noise."""

@@ -82,7 +82,8 @@ class GaussianMixture(NamedTuple):
     add : bool
         The reversed pair.
     no_shift : float
-        w_0 with the same relative error as the others; 0 where it is known as the rest alone.
+        w_0 with the same relative error as the others; 0 where it is known as the rest alone, or
+        where there is none.
     weight_error, shift_error : float
         Relative errors of the weights and of the shifts.
     remainder : float

@@ -22,6 +22,7 @@ from accountant.pairs.base import (
     rho_of_pure,
 )
 from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling._renyi import add_from_curve, remove_from_curve
 
@@ -247,6 +248,9 @@ class SampledPair(SampledCurve):
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up."""
+        mixture = self.gaussian_mixture
+        if mixture is not None and (known := mixture_rdp(mixture, order)) < math.inf:
+            return known
         curve = super().finite_rdp(order)
         low, high = self.support
         if not (math.isfinite(low) and math.isfinite(high)):
