@@ -4,6 +4,7 @@
 
 #include "drive.h"
 #include "heterogeneous.h"
+#include "loss.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
 
@@ -63,9 +64,29 @@ static void alone(void) {
     if (status == ACCT_OK) REQUIRE(at >= 1.0, "epsilon_renyi: order %a", at);
 }
 
+/* makes the part one with a random shift, if the numbers drawn are a law of shifts */
+static void shift_at_random(acct_part *part, acct_mixture *mixture) {
+    const int count = (int)(1 + below(chance(4) ? 40 : 5));
+    double *shift = exactly((size_t)count, sizeof *shift), *weight = exactly((size_t)count, sizeof *weight);
+    double at = 0.0, left = chance(6) ? 1.0 : unit();
+    for (int i = 0; i < count; i++) {
+        shift[i] = at += chance(2) ? 1.0 : log_uniform(1e-3, 30.0);
+        weight[i] = chance(30) ? any_double() : left * probability();
+        left -= weight[i];
+    }
+    const acct_mixture_part law = {.sigma = part->sigma, .count = count, .shift = shift, .weight = weight,
+                                   .silent = chance(8) ? left : 0.0, .weight_err = chance(2) ? 0.0 : 1e-14};
+    const int status = acct_part_set_mixture(part, mixture, &law, part->steps);
+    REQUIRE(status == ACCT_OK || (status == ACCT_EDOMAIN && !part->mixture), "%d shifts: %d", count, status);
+    free(shift);
+    free(weight);
+}
+
 static void together(void) {
     const int count = chance(4) ? 1 : (int)(2 + below(6));
     acct_part *parts = exactly((size_t)count, sizeof *parts);
+    acct_mixture *mixtures = exactly((size_t)count, sizeof *mixtures);
+    int mixed = 0;
     const double alike = deviation();
     double total = 0.0;
     int fine = 1;
@@ -78,6 +99,9 @@ static void together(void) {
         if (chance(40)) p->q = any_double();
         if (chance(40)) p->sigma = any_double();
         if (chance(40)) p->steps = any_double();
+        if (chance(4)) shift_at_random(p, &mixtures[i]);
+        mixed = mixed || p->mixture;
+        fine = fine && (!p->mixture || (p->sigma > 1e-100 && p->sigma < 1e100));
         fine = fine && p->q >= ACCT_LEAST_Q && in_domain(p->q, p->sigma, p->steps, 0) && p->steps >= 1.0 &&
                p->sigma <= DBL_MAX;
         total += p->steps;
@@ -94,9 +118,10 @@ static void together(void) {
     acct_bounds *each = exactly((size_t)count, sizeof *each);
     status = acct_heterogeneous_odometer(parts, count, delta, one_way, each);
     for (int i = 0; i < (status ? 1 : count); i++)
-        judge("mix_odometer", status, each[i], INFINITY, !fine, parts->q, parts->sigma, parts->steps, delta,
+        judge("mix_odometer", status, each[i], INFINITY, !fine || mixed, parts->q, parts->sigma, parts->steps, delta,
               one_way);
     free(each);
+    free(mixtures);
     free(parts);
 }
 
