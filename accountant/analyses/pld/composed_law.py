@@ -16,11 +16,19 @@ from accountant.analyses.pld.chord_excess import (
     chord_excess,
     tilted_atoms,
 )
-from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
+from accountant.analyses.pld.fft import (
+    Tilted,
+    Total,
+    compose,
+    fft_size,
+    inverse,
+    product_of,
+    total_sums,
+)
 from accountant.analyses.pld.grid_parts import STEEPEST, largest_loss, on_grid, place
 from accountant.analyses.pld.loss_grid import GridLaw
 from accountant.analyses.pld.saddle_point import reach
-from accountant.analyses.pld.spectrum import Spectrum, few_frequencies
+from accountant.analyses.pld.spectrum import Spectrum, few_frequencies, loud_frequencies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -175,12 +183,16 @@ class ComposedLaw:
         return _Side(self._total(tilted, begin, outside), infinite, excess)
 
     def _total(self, tilted: Sequence[Tilted], begin: int, outside: float) -> Total | Spectrum:
-        found = few_frequencies(tilted, begin, self.size, outside, whole=self._fits)
+        given = begin, self.size, outside
+        if len(tilted) == 1 and tilted[0].times == 1:
+            return compose(tilted, *given)
+        found = few_frequencies(tilted, *given)
         if found is not None:
             return found
         if not self._fits:
             raise TooLarge(self.size)
-        return compose(tilted, begin, self.size, outside)
+        product = product_of(tilted, self.size)
+        return loud_frequencies(product, *given) or inverse(product, *given)
 
     def _outside(
         self, begin: int, is_cut_below: bool, exponents: Sequence[float], orders: Sequence[float]

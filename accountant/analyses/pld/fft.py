@@ -16,9 +16,21 @@ from accountant.errors import PrecisionError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Tilted", "Total", "compose", "fft_error", "fft_size", "total_sums"]
+__all__ = [
+    "Product",
+    "Tilted",
+    "Total",
+    "compose",
+    "fft_error",
+    "fft_size",
+    "inverse",
+    "product_of",
+    "reading",
+    "total_sums",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
 # Larger sums of weights (log; nearly 0 without round-off) are not transformed.
 MOST_GROWTH = 300.0
@@ -58,6 +70,9 @@ class Total(NamedTuple):
     error: float
     outside: float
     whole: bool  # no knot below the window carries mass
+    # In ℓ2, but for errors of the transform, which are at most ``uniform`` at every frequency.
+    inverse: float = 0.0
+    uniform: float = math.inf
 
     @property
     def size(self) -> int:
@@ -84,6 +99,52 @@ def fft_error(size: int) -> float:
     return 8.0 * U * (math.log2(size) + 1.0)
 
 
+class Product(NamedTuple):
+    """The transform of a composition, and bounds on the errors of its values."""
+
+    values: ComplexArray
+    start: int  # the knot of the first weight
+    squared: float  # in ℓ2 over all frequencies of either sign, divided by the root of the size
+    uniform: float  # at every frequency
+
+
+def product_of(parts: Sequence[Tilted], size: int) -> Product:
+    """Multiply the powers of the parts' transforms of length ``size``.
+
+    Raises
+    ------
+    PrecisionError
+        The round-off of so many repetitions exceeds every weight.
+    """
+    relative = fft_error(size)
+    values = np.ones(size // 2 + 1, dtype=np.complex128)
+    growth = lipschitz = uniform = most = 0.0
+    for part in parts:
+        heavy = float(part.weights.sum())
+        if not heavy < LARGEST:
+            raise PrecisionError("the exponential tilt of the losses overflows on this grid")
+        # ℓ2 error of the transform, and therefore of each of its values; and one of each
+        error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
+        mass = max(heavy, 1.0) * (1.0 + 1e-12)
+        each = min(relative * mass, error)
+        growth += part.times * math.log(mass + error)
+        most += part.times * math.log(mass + each)
+        lipschitz += part.times * error
+        uniform += part.times * each
+        if growth > MOST_GROWTH:
+            raise PrecisionError(
+                f"{part.times} repetitions add up round-off beyond what a grid can bracket; state"
+                " a bound on all of them, such as PureDP or ZCDP"
+            )
+        core.multiply_power(scipy.fft.rfft(part.weights, size), part.times, values)
+    roundings = 1.01 * math.expm1(3.1 * U * (sum(part.times for part in parts) + len(parts)))
+    norm = math.sqrt(2.0) * float(np.linalg.norm(values.view(np.float64)))
+    squared = math.exp(growth) * lipschitz + roundings * norm + math.exp(growth - 89.0) * size
+    uniform = math.exp(most) * (uniform + roundings) + math.exp(growth - 89.0)
+    start = sum(part.first * part.times for part in parts)
+    return Product(values, start, squared / math.sqrt(size), 1.01 * uniform)
+
+
 def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> Total:
     """Convolve the parts, each to its power, onto ``size`` cyclic knots from ``first``.
 
@@ -92,35 +153,34 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     PrecisionError
         The round-off of so many repetitions exceeds every weight.
     """
-    start = sum(part.first * part.times for part in parts)
     if len(parts) == 1 and parts[0].times == 1:
-        return Total(parts[0].weights, start, 0.0, 0.0, True)
-    relative = fft_error(size)
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    growth = lipschitz = 0.0
-    for part in parts:
-        heavy = float(part.weights.sum())
-        if not heavy < LARGEST:
-            raise PrecisionError("the exponential tilt of the losses overflows on this grid")
-        # ℓ2 error of the transform, and therefore of each of its values
-        error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
-        growth += part.times * math.log(max(heavy, 1.0) * (1.0 + 1e-12) + error)
-        lipschitz += part.times * error
-        if growth > MOST_GROWTH:
-            raise PrecisionError(
-                f"{part.times} repetitions add up round-off beyond what a grid can bracket; state"
-                " a bound on all of them, such as PureDP or ZCDP"
-            )
-        core.multiply_power(scipy.fft.rfft(part.weights, size), part.times, spectrum)
-    roundings = sum(part.times for part in parts) + len(parts)
-    norm = math.sqrt(2.0) * float(np.linalg.norm(spectrum.view(np.float64)))
-    product = 1.01 * math.expm1(3.1 * U * roundings) * norm + math.exp(growth - 89.0) * size
-    weights = scipy.fft.irfft(spectrum, size, overwrite_x=True)
-    inverse = 1.01 * relative * float(np.linalg.norm(weights))
-    error = (math.exp(growth) * lipschitz + product) / math.sqrt(size) + inverse
+        return Total(parts[0].weights, parts[0].first, 0.0, 0.0, True)
+    return inverse(product_of(parts, size), first, size, outside)
+
+
+def inverse(product: Product, first: int, size: int, outside: float) -> Total:
+    """Return the composed law on ``size`` cyclic knots from ``first``."""
+    weights = scipy.fft.irfft(product.values, size)
+    back = 1.01 * fft_error(size) * float(np.linalg.norm(weights))
     # position r holds the knots start + r + multiples of size
-    weights = np.roll(weights, -((first - start) % size))
-    return Total(weights, first, 1.01 * error, outside, first <= start)
+    weights = np.roll(weights, -((first - product.start) % size))
+    error, whole = 1.01 * (product.squared + back), first <= product.start
+    return Total(weights, first, error, outside, whole, 1.01 * back, product.uniform)
+
+
+def reading(tilt: float, spacing: float, size: int, nearest: float, count: int) -> float:
+    """Bound what an error of one at every frequency does to :func:`total_sums` (Theorem G11)."""
+
+    def power(decay: float) -> float:
+        lost = -math.expm1(-decay * size)
+        return (2.0 - lost) / (-math.expm1(-2.0 * decay) * lost)
+
+    step = -math.expm1(-spacing)
+    if nearest > spacing:
+        step = max(step, -2.0 * math.expm1(-nearest))
+    beyond = -2.0 * math.expm1(-nearest - spacing * count) * math.exp(-tilt * spacing * count)
+    root = math.sqrt(power(tilt * spacing) * power((tilt + 1.0) * spacing))
+    return (step + beyond) * root * (1.0 + 1e-9)
 
 
 def knot_above(total: Window, offset: float, spacing: float, epsilon: float) -> tuple[int, float]:
@@ -148,7 +208,11 @@ def total_sums(
     stop = min(total.weights.size, last - total.first + 1)
     weights = total.weights[start : max(stop, start)]
     value, slope, gross, square, most = core.profile_sums(weights, nearest, spacing, tilt)
-    error = 4e-13 * gross + total.error * math.sqrt(square) + 1e-290  # what lies too far above
+    round_off = total.error * math.sqrt(square)
+    if total.uniform < math.inf and weights.size:
+        apart = reading(tilt, spacing, total.weights.size, nearest, weights.size)
+        round_off = min(round_off, total.inverse * math.sqrt(square) + total.uniform * apart)
+    error = 4e-13 * gross + round_off + 1e-290  # what lies too far above
     if total.outside > 0.0:
         end = offset + (total.first + total.weights.size) * spacing - epsilon
         above = tilt * (nearest - end)

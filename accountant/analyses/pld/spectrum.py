@@ -15,12 +15,19 @@ import numpy as np
 import scipy.fft
 
 from accountant._rounding import U
-from accountant.analyses.pld.fft import Tilted, fft_error, fft_size, knot_above
+from accountant.analyses.pld.fft import (
+    Product,
+    Tilted,
+    fft_error,
+    fft_size,
+    knot_above,
+    reading,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Spectrum", "few_frequencies"]
+__all__ = ["Spectrum", "few_frequencies", "loud_frequencies"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
@@ -30,8 +37,8 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 LEAST = 2**13
 # log of moduli that count as errors.
 QUIET = -65.0
-# Frequencies that are kept at most, and direct sums of at most so many terms.
-MOST, DIRECT = 2**14, 3e7
+# Frequencies that are kept at most, also for each knot, and direct sums of at most so many terms.
+MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
 # Points of the coarse transform, for each knot of the longest law.
 FINER = 16
 # Frequencies and knots that are summed together.
@@ -41,7 +48,8 @@ BLOCK, CHUNK = 32, 128
 class Spectrum(NamedTuple):
     """The characteristic function of a composed law, at frequencies 2π·frequency/size a knot.
 
-    The values have the weight of their frequency in them; all others are at most ``quiet``.
+    The values have the weight of their frequency in them; all others are at most ``quiet``. All,
+    listed or not, are off by at most ``uniform`` beside the ``errors``.
     """
 
     frequencies: IntArray
@@ -53,6 +61,7 @@ class Spectrum(NamedTuple):
     size: int
     outside: float
     whole: bool
+    uniform: float = 0.0
 
     @property
     def held(self) -> int:
@@ -86,6 +95,8 @@ class Spectrum(NamedTuple):
         error = float(self.errors @ np.abs(plain - steeper))
         error += 64.0 * U * float(np.abs(self.values) @ (np.abs(plain) + np.abs(steeper)))
         error += (terms.size + 16) * U * float(np.abs(terms).sum())
+        if self.uniform > 0.0:
+            error += self.uniform * reading(tilt, spacing, self.size, nearest, count)
         error += self.quiet * min(float(count), -1.0 / math.expm1(-tilt * spacing))
         return float(terms.real.sum()), float((turned * steeper).real.sum()), error
 
@@ -110,41 +121,33 @@ def _complement(decay: float, turns: IntArray, size: int) -> ComplexArray:
 
 
 def few_frequencies(
-    parts: Sequence[Tilted], first: int, size: int, outside: float, *, whole: bool
+    parts: Sequence[Tilted], first: int, size: int, outside: float
 ) -> Spectrum | None:
-    """Compose the parts, each to its power, on ``size`` cyclic knots; None where most matter.
+    """Compose parts that are much narrower than their sum, each to its power.
 
-    ``whole`` allows arrays of that size.
+    ``size`` is the number of the sum's cyclic knots. None where many frequencies may matter.
     """
-    releases = sum(part.times for part in parts)
-    if size < LEAST or releases == 1:
-        return None
     nodes = fft_size(FINER * max(part.weights.size for part in parts))
-    if 2 * nodes > size:
-        if not whole:
-            return None
-        nodes = size
-    envelope: FloatArray = np.zeros(nodes // 2 + (nodes == size))
-    kept: list[ComplexArray | None] = []
+    if size < LEAST or 2 * nodes > size:
+        return None
+    envelope: FloatArray = np.zeros(nodes // 2)
     for part in parts:
-        transform = scipy.fft.rfft(part.weights, nodes)
-        envelope += part.times * _log_modulus(part.weights, transform, nodes, nodes == size)
-        kept.append(transform if nodes == size and len(parts) <= 2 else None)
+        envelope += part.times * _log_modulus(part.weights, nodes)
     loud = _loud(envelope > QUIET, nodes, size)
-    if loud is None:
+    if loud is None or loud.size * sum(np.count_nonzero(p.weights) for p in parts) > DIRECT:
         return None
     values, origin = np.ones(loud.size, dtype=np.complex128), 0
     log_gross, relative = np.zeros(loud.size), np.zeros(loud.size)
-    for part, seen in zip(parts, kept, strict=True):
+    for part in parts:
         centre = int(part.weights.argmax())
         origin += part.times * (part.first + centre)
-        found, error = _values(part.weights, centre, loud, size, seen)
+        found, error = _values(part.weights, centre, loud, size)
         values *= _power(found, part.times)
         modulus = np.abs(found) * (1.0 + 8.0 * U) + error
         log_gross += part.times * np.log(modulus)
         relative += part.times * (error / modulus)
-    relative += 32.0 * U * (releases + len(parts))
-    share = np.where((loud == 0) | (2 * loud == size), 1.0, 2.0) / size
+    relative += 32.0 * U * (sum(part.times for part in parts) + len(parts))
+    share = _share(loud, size)
     errors = np.exp(np.minimum(log_gross, 700.0)) * np.expm1(np.minimum(relative, 60.0)) + 1e-290
     start = sum(part.first * part.times for part in parts)
     quiet = 1.01 * math.exp(QUIET)
@@ -153,48 +156,53 @@ def few_frequencies(
     )
 
 
-def _log_modulus(
-    weights: FloatArray, transform: ComplexArray, nodes: int, exact: bool
-) -> FloatArray:
-    """Bound the logarithm of the modulus, at the nodes or on the intervals between them."""
+def loud_frequencies(product: Product, first: int, size: int, outside: float) -> Spectrum | None:
+    """Return the frequencies of a transform that are above its error; None if they are many."""
+    if size < LEAST:
+        return None
+    faint = 1e-3 * product.uniform
+    loud = np.flatnonzero(np.abs(product.values) > faint)
+    if loud.size > min(MOST, SHARE * size):
+        return None
+    whole, uniform = first <= product.start, product.uniform + 1.01 * faint
+    values, errors = product.values[loud] * _share(loud, size), np.zeros(loud.size)
+    return Spectrum(loud, values, errors, 0.0, product.start, first, size, outside, whole, uniform)
+
+
+def _share(loud: IntArray, size: int) -> FloatArray:
+    return np.asarray(np.where((loud == 0) | (2 * loud == size), 1.0, 2.0) / size)
+
+
+def _log_modulus(weights: FloatArray, nodes: int) -> FloatArray:
+    """Bound the logarithm of the modulus on the intervals between the nodes."""
     mass = float(weights.sum()) * (1.0 + 1e-12)
-    modulus = np.abs(transform) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
+    modulus = np.abs(scipy.fft.rfft(weights, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
     square = modulus * modulus
-    if not exact:
-        # |φ|² has a second derivative of at most 2·mass²·variance, over the nodes' spacing 2π/n.
-        place = np.arange(weights.size) - float(weights.argmax())
-        spread = mass * float(weights @ (place * place)) * (1.0 + 1e-9)
-        square = np.maximum(square[:-1], square[1:]) + (math.pi / nodes) ** 2 * spread
+    # |φ|² has a second derivative of at most 2·mass²·variance, over the nodes' spacing 2π/n.
+    place = np.arange(weights.size) - float(weights.argmax())
+    spread = mass * float(weights @ (place * place)) * (1.0 + 1e-9)
+    square = np.maximum(square[:-1], square[1:]) + (math.pi / nodes) ** 2 * spread
     return np.asarray(0.5 * np.log(np.minimum(square, mass * mass)) + 1e-14)
 
 
 def _loud(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
-    """Return the frequencies of the loud nodes or intervals; None where they are too many."""
-    if nodes == size:
-        found = np.flatnonzero(loud)
-        return found if found.size <= MOST else None
+    """Return the frequencies of the loud intervals; None where they are too many."""
     ends = np.flatnonzero(np.diff(np.concatenate([[False], loud, [False]]).astype(np.int8)))
     runs = [
         (-(-int(low) * size // nodes), min(int(high) * size // nodes, size // 2))
         for low, high in ends.reshape(-1, 2)
     ]
-    if sum(high - low + 1 for low, high in runs) > MOST:
+    if sum(high - low + 1 for low, high in runs) > min(MOST, SHARE * size):
         return None
     return np.unique(np.concatenate([np.arange(low, high + 1) for low, high in runs]))
 
 
 def _values(
-    weights: FloatArray, centre: int, loud: IntArray, size: int, transform: ComplexArray | None
+    weights: FloatArray, centre: int, loud: IntArray, size: int
 ) -> tuple[ComplexArray, float]:
     """Return Σ w_i e^{-iθ(i - centre)} at the loud frequencies, and a bound on its error."""
     mass = float(weights.sum()) * (1.0 + 1e-12)
     used = np.flatnonzero(weights)
-    if loud.size * used.size > DIRECT or transform is not None:
-        if transform is None:
-            transform = scipy.fft.rfft(weights, size)
-        turns = (loud * (centre % size)) % size
-        turned = transform[loud] * np.exp((2j * math.pi / size) * turns)
-        return turned, (fft_error(size) + 32.0 * U) * mass
     blocks, place = np.unique(loud // BLOCK, return_inverse=True)
     total = np.zeros((blocks.size, BLOCK), dtype=np.complex128)
     turn = -2j * math.pi / size
