@@ -5,6 +5,7 @@ all parts Gaussian, plain                   closed form: they merge into one (``
 all parts Gaussian, subsampled or not       the native contour (``contour``)
 equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
 any of these together, in one direction     the native contour (``mixture contour``)
+one release that inverts its own profile    that profile (``profile``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
+from accountant.analyses import inverted_profile
 from accountant.analyses.apart import Apart, without_parts_apart
 from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
@@ -81,6 +83,8 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
 
 def _together(parts: Parts, joint: JointPair) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
+    if inverted_profile.covers(parts):
+        return inverted_profile.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):

@@ -250,6 +250,10 @@ class DominatingPair:
         """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""
         raise UnsupportedError(f"{type(self).__name__} has no closed-form privacy profile")
 
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Bracket the ε >= 0 of one release at ``delta`` in (0, 1), where there is a quick way."""
+        return None
+
 
 class HasPLD(Protocol):
     """A pair with a privacy loss distribution."""

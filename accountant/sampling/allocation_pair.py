@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant.bounds import Bounds
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_law import sum_law
+from accountant.sampling.allocation_profile import profile_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +30,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Grid points of the law of a sum: the bracket on δ is then about one percent wide.
 POINTS = 1200
+# A bracket of the transform that is wider, relatively, is narrowed by the laws.
+WIDE = 1e-3
 
 # Integer orders up to here are summed exactly; a cubic number of terms.
 _MAX_ORDER = 128
@@ -80,6 +84,27 @@ class AllocationPair(AtomicPair):
             return None
         spacing = sum_law(self.noise_multiplier, self.steps, self.points, True).spacing
         return self._shift, spacing
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Infinite: no loss of Gaussian noise is bounded."""
+        return math.inf
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Bracket H(ε) of the pair itself, from both of its laws where its transform is hard."""
+        found = profile_of(self.noise_multiplier, self.steps).delta_bounds(epsilon, self.add)
+        if found.upper <= found.lower * (1.0 + WIDE) + 1e-300:
+            return found
+        other = replace(self, upper=not self.upper)
+        above, below = (self, other) if self.upper else (other, self)
+        upper = float(AtomicPair.profile(above, epsilon).upper)
+        lower = float(AtomicPair.profile(below, epsilon).lower)
+        upper = min(upper, float(found.upper))
+        return Bounds(min(max(lower, float(found.lower)), upper), upper)
+
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Bracket ε where H(ε) is ``delta``; None where the transform is hard."""
+        return profile_of(self.noise_multiplier, self.steps).epsilon_bounds(delta, self.add)
 
     @property
     def mu(self) -> float:

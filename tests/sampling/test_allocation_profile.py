@@ -1,0 +1,141 @@
+"""The profile of random allocation by its transform: against many digits, and at the extremes."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from flint import arb
+
+import accountant as ac
+from accountant import sampling
+from accountant.sampling import allocation_contour, allocation_plan
+from accountant.sampling.allocation_profile import AllocationProfile
+from support.oracle.allocation import allocation_delta
+from support.oracle.samplers import allocation_profile
+
+# Digits of support/oracle/allocation.py, which takes seconds for each.
+CASES = [
+    (1.0, 1000, 0.87, False, "1.046757511901749033171e-12"),
+    (1.0, 1000, 0.3, True, "5.830245984130728899976e-17"),
+    (2.0, 30, 0.4, False, "8.232176854373425081155e-7"),
+    (5.0, 50, 0.0, True, "0.01139472183183205778266"),
+    (1.0, 10**6, 0.004, False, "4.237704425997504026856e-7"),
+    (1.0, 100, 0.3, True, "0.0003523752100544303112457"),
+    (1.0, 100, 0.3, False, "0.0009688358636665722651696"),
+    (1.0, 100, 1.0, False, "3.015774481403926805890e-7"),
+]
+TRUTHS = {case[:4]: Fraction(case[4]) for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_many_digits_lie_inside(case):
+    noise, steps, epsilon, add, digits = case
+    found = AllocationProfile(noise, steps).delta_bounds(epsilon, add)
+    assert found.lower <= Fraction(digits) <= found.upper
+    assert found.upper <= found.lower * (1.0 + 1e-8)
+
+
+def test_the_stored_digits():
+    assert abs(allocation_delta(1.0, 100, 0.3, True) - arb(CASES[5][4])) < 1e-24
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.6, 1.0, 3.0])
+@pytest.mark.parametrize("steps", [10, 100, 5000])
+@pytest.mark.parametrize("at", [0.2, 2.0, 5.0])
+@pytest.mark.parametrize("add", [False, True])
+def test_many_digits_over_a_sweep(noise, steps, at, add):
+    epsilon = at * math.sqrt(math.expm1(noise**-2) / steps)
+    truth = allocation_delta(noise, steps, epsilon, add)
+    found = AllocationProfile(noise, steps).delta_bounds(epsilon, add)
+    assert found.lower <= truth <= found.upper
+
+
+@pytest.mark.parametrize("noise", [0.7, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.4, 1.5])
+@pytest.mark.parametrize("add", [False, True])
+def test_two_steps_and_either_sign(noise, epsilon, add):
+    truth = allocation_profile(noise, 2, epsilon, add, 6000)
+    found = AllocationProfile(noise, 2).delta_bounds(epsilon, add)
+    # The oracle works in doubles.
+    assert found.lower <= truth * (1.0 + 1e-11) + 1e-14
+    assert found.upper >= truth * (1.0 - 1e-11) - 1e-14
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 30.0, 1e5, 1e9])
+@pytest.mark.parametrize("steps", [2, 1000, 10**9])
+def test_extremes_stay_in_order(noise, steps):
+    one = AllocationProfile(noise, steps)
+    plain = ac.Gaussian(noise)
+    for add in (False, True):
+        last = 1.0
+        for epsilon in (0.0, 1e-9, 0.1, 40.0, 700.0):
+            found = one.delta_bounds(epsilon, add)
+            assert 0.0 <= found.lower <= found.upper <= plain.delta(epsilon) * (1.0 + 1e-9) + 1e-290
+            assert found.lower <= last
+            last = float(found.upper)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("add", [False, True])
+def test_the_inverse_is_one(delta, add):
+    one = AllocationProfile(1.0, 300)
+    found = one.epsilon_bounds(delta, add)
+    assert found.upper <= found.lower * (1.0 + 1e-8)
+    # A line of its own gives other last digits, and its bracket meets this one.
+    assert AllocationProfile(1.0, 300).delta_bounds(found.upper, add).lower <= delta
+    assert AllocationProfile(1.0, 300).delta_bounds(found.lower, add).upper >= delta
+
+
+def test_no_epsilon_where_delta_is_large():
+    assert AllocationProfile(1.0, 300).epsilon_bounds(0.5, False).upper == 0.0
+
+
+def test_a_release_alone_is_answered_by_its_profile():
+    assert "profile" in str(sampling.Allocated(1.0, steps=50).explain(1e-5))
+
+
+# Faults that the enclosure must notice ---------------------------------------------------------
+
+
+def _brackets(noise, steps, epsilon, add):
+    truth = TRUTHS[noise, steps, epsilon, add]
+    found = AllocationProfile(noise, steps).delta_bounds(epsilon, add)
+    return bool(found.lower <= truth <= found.upper)
+
+
+def test_aliases_left_out_would_be_noticed(monkeypatch):
+    plan = allocation_plan.make_plan
+
+    def coarse(*arguments):
+        found = plan(*arguments)
+        return found._replace(step=8.0 * found.step)
+
+    monkeypatch.setattr(allocation_contour, "make_plan", coarse)
+    assert _brackets(1.0, 100, 0.3, True)
+    monkeypatch.setattr(allocation_contour.Contour, "_aliases", lambda self, kappa: 0.0 * kappa)
+    assert not _brackets(1.0, 100, 0.3, True)
+
+
+def test_a_cut_line_would_be_noticed(monkeypatch):
+    plan = allocation_plan.make_plan
+
+    def short(*arguments):
+        found = plan(*arguments)
+        return found._replace(terms=max(found.terms // 6, 2))
+
+    monkeypatch.setattr(allocation_contour, "make_plan", short)
+    assert _brackets(1.0, 100, 0.3, False)
+    monkeypatch.setattr(allocation_contour, "_log_beyond", lambda *arguments: -800.0)
+    assert not _brackets(1.0, 100, 0.3, False)
+
+
+def test_steps_beyond_the_window_would_be_noticed(monkeypatch):
+    assert _brackets(1.0, 100, 1.0, False)
+    contour = allocation_contour.Contour.__init__
+
+    def forgetful(self, part, *others):
+        contour(self, part._replace(mass_above=0.0, mean_above=0.0), *others)
+
+    monkeypatch.setattr(allocation_contour.Contour, "__init__", forgetful)
+    assert not _brackets(1.0, 100, 1.0, False)
