@@ -154,7 +154,7 @@ class Part(ctypes.Structure):
 class Region(ctypes.Structure):
     _fields_ = (
         ("lo", Point), ("mid", Point), ("hi", Point),
-        ("arg", ctypes.c_double), ("modulus", ctypes.c_double),
+        ("arg", ctypes.c_double), ("modulus", ctypes.c_double), ("turns", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -243,8 +243,11 @@ def test_posterior_moments(losses):
 
 
 def test_bounds_off_the_real_line(losses):
-    """Theorem D2: |arg e^L| and the fall of |e^L| inside a rectangle, and that it has no zero."""
-    shown = 0
+    """Theorem D2: |arg e^L| and the fall of |e^L| inside a rectangle, and that it has no zero.
+
+    Theorem D14: the sign of the argument; and the branch of the logarithm, beyond π too.
+    """
+    shown = upward = beyond = 0
     for mixture, draw in mixtures(losses, 3, 90):
         x0 = mixture.noise(draw)
         x1 = x0 + mixture.sigma * log_uniform(draw, 1e-3, 10.0)
@@ -256,6 +259,7 @@ def test_bounds_off_the_real_line(losses):
         ):
             continue
         shown += 1
+        upward += region.turns
         corners = [(x, t) for x in (x0, mid, x1) for t in (theta, 0.5 * theta)]
         inside = [(draw.uniform(x0, x1), draw.uniform(0.0, theta)) for _ in range(6)]
         for x, t in corners + inside:
@@ -269,4 +273,14 @@ def test_bounds_off_the_real_line(losses):
                 near, far = mixture.exact(x, eta * i / 30), mixture.exact(x, eta * (i + 1) / 30)
                 turns += float((far / near).log().imag)
             assert abs(turns) <= region.arg + 1e-9
+            assert turns >= -1e-12 or not region.turns
+            out = [ctypes.c_double() for _ in range(3)]
+            mixture.library.acct_mixture_complex(
+                mixture.room, ctypes.c_double(x), ctypes.c_double(eta), *map(ctypes.byref, out)
+            )
+            im, error = out[1].value, out[2].value
+            assert abs(im - turns) <= error + 1e-9 or error == math.inf
+            beyond += turns > math.pi and error < math.inf
     assert shown > 30
+    assert upward > 30
+    assert beyond > 3

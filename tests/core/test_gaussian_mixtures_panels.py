@@ -52,9 +52,9 @@ int driver(const acct_mixture_part *part, double lo, double hi, double c, double
     return status;
 }
 
-/* where the bound along a shifted path takes over; infinite where none does */
+/* where the bound along a shifted path takes over, infinite where none does; and its logarithm */
 double shifted(const acct_mixture_part *part, double lo, double hi, double c, double steps,
-               double wanted) {
+               double wanted, double *log_bound) {
     acct_mixture mixture;
     acct_tilted_law *law = malloc(2 * sizeof *law);
     acct_cf_decay *decay = malloc(sizeof *decay);
@@ -71,6 +71,7 @@ double shifted(const acct_mixture_part *part, double lo, double hi, double c, do
         acct_cf_decay_set(decay, law, &m, steps);
         acct_cf_decay_shift(decay, law + 1, wanted, 1e5);
         found = decay->y_uniform;
+        *log_bound = decay->log_uniform;
     }
     free(memory);
     free(decay);
@@ -181,16 +182,40 @@ def test_one_step_against_integrals(driver):
     assert useful > 6
 
 
-@pytest.mark.parametrize(("shifts", "taken"), [((1.0, 50.0, 100.0), False), ((1.0, 2.0), True)])
-def test_no_path_where_an_argument_may_be_negative(library, shifts, taken):
-    """Theorem 9 needs 2aD < πσ² for a mixture even if it leaves no weight to no shift (D3)."""
-    double = ctypes.c_double * len(shifts)
-    weights = (0.53, 0.47) if len(shifts) == 2 else (0.53, 0.43, 0.04)
-    part = Part(8.0, len(shifts), double(*shifts), double(*weights), 1e-20, 1e-15)
+@pytest.mark.parametrize("last", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_the_bound_along_a_shifted_path(library, last):
+    """Theorem 9 with D14: beyond the y returned, the transform stays below the bound.
+
+    The largest shift times twice the height of the path is far beyond π in many of the cases.
+    """
+    ctx.prec = 160
+    draw = random.Random(5)
     library.shifted.restype = ctypes.c_double
-    window = (-65.0, shifts[-1] + 40.0)
-    found = library.shifted(
-        ctypes.byref(part), *map(ctypes.c_double, (*window, 1.0124, 5.0, -10.0))
-    )
-    assert found > 0.0
-    assert math.isfinite(found) == taken
+    cases = [
+        (0.4, (1.0, 2.0, 3.0, 4.0, 5.0), (0.3, 0.3, 0.2, 0.1, 0.1)),
+        (8.0, (1.0, 50.0, 100.0), (0.53, 0.43, 0.04)),
+        (8.0, (1.0, 2.0), (0.53, 0.47)),
+        (3.0, tuple(map(float, range(1, 31))), None),
+    ]
+    taken = 0
+    for sigma, shifts, weights in cases[:last]:
+        if weights is None:
+            chances = [math.comb(30, k) * 0.4**k * 0.6 ** (30 - k) for k in range(1, 31)]
+            weights = tuple(chance / math.fsum(chances) for chance in chances)
+        double = ctypes.c_double * len(shifts)
+        part = Part(sigma, len(shifts), double(*shifts), double(*weights), 1e-20, 1e-15)
+        lo, hi = -8.0 * sigma, shifts[-1] + 8.0 * sigma
+        for wanted in (-4.0, -10.0):
+            c, bound = 1.0 + log_uniform(draw, 0.01, 0.2), ctypes.c_double()
+            numbers = map(ctypes.c_double, (lo, hi, c, 1.0, wanted))
+            y = library.shifted(ctypes.byref(part), *numbers, ctypes.byref(bound))
+            if not 0.0 < y < math.inf:
+                continue
+            taken += 1
+            step = Step.__new__(Step)
+            step.sigma, step.shifts, step.weights = sigma, shifts, weights
+            real = step.transform(lo, hi, acb(c)).real
+            for at in (y, 1.1 * y, 1.5 * y):
+                fall = abs(step.transform(lo, hi, acb(c, at)) / real).log()
+                assert fall.lower() <= arb(bound.value) + arb(1e-9)
+    assert taken >= last

@@ -210,7 +210,7 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
     int found = 0;
     for (int i = step->sigma < 0.5 * acct_step_largest(step) ? 0 : 2; i < 7; i++) {
         const double shift = SHIFTS[i] * sigma;
-        if ((step->mixture || step->q < 1.0) && 2.0 * shift * acct_step_largest(step) > 3.0 * var) break;
+        if (!step->mixture && step->q < 1.0 && 2.0 * shift > 3.0 * var) break;
         acct_cf_decay_path path;
         if (acct_cf_decay_path_set(d, g, shift, fmin(1.5 * wanted / d->steps, -12.0), &path)) continue;
         if (d->steps * acct_cf_decay_path_upper(&path, 1e300) > wanted) continue;

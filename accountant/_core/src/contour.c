@@ -195,7 +195,7 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
         status = acct_tilted_law_set(law, step, &problem->window, order, y_last,
                                      log_error - log(2.0 + y_last * reach));
         if (status) return status;
-        if ((double)k->count * law->count > 4e6) return ACCT_EPRECISION;
+        if ((double)k->count * law->count > (step->mixture ? 3e7 : 4e6)) return ACCT_EPRECISION;
     }
     set_terms(k, law, cf, order);
     acct_tail_event_set(&k->tail, law, steps, k->direction, problem->epsilon, problem->reverse_order, 1);

@@ -10,6 +10,7 @@
 #include "characteristic_sum.h"
 
 #define ACCT_MAX_POINTS 8232 /* no multiple of a page, as ACCT_MAX_NODES */
+#define ACCT_MIXTURE_POINTS 40008 /* the same for random shifts, whose losses have long tails */
 
 /* One side of the aliases of the trapezoid sum: for every epsilon they add up to at most
  * exp(log_size - slope * epsilon) relative to the contour's scale (Theorem 5). */
@@ -47,7 +48,7 @@ typedef struct {
     double spread;    /* deviation of the tilted total loss, roughly */
     acct_window window;
     double reverse_order; /* order for the tail event; 0: to be searched for */
-    double most_points; /* at most ACCT_MAX_POINTS */
+    double most_points; /* at most ACCT_MAX_POINTS, or ACCT_MIXTURE_POINTS */
     double log_error; /* log of the error wanted, in units of the sum's scale (contour->log_scale) */
 } acct_problem;
 

@@ -68,6 +68,12 @@ static void add_up(const acct_mixture *m, double x, double top, double *restrict
                   acct_lanes_total(b)};
 }
 
+/* at least 1 - cos of anything up to |t|, and increasing in |t| (Theorem D2) */
+static inline double versine(double t) {
+    const double w = t * t, poly = w * (0.5 - w * (1.0 / 24.0 - w * (1.0 / 720.0)));
+    return poly < 2.0 ? poly : 2.0;
+}
+
 /* the largest exponent u_j where it is above 300, else 0: no term may overflow */
 static double top_exponent(const acct_mixture *m, double x) {
     double top = 0.0;
@@ -110,6 +116,17 @@ void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mi
         for (int j = 0; j < m->count; j++) posterior[j] /= all;
 }
 
+/* What arg e^L is taken off from before atan2: 0 where the principal branch is the one that is real at theta =
+ * 0; else theta times the posterior mean, if E[1 - cos((d - mean) t)] < 1 shows that for all t <= theta the rest
+ * stays within pi/2 (Theorem D2); else infinity. */
+static double branch(const acct_mixture *m, const double *p, double silent, double all, double mean,
+                     double theta) {
+    if (m->largest * theta < 3.1) return 0.0;
+    double off = silent * versine(mean * theta);
+    for (int j = 0; j < m->count; j++) off += p[j] * versine((m->shift[j] - mean) * theta);
+    return off < 0.98 * all ? mean * theta : INFINITY;
+}
+
 void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *re, double *im,
                           double *error) {
     double p[ACCT_MOST_SHIFTS], dr = 0.0, di = 0.0, turned = 0.0;
@@ -124,18 +141,24 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
     }
     const double silent = top > 0.0 ? m->silent * exp(-top) : m->silent;
     const double all = silent + s.total;
+    const double base = branch(m, p, silent, all, s.slope / all, theta);
     /* e^{L - top} = real + i di; near 1 by its difference a from 1, which does not cancel */
     const int near = top == 0.0 && s.excess > -0.5;
     const double a = s.excess + dr, real = near ? 1.0 + a : all + dr;
     const double modulus2 = real * real + di * di;
     *re = near && a > -0.5 && a < 1e100 ? 0.5 * log1p(2.0 * a + a * a + di * di) : top + 0.5 * log(modulus2);
-    *im = atan2(di, real);
+    *im = base > 0.0 ? base + atan2(di * cos(base) - real * sin(base), real * cos(base) + di * sin(base))
+                     : atan2(di, real);
     /* the first two parts as in acct_mixture_at, relative to |e^L| here; each e^{i t} - 1 adds 12 u t */
     const double size = near ? s.size : 2.0 * all;
     *error = 1.01 * ACCT_U *
                  (((m->count + 16.0) * (size + turned) + 5.0 * s.angle + 12.0 * turned) / sqrt(modulus2) +
                   9.0 * (fabs(*re) + fabs(*im)) + 8.0 * top) +
              1.01 * m->weight_err * (size + turned) / sqrt(modulus2);
+    if (!(base < INFINITY)) {
+        *im = 0.0;
+        *error = INFINITY;
+    }
 }
 
 /* E over the posterior of bounds on 1 - cos and on |sin| of (d - centre) theta.  Both bounds grow with the
@@ -144,12 +167,16 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
  *     1 - cos t <= min(t^2/2 - t^4/24 + t^6/720, 2),       |sin t| <= min(t, 1);
  * the polynomial is increasing: its derivative t (1 - t^2/6 + t^4/120) has no other zero.
  * margin bounds the relative error of the posteriors and of these sums. */
+typedef struct {
+    double versine, sine; /* bounds on the expectations of 1 - cos and of |sin| */
+    double apart;         /* on that of |d - centre| theta */
+} spread;
+
 ACCT_CLONES
 static void spread_about(const acct_mixture *m, double centre, double theta, const double *restrict p0,
-                         const double *restrict p1, double silent0, double margin, double *versine,
-                         double *sine) {
+                         const double *restrict p1, double silent0, double margin, spread *out) {
     const double *restrict shift = m->shift;
-    double v[ACCT_LANES] = {0}, s[ACCT_LANES] = {0};
+    double v[ACCT_LANES] = {0}, s[ACCT_LANES] = {0}, a[ACCT_LANES] = {0};
     for (int j = 0; j < m->count; j += ACCT_LANES)
         for (int i = 0; i < ACCT_LANES; i++) {
             const double off = shift[j + i] - centre, t = fabs(off) * theta, w = t * t;
@@ -157,11 +184,23 @@ static void spread_about(const acct_mixture *m, double centre, double theta, con
             const double poly = w * (0.5 - w * (1.0 / 24.0 - w * (1.0 / 720.0)));
             v[i] += p * (poly < 2.0 ? poly : 2.0);
             s[i] += p * (t < 1.0 ? t : 1.0);
+            a[i] += p * t;
         }
-    const double t = centre * theta, w = t * t;
-    const double poly = w * (0.5 - w * (1.0 / 24.0 - w * (1.0 / 720.0)));
-    *versine = (acct_lanes_total(v) + silent0 * fmin(poly, 2.0)) * (1.0 + margin);
-    *sine = (acct_lanes_total(s) + silent0 * fmin(t, 1.0)) * (1.0 + margin);
+    const double t = centre * theta, wide = 1.0 + margin;
+    *out = (spread){.versine = (acct_lanes_total(v) + silent0 * versine(t)) * wide,
+                    .sine = (acct_lanes_total(s) + silent0 * fmin(t, 1.0)) * wide,
+                    .apart = (acct_lanes_total(a) + silent0 * t) * wide};
+}
+
+/* whether theta E[d^2] < pi E[d] under the given posterior: sin t >= t - t^2/pi, so that E sin(d t) >= 0 for all
+ * t <= theta, and as E[d^2]/E[d] grows with x, so it is to the left */
+static int sines_are_positive(const acct_mixture *m, const double *p, double theta, double margin) {
+    double first = 0.0, second = 0.0;
+    for (int j = 0; j < m->count; j++) {
+        first += p[j] * m->shift[j];
+        second += p[j] * m->shift[j] * m->shift[j];
+    }
+    return theta * second * (1.0 + 2.0 * margin) < ACCT_PI * first;
 }
 
 /* With e^L = |e^L|_real E_p e^{i d t}, |t| <= theta: turned by the centre, its real part is at least
@@ -173,6 +212,7 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
     acct_mixture_at(m, x1, p1, &r->hi);
     acct_mixture_at(m, mid, NULL, &r->mid);
     r->arg = r->modulus = INFINITY;
+    r->turns = 0;
     const double cone = m->largest * theta;
     /* an exponent u_j carries 4 u of itself, in a posterior and in what it is divided by */
     const double exponent = m->largest * (2.0 * fmax(fabs(x0), fabs(x1)) + m->largest) / m->var2;
@@ -180,17 +220,23 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
     if (cone < 3.1) {
         r->arg = cone;
         r->modulus = -log(cos(0.5 * cone)) * (1.0 + 1e-9);
+        r->turns = 1;
     }
+    const double margin = 1e-9 + turned;
     for (int i = 0; i < 2; i++) {
         const double centre = i ? r->mid.slope : 0.0;
-        double versine, sine;
-        spread_about(m, centre, theta, p0, p1, 1.0 - r->lo.present + 1e-12 + turned, 1e-9 + turned, &versine,
-                     &sine);
-        if (!(versine < 0.95)) continue;
-        r->modulus = fmin(r->modulus, -log1p(-versine) * (1.0 + 1e-9));
-        r->arg = fmin(r->arg, centre * theta + atan2(sine, 1.0 - versine) * (1.0 + 1e-9));
+        spread s;
+        spread_about(m, centre, theta, p0, p1, 1.0 - r->lo.present + 1e-12 + turned, margin, &s);
+        const double left = 1.0 - s.versine;
+        if (!(left > 0.05)) continue;
+        r->modulus = fmin(r->modulus, -log(left) * (1.0 + 1e-9));
+        r->arg = fmin(r->arg, centre * theta + atan2(s.sine, left) * (1.0 + 1e-9));
+        /* at every t <= theta, arg e^L >= centre t - t E|d - centre|/left */
+        if (s.apart <= centre * theta * left) r->turns = 1;
     }
-    return r->modulus < INFINITY;
+    if (!(r->modulus < INFINITY)) return 0;
+    if (!r->turns) r->turns = sines_are_positive(m, p1, theta, margin);
+    return 1;
 }
 
 double acct_mixture_inverse(const acct_mixture *m, double loss) {

@@ -49,7 +49,9 @@ typedef struct {
  * below 1e-12 + 16 u max |u_j|, u_j = d_j (2 x - d_j) / sigma^2) */
 void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mixture_point *out);
 
-/* L(x + i eta), 0 <= eta, principal branch; error: bound on the modulus of its error */
+/* L(x + i eta), 0 <= eta, the branch that is real at eta = 0, where e^L has no zero on the way (Theorem D2; as
+ * on what acct_mixture_region_set admits); error: bound on the modulus of its error, inf, and
+ * im = 0, where the branch is not known */
 void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *re, double *im,
                           double *error);
 
@@ -58,6 +60,7 @@ typedef struct {
     acct_mixture_point lo, mid, hi;
     double arg;     /* bound on |arg e^L| */
     double modulus; /* bound on log(|e^L| real / |e^L| complex) */
+    int turns;      /* whether arg e^L >= 0 is shown where Im x >= 0 (Theorem D14) */
 } acct_mixture_region;
 
 /* returns 0 unless e^L is shown to have no zero there (Theorem D2) */

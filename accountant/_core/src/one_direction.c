@@ -117,7 +117,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             acct_invert_certify(acct_contour_at, &w->contour, next, delta, &found);
             acct_bounds_intersect(out, found.lower, found.upper);
             /* a rare-event contour takes milliseconds: no second one once the bracket is narrow enough */
-            const int lenient = step->q < 1e-6 || out->upper < 1e-3;
+            const int lenient = step->mixture || step->q < 1e-6 || out->upper < 1e-3;
             if (width <= wanted || (rare_contour && acct_bounds_are_narrow(out, lenient ? 1e-7 : 3e-10)))
                 return 1;
         }

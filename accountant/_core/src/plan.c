@@ -12,14 +12,15 @@
 int acct_workspace_alloc(acct_workspace *w, int nodes) {
     const size_t law = ACCT_TILTED_LAW_DOUBLES(nodes);
     const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; /* >= ACCT_SUM_ARRAYS */
-    w->block = malloc((2 * law + cf + 2 * (size_t)ACCT_MAX_POINTS) * sizeof(double));
+    const size_t points = nodes > ACCT_MAX_NODES ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
+    w->block = malloc((2 * law + cf + 2 * points) * sizeof(double));
     if (!w->block) return ACCT_ENOMEM;
     acct_tilted_law_place(&w->law, w->block, nodes);
     acct_tilted_law_place(&w->scratch, w->block + law, nodes);
     w->rare_memory = w->block + 2 * law;
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
     w->contour.amplitude = w->rare_memory + cf;
-    w->contour.phase = w->contour.amplitude + ACCT_MAX_POINTS;
+    w->contour.phase = w->contour.amplitude + points;
     return ACCT_OK;
 }
 
@@ -128,11 +129,12 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     problem.spread = rare.spread = saddle.spread;
     problem.log_error = rare.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
     /* first a line that ends early; then the rare events; then any line that fits */
-    problem.most_points = direction == ACCT_REMOVE ? 1500 : ACCT_MAX_POINTS;
+    const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
+    problem.most_points = direction == ACCT_REMOVE ? 1500 : most_points;
     status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
     if (status != ACCT_EPRECISION) return status;
     status = build_rare(w, &rare, log_delta, tolerance);
     if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
-    problem.most_points = 6000;
+    problem.most_points = step->mixture ? most_points : 6000;
     return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
 }

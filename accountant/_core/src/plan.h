@@ -13,7 +13,7 @@ typedef struct {
     double *block;        /* all of the above in one allocation */
 } acct_workspace;
 
-/* room for so many nodes, at least ACCT_MAX_NODES */
+/* room for so many nodes, at least ACCT_MAX_NODES; for more, and for more points, if a shift is random */
 int acct_workspace_alloc(acct_workspace *w, int nodes);
 void acct_workspace_free(acct_workspace *w);
 

@@ -39,11 +39,13 @@ static int set_mixture(acct_panel *panel, const acct_step *step, const acct_wind
     acct_mixture_region region;
     if (!acct_mixture_region_set(step->mixture, panel->lo, panel->mid, panel->hi, panel->theta, &region))
         return 0;
+    if (window->shift > 0.0 && !region.turns) return 0;
     panel->loss_lo = region.lo.loss;
     panel->loss_mid = region.mid.loss;
     panel->loss_hi = region.hi.loss;
     panel->slope_mid = region.mid.slope / (step->sigma * step->sigma);
     panel->arg = window->shift > 0.0 ? 0.0 : region.arg;
+    panel->turn = region.arg;
     panel->modulus = region.modulus;
     panel->log_share = log(region.hi.present) - step->log_q;
     panel->damp = 0.0;
@@ -84,10 +86,8 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     panel->loss_hi = loss[2];
     panel->slope_mid = p_mid / var;
     if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return 0;
-    if (shift > 0.0)
-        panel->arg = 0.0;
-    else
-        panel->arg = acct_loss_arg_chord(theta, p_hi);
+    panel->turn = acct_loss_arg_chord(theta, p_hi);
+    panel->arg = shift > 0.0 ? 0.0 : panel->turn;
     double spread = p_lo > 0.5 ? p_lo * (1.0 - p_lo) : p_hi < 0.5 ? p_hi * (1.0 - p_hi) : 0.25;
     const double half_angle = theta < ACCT_PI ? sin(0.5 * theta) : 1.0;
     spread *= 4.0 * half_angle * half_angle;

@@ -18,7 +18,8 @@ typedef struct {
     double middle;     /* log of the bound on the chance of being between two thresholds */
     double theta;      /* largest |Im x| / sigma^2 on the ellipse */
     double log_share;  /* several shifts: log of P(any shift | x) / q at hi; NaN for one (mixture_loss.h) */
-    double arg;        /* bound on arg e^L over the ellipse */
+    double arg;        /* bound on what e^{-y arg e^L} is at most e^{y arg} by: 0 for a shifted window */
+    double turn;       /* bound on |arg e^L| over the ellipse */
     double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
 } acct_panel;
 

@@ -153,25 +153,31 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     return ACCT_OK;
 }
 
-/* the same where the shift is random; all shifts times the angle stay below pi/2 on the path and below pi on
- * the ellipses, so that there the argument of e^L is in [0, pi) and increases along the path (Theorem D3) */
-static double find_mixture_angle(const acct_step *step, double e) {
+#define STRIP_TESTS 24
+
+/* the same where the shift is random; the ellipses must show everywhere up to hi that arg e^L >= 0 */
+static double find_mixture_angle(const acct_step *step, double e, double hi) {
     const acct_mixture *m = step->mixture;
-    const double x = acct_mixture_inverse(m, e + step->log_1mq), most = 1.5 / m->largest;
-    double theta = fmin(0.17 / m->largest, most);
-    while (1.1 * theta < fmin(most, 1.3)) {
+    const double x = acct_mixture_inverse(m, e + step->log_1mq);
+    double theta = 0.17 / m->largest;
+    for (; theta < 1.3; theta *= 1.15) {
         acct_mixture_region region;
         if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
-        theta *= 1.1;
+        int i = 0;
+        for (; i <= STRIP_TESTS; i++) {
+            const double at = x + (hi - x) * i / STRIP_TESTS;
+            if (!acct_mixture_region_set(m, at, at, at, 2.42 * theta, &region) || !region.turns) break;
+        }
+        if (i <= STRIP_TESTS) break;
     }
     return theta;
 }
 
 /* the height of the path over sigma^2: twice it is the top of the ellipses, where
  * the argument of L - log(1-q) should stay below .45 times itself from .7 of the inner threshold on */
-static double find_angle(const acct_step *step, double scale) {
+static double find_angle(const acct_step *step, double scale, double hi) {
     const double e = 0.7 * scale, p = -expm1(-e);
-    if (step->mixture) return find_mixture_angle(step, e);
+    if (step->mixture) return find_mixture_angle(step, e, hi);
     double theta = 0.17;
     while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
     return theta;
@@ -184,7 +190,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, n = s->steps;
     const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
     acct_window raised = *window;
-    raised.shift = fmin(find_angle(s->step, inner) * sigma * sigma, sigma);
+    raised.shift = fmin(find_angle(s->step, inner, window->hi) * sigma * sigma, sigma);
     raised.threshold = s->thresholds.outer;
     raised.inner_threshold = s->thresholds.inner;
     /* below the rise e^{iyL} hardly turns, and nothing counts as middling */

@@ -209,7 +209,7 @@ static int set_unit(acct_rare_event_plan *s, double lo) {
 
 int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *window) {
     if (!set_unit(s, lo)) return ACCT_EPRECISION;
-    const double reach = 40.0 * s->unit;
+    const double reach = fmin(40.0 * s->unit, 620.0 + s->step->log_1mq); /* e^{(1+b)L} must not overflow */
     window->lo = lo;
     const double most = acct_step_largest(s->step) + 35.0 * s->step->sigma; /* beyond, the noise's density underflows */
     window->hi = fmin(most, acct_loss_inverse(s->step, reach));

@@ -118,6 +118,7 @@ static int on_rectangle(const acct_step *step, double x0, double x1, double thet
     if (step->mixture) {
         acct_mixture_region region;
         if (!acct_mixture_region_set(step->mixture, x0, 0.5 * (x0 + x1), x1, theta, &region)) return 0;
+        if (x0 == x1 && !region.turns) return 0; /* a part of the path */
         *low = region.lo.loss;
         *high = region.hi.loss;
         *arg = region.arg;
@@ -267,19 +268,21 @@ static void set_moments(acct_rare_event_sum *rare, int low) {
     }
 }
 
-/* the nodes below this are within |ye| <= 1/4: panel by panel, since |e| grows along the path but for the rise */
+/* the nodes below this are within |ye| <= 1/4: panel by panel */
 static int low_at(const acct_rare_event_sum *rare, double y) {
-    int low = rare->low;
-    while (low > 0) {
-        double most = 0.0;
-        for (int j = low - ACCT_GL_ORDER; j < low; j++) {
+    for (int low = 0; low < rare->low; low += ACCT_GL_ORDER)
+        for (int j = low; j < low + ACCT_GL_ORDER; j++) {
             const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
-            most = fmax(most, er * er + ei * ei);
+            if (!(y * y * (er * er + ei * ei) <= 0.0625)) return low;
         }
-        if (y * y * most <= 0.0625) break;
-        low -= ACCT_GL_ORDER;
-    }
-    return low;
+    return rare->low;
+}
+
+/* whether e^{iyl} is gone at the last nodes before `dead` */
+static int are_gone(const acct_rare_event_sum *rare, double y, int dead) {
+    for (int j = dead - ACCT_GL_ORDER; j < dead; j++)
+        if (!(y * rare->l_im[j] > 48.0)) return 0;
+    return 1;
 }
 
 /* sets the range of nodes to be summed one by one for y0 <= y <= y1 */
@@ -296,7 +299,7 @@ static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
         }
     }
     rare->fresh = 0;
-    while (rare->dead > low && y0 * rare->l_im[rare->dead - ACCT_GL_ORDER] > 48.0)
+    while (rare->dead > low && are_gone(rare, y0, rare->dead))
         for (int i = 0; i < ACCT_GL_ORDER; i++) {
             rare->dead--;
             rare->dead_size += rare->size[rare->dead];

@@ -44,10 +44,10 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
     for (int i = 0; i < law->panels; i++) {
         const acct_panel *p = &law->panel[i];
         reach = fmax(reach, fmax(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)));
-        arg = fmax(arg, p->arg);
+        arg = fmax(arg, p->turn);
         modulus = fmax(modulus, p->modulus);
     }
-    return (reach + arg + modulus + law->lift) * ACCT_SLACK;
+    return (reach + arg + modulus) * ACCT_SLACK;
 }
 
 /* the nodes of one panel */
@@ -149,7 +149,6 @@ static int start(acct_tilted_law *law, const acct_step *step, const acct_window 
     law->lo = lo;
     law->hi = hi;
     law->count = law->panels = 0;
-    law->lift = window->shift > 0.0 ? 2.0 * window->shift * acct_step_largest(step) / (sigma * sigma) : 0.0;
     if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
     const double root = 1.0 / (sigma * sqrt(2.0));
     law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);

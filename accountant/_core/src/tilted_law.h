@@ -40,7 +40,6 @@ typedef struct {
     acct_panel panel[ACCT_MAX_PANELS];
     double q_above, pq_above; /* Q(x > hi) and (P - Q)(x > hi) */
     double above_err;         /* bound on the relative error of both */
-    double lift;              /* bound on arg e^L on the ellipses of a shifted window, else 0 */
     double outside;           /* bound on P and on Q of {x < lo} */
 } acct_tilted_law;
 
