@@ -145,6 +145,16 @@ class MixturePair(DominatingPair):
         return GaussianMixture(self.sigma, shifts, weights, self.add, no_shift, error, slip)
 
     @property
+    def variation(self) -> float:
+        """At most Σ pᵢ·(2Φ(Δᵢ/2σ) - 1): that of a random shift that is told (convexity)."""
+        roots = (ratio_up(shift, self.sigma) / math.sqrt(8.0) for shift in self.shifts)
+        told = math.fsum(
+            weight * math.erf(root) for weight, root in zip(self.weights, roots, strict=True)
+        )
+        # The weights add up to one within 1e-12.
+        return min(lift(up(told * (1.0 + 4e-12), 64.0)), 1.0)
+
+    @property
     def loss_error(self) -> float:
         """The residual of the edges' inversion, and the loss's own rounding."""
         mu = self.shifts[-1] / self.sigma

@@ -108,3 +108,14 @@ def test_tiny_noise_has_an_answer(q, sigma):
 def test_many_records_take_no_time():
     lower, upper = ac.epsilon_bounds(1e-4, 1.0, 1000, 1e-5, user_records=10**4)
     assert 0.0 < lower <= upper <= lower * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "records"), [(0.01, 1.0, 4), (0.3, 0.5, 9), (1e-6, 3.0, 50)]
+)
+def test_no_delta_is_above_the_variation(q, sigma, records):
+    """By the privacy profile at 0, which is the distance itself."""
+    for pair in ac.PoissonSampled(ac.Gaussian(sigma), q).group(records).pairs():
+        whole = ac.delta_bounds(q, sigma, 1, 0.0, user_records=records)
+        assert whole.lower <= pair.variation <= 1.0 - (1.0 - q) ** records + 1e-12
+        assert ac.get_epsilon(q, sigma, 7, 7 * pair.variation, user_records=records) == 0.0
