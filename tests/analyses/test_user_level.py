@@ -118,4 +118,5 @@ def test_no_delta_is_above_the_variation(q, sigma, records):
     for pair in ac.PoissonSampled(ac.Gaussian(sigma), q).group(records).pairs():
         whole = ac.delta_bounds(q, sigma, 1, 0.0, user_records=records)
         assert whole.lower <= pair.variation <= 1.0 - (1.0 - q) ** records + 1e-12
-        assert ac.get_epsilon(q, sigma, 7, 7 * pair.variation, user_records=records) == 0.0
+        delta = -math.expm1(7 * math.log1p(-pair.variation)) * (1.0 + 1e-14)
+        assert ac.get_epsilon(q, sigma, 7, delta, user_records=records) == 0.0
