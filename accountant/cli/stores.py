@@ -115,7 +115,8 @@ def store() -> None:
 def init(url: str, secret_file: Path | None, as_json: bool) -> None:
     """Make the tables at URL, or bring those of an older version up to date."""
     with _opened(url, secret_file, create=True) as shared:
-        _say({"url": url, "head": str(shared.head())}, f"ready, at row {shared.head()}", as_json)
+        head = str(shared.head())  # without the URL, which may hold a password
+    _say({"head": head}, f"ready, head {head}", as_json)
 
 
 @store.command()
@@ -304,7 +305,8 @@ def _mechanism(name: str, parameters: tuple[str, ...], q: float | None) -> Mecha
 
 
 def _print_blocks(found: list[Block], as_json: bool) -> None:
-    rows = [_described(block) for block in found]
+    known: dict[Any, Any] = {}
+    rows = [_described(block, known) for block in found]
     if as_json:
         print_json({"blocks": rows})
         return
@@ -321,19 +323,12 @@ def _print_blocks(found: list[Block], as_json: bool) -> None:
     print_table(headings, cells)  # an address is never folded
 
 
-def _described(block: Block) -> dict[str, Any]:
-    from accountant.composition import composed
-    from accountant.ledger import Accountant
-
-    own = () if block.budget is None else (block.budget.delta,)
-    deltas = dict.fromkeys((*own, *block.deltas))
-    left = None
-    if block.budget is not None:
-        spent = Accountant()
-        for mechanism, count in block.counts:
-            spent.compose(mechanism, count)
-        left = spent.remaining(block.budget).fraction
-    whole = composed(block.counts) if block.counts else None
+def _described(block: Block, known: dict[Any, Any]) -> dict[str, Any]:
+    # Blocks of one data set often hold the same.
+    case = block.budget, block.counts, block.planned, block.deltas
+    if case not in known:
+        known[case] = _spending(block)
+    left, epsilons = known[case]
     return {
         "block": block.address,
         "budget": None if block.budget is None else repr(block.budget),
@@ -342,11 +337,21 @@ def _described(block: Block) -> dict[str, Any]:
         "releases": block.releases,
         "reserved": block.reserved,
         "mechanisms": [{"mechanism": repr(m), "count": n} for m, n in block.counts],
-        "epsilons": [
-            {"delta": delta, "epsilon": 0.0 if whole is None else float(whole.epsilon(delta))}
-            for delta in deltas
-        ],
+        "epsilons": epsilons,
     }
+
+
+def _spending(block: Block) -> tuple[float | None, list[dict[str, float]]]:
+    """Return the part that is left of a block's budget, and the ε spent at its δ."""
+    from accountant.composition import composed
+
+    own = () if block.budget is None else (block.budget.delta,)
+    whole = composed(block.counts) if block.counts else None
+    rows = [
+        {"delta": delta, "epsilon": 0.0 if whole is None else float(whole.epsilon(delta))}
+        for delta in dict.fromkeys((*own, *block.deltas))
+    ]
+    return None if block.budget is None else block.remaining().fraction, rows
 
 
 def _say(values: dict[str, Any], sentence: str, as_json: bool) -> None:

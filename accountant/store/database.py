@@ -73,5 +73,9 @@ class Database(ABC):
         """Tell whether a table is not there: this is no store."""
 
     @abstractmethod
+    def is_own(self, error: BaseException) -> bool:
+        """Tell whether the database, or its driver, raised an error."""
+
+    @abstractmethod
     def is_too_many(self, error: BaseException) -> bool:
         """Tell whether a constraint on counts was violated."""

@@ -96,6 +96,10 @@ class Postgres(Database):
         """Tell whether a table is not there."""
         return isinstance(error, self._driver.errors.UndefinedTable)
 
+    def is_own(self, error: BaseException) -> bool:
+        """Tell whether the server or the driver raised it."""
+        return isinstance(error, self._driver.Error)
+
     def is_too_many(self, error: BaseException) -> bool:
         """Tell whether a count was beyond its limit."""
         return isinstance(error, self._driver.errors.CheckViolation)
@@ -107,5 +111,7 @@ class Postgres(Database):
             )
             # Whatever the server's setting: what is acknowledged is on its disk.
             made.execute("SET synchronous_commit = on")
+            # A client that hangs in its turn makes all others wait.
+            made.execute("SET idle_in_transaction_session_timeout = '60s'")
             self._connection = made
         return self._connection

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget
 from accountant.ledger.history import Entry, entry
@@ -61,6 +62,13 @@ class Block(NamedTuple):
         """How many releases count."""
         return sum(count for _, count in self.counts)
 
+    @to_nearest
+    def remaining(self) -> Remaining:
+        """Return what is left, in the unit of the budget's filter; DomainError without a budget."""
+        if self.budget is None:
+            raise DomainError(f"remaining needs a budget; block {self.address} has none")
+        return _watch(self, self.budget).remaining()
+
 
 def head(base: Database) -> Head:
     """Return the end of the journal."""
@@ -99,9 +107,7 @@ def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
 def remaining(base: Database, address: str) -> Remaining:
     """Return what a block has left."""
     (block,) = _known(base, (address,))
-    if block.budget is None:
-        raise DomainError(f"remaining needs a budget; block {address} has none")
-    return _watch(block, block.budget).remaining()
+    return block.remaining()
 
 
 def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> int:

@@ -105,6 +105,10 @@ class SQLite(Database):
             "no such table" in str(error) or "not a database" in str(error)
         )
 
+    def is_own(self, error: BaseException) -> bool:
+        """Tell whether SQLite raised it."""
+        return isinstance(error, sqlite3.Error)
+
     def is_too_many(self, error: BaseException) -> bool:
         """Tell whether a count was beyond its limit."""
         return isinstance(error, sqlite3.IntegrityError) and "CHECK" in str(error)

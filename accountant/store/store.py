@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from accountant import checks
 from accountant.environment import to_nearest
-from accountant.errors import DomainError, LedgerConflict
+from accountant.errors import DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget
 from accountant.ledger.history import entry
 from accountant.ledger.uncopied import Uncopied
@@ -37,7 +37,12 @@ T = TypeVar("T")
 # Connections of parent processes, kept because closing one would end the parent's session.
 _PARENTS: list[Database] = []
 
-_LEASE = checks.positive("lease", "It is the seconds in which less may be said to be released")
+_LEASE = checks.Argument(
+    "lease",
+    "a number of seconds in (0, 1e9]",
+    lambda x: (x > 0.0) & (x <= 1e9),
+    "While it lasts, less may be said to be released",
+)
 
 
 class Receipt(NamedTuple):
@@ -67,9 +72,10 @@ class Store(Uncopied):
     Notes
     -----
     Safe to use from several threads, which then take turns. After a fork the child connects anew.
-    Where the database cannot be reached for ``timeout`` seconds, an exception of the driver is
-    raised: whether the last request was written is then unknown, and repeating it under the same
-    key settles it. Make a release only after ``charge``, or ``reserve``, returned.
+    Where the database cannot be reached for ``timeout`` seconds, LedgerConflict is raised: whether
+    the last request was written is then unknown, and repeating it under the same key settles it.
+    What the database refuses (a full disk, a missing right) is a LedgerError, and was not written.
+    Make a release only after ``charge``, or ``reserve``, returned.
     """
 
     _COPIED = "a Store has no copies; open it once more"
@@ -361,6 +367,10 @@ class Store(Uncopied):
                             "count must keep the total of one mechanism in a block within 2**53"
                         ) from error
                     if not self._database.is_lost(error):
+                        if self._database.is_own(error):
+                            raise LedgerError(
+                                f"the database of this store says: {error}"
+                            ) from error
                         raise
                     self._database.close()
                     if not clock.monotonic() < deadline:

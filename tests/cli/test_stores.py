@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import accountant as ac
+from accountant import store
 from accountant.cli import main
 from accountant.ledger import Accountant, Budget
 
@@ -87,6 +88,16 @@ def test_charges_and_what_is_left(made):
     assert answered("store", "expire", URL)["expired"] == []
     assert answered("show", f"{URL}#{ONE}")["releases"] == 1
     assert "acme/visits/2026-02" in run("store", "blocks", URL).output
+
+
+def test_what_is_left_of_a_plan(made):
+    with store.open(URL) as shared:
+        most = shared.plan(ONE, ac.PoissonSampled(ac.Gaussian(1.0), 0.001))
+        shared.charge(ONE, ac.PoissonSampled(ac.Gaussian(1.0), 0.001), most)
+        left = shared.remaining(ONE).fraction
+    (one,) = answered("store", "show", URL, ONE)["blocks"]
+    assert one["left"] == left
+    assert one["releases"] == most
 
 
 def test_verify_and_its_head(made):

@@ -16,6 +16,7 @@ from accountant.errors import (
     BudgetExceeded,
     DomainError,
     LedgerConflict,
+    LedgerError,
     UnsupportedError,
 )
 from accountant.ledger import Accountant, Budget, document
@@ -354,6 +355,16 @@ def test_what_a_refusal_says(shared):
     assert isinstance(error, BudgetExceeded)
 
 
+def test_what_the_database_refuses_is_one_of_our_errors(shared):
+    shared._database.execute("DROP TABLE accountant_prices")
+    with pytest.raises(LedgerError, match="database of this store says"):
+        shared.charge(ONE, STEP)
+    shared._database.execute(
+        "CREATE TABLE accountant_prices (budget INTEGER, kind INTEGER, cost TEXT)"
+    )
+    shared.charge(ONE, STEP)
+
+
 def test_urls(tmp_path):
     for wrong in ("mysql://x", "sqlite://x", "sqlite:///", ""):
         with pytest.raises(DomainError):
@@ -375,7 +386,7 @@ def test_wrong_arguments(shared):
     for key in ("", " ", "a\nb", "é", "k" * 201):
         with pytest.raises(DomainError, match="key must be"):
             shared.charge(ONE, STEP, key=key)
-    for lease in (0.0, -1.0, float("inf"), float("nan")):
+    for lease in (0.0, -1.0, 1e10, float("inf"), float("nan")):
         with pytest.raises(DomainError, match="lease must be"):
             shared.reserve(ONE, STEP, lease=lease)
     with pytest.raises(ArgumentTypeError):
