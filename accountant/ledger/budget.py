@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
+from accountant.composition.same_relation import same_relation
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import filters
+from accountant.ledger import evaluation, filters
+from accountant.ledger.kinds import noise_levels
 from accountant.ledger.orders import CANDIDATES, default_orders
+from accountant.mechanisms.fields import mechanism_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FILTERS", "Budget"]
 
-FILTERS = ("renyi", "gaussian", "approximate", "non-adaptive")
+FILTERS = ("renyi", "gaussian", "approximate", "kinds", "non-adaptive")
 
 # What each filter that has a share does without one given.
 _SHARES = {"renyi": 0.0, "approximate": 0.5}
 
 # Far above any order of use, and small enough that order - 1 is exact.
 MAX_ORDER = 2.0**40
+
+# Every kind is tried in every unit of a budget.
+MOST_KINDS = 64
 
 _ORDER = checks.Argument(
     "orders",
@@ -58,11 +64,12 @@ class Budget:
         In nats, finite and > 0.
     delta : float
         In [1e-300, 1).
-    filter : {"renyi", "gaussian", "approximate", "non-adaptive"}
+    filter : {"renyi", "gaussian", "approximate", "kinds", "non-adaptive"}
         What is added up. ``"renyi"``: Rényi divergences, for any mechanism with a Rényi curve.
         ``"gaussian"``: μ², for Gaussian mechanisms without subsampling; loses nothing for them.
-        ``"approximate"``: ε² and δ of pure and approximate mechanisms. ``"non-adaptive"``: the
-        exact composition itself, *valid only if all parameters were fixed in advance*.
+        ``"approximate"``: ε² and δ of pure and approximate mechanisms. ``"kinds"``: any number
+        of releases of ``kinds`` fixed in advance, in any order. ``"non-adaptive"``: the exact
+        composition itself, *valid only if all parameters were fixed in advance*.
     orders : float or sequence of float, optional
         For ``"renyi"``, the orders, fixed in advance. Several share ``delta`` equally, and the best
         of them decides. None chooses three, which serve Gaussian noise and DP-SGD alike; where the
@@ -71,6 +78,10 @@ class Budget:
         For ``"renyi"`` and ``"approximate"``, the part of ``delta`` set aside for the releases' own
         deltas, in [0, 1). By default 0 for the first, which then takes no release that has a
         delta, and 1/2 for the second.
+    kinds : sequence of Mechanism, optional
+        For ``"kinds"``: what may be released, at most 64. Poisson-subsampled and plain Gaussian
+        steps with more noise or a smaller sampling probability than one of them may be, too.
+        :meth:`for_noise` makes them for a range of noise.
 
     Raises
     ------
@@ -83,7 +94,8 @@ class Budget:
     *Guarantee.* Attached to an :class:`~accountant.ledger.Accountant` before its first record, the
     whole interaction is (ε, δ)-differentially private under the mechanisms' relation, where each
     mechanism, its parameters and whether to stop may depend on all earlier outputs
-    (docs/theorems_ledger.md: L3 and L4 for ``"renyi"``, L5 ``"gaussian"``, L7 ``"approximate"``).
+    (docs/theorems_ledger.md: L3 and L4 for ``"renyi"``, L5 ``"gaussian"``, L7 ``"approximate"``,
+    L13 ``"kinds"``).
     For ``"non-adaptive"`` the mechanisms may depend on earlier outputs but their privacy
     parameters and their order may not (L1).
 
@@ -103,6 +115,7 @@ class Budget:
     filter: str = "renyi"
     orders: float | Sequence[float] | None = None
     share: float | None = None
+    kinds: Sequence[Mechanism] | None = None
 
     @to_nearest
     def __post_init__(self) -> None:
@@ -111,6 +124,7 @@ class Budget:
         checks.choice("filter", self.filter, FILTERS)
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
+        self._set("kinds", self._resolved_kinds())
 
     @classmethod
     @to_nearest
@@ -143,10 +157,46 @@ class Budget:
         # Where not one release is allowed, the default orders are as good.
         return cls(epsilon, delta, orders=order, share=share) if allowed(order) else trial
 
+    @classmethod
+    @to_nearest
+    def for_noise(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        sampling_probability: float,
+        noise_multipliers: tuple[float, float],
+    ) -> Budget:
+        """Return a budget for DP-SGD steps at one rate whose noise is chosen as one goes.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            As for the class.
+        sampling_probability : float
+            In (0, 1]; steps at a smaller one are charged as at this one.
+        noise_multipliers : (float, float)
+            The least and the largest noise multiplier of interest. Less noise is refused. Other
+            noise is charged as the next smaller of at most 24 levels; where a schedule has levels
+            of its own, give them as ``kinds``.
+        """
+        q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
+        pair = checks.sequence("noise_multipliers", noise_multipliers)
+        if len(pair) != 2 or not pair[0] <= pair[1]:
+            raise DomainError(
+                f"noise_multipliers must be the least and the largest; got {noise_multipliers!r}"
+            )
+        low, high = (checks.number(checks.NOISE_MULTIPLIER, value) for value in pair)
+        levels = noise_levels(low, high)
+        return cls(
+            epsilon, delta, "kinds", kinds=tuple(evaluation.dp_sgd_step(s, q) for s in levels)
+        )
+
     def __repr__(self) -> str:
         parts = [repr(self.epsilon), repr(self.delta)]
         if self.filter != "renyi":
             parts.append(f"filter={self.filter!r}")
+            parts += [f"kinds={self.kinds!r}"] if self.kinds else []
         elif self.orders != default_orders(self.epsilon, self.losses_delta):
             parts.append(f"orders={self.orders!r}")
         if self.share != _SHARES.get(self.filter):
@@ -187,6 +237,20 @@ class Budget:
                 raise DomainError('share belongs to filter="renyi" or "approximate"; leave it out')
             return _SHARES.get(self.filter)
         return checks.number(_SHARE, self.share)
+
+    def _resolved_kinds(self) -> tuple[Mechanism, ...] | None:
+        if self.filter != "kinds":
+            if self.kinds is not None:
+                raise DomainError('kinds belong to filter="kinds"; leave them out')
+            return None
+        given = checks.sequence("kinds", self.kinds if self.kinds is not None else ())
+        kinds = tuple(dict.fromkeys(mechanism_of(each) for each in given))
+        if not 1 <= len(kinds) <= MOST_KINDS:
+            raise DomainError(
+                f'kinds must be 1 to {MOST_KINDS} mechanisms for filter="kinds"; got {len(kinds)}'
+            )
+        same_relation(kinds)
+        return kinds
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
         if self.filter != "renyi":

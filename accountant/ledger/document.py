@@ -68,7 +68,7 @@ def encode(
     lines = [_compact(table.line(*each)) for each in enumerate(entries)]
     menu = [table.line(*each) for each in enumerate(planned)] or None
     mechanisms = table.mechanisms
-    written = None if budget is None else schema.encode_fields(budget)
+    written = None if budget is None else _encode_budget(budget)
     stated = list(deltas) if deltas or menu else None
     digest = _digest(revision, written, stated, [",".join(lines)], mechanisms, menu)
     version = 4 if menu else 3 if stated else 2
@@ -211,9 +211,15 @@ def _decode_first(position: int, item: object) -> Entry:
         raise LedgerError(f"record {position}: {error}") from error
 
 
+def _encode_budget(budget: Budget) -> dict[str, Any]:
+    fields = schema.encode_fields(budget)
+    # Only where there are some: without them older versions read the file.
+    return {name: value for name, value in fields.items() if name != "kinds" or value is not None}
+
+
 def _decode_budget(value: object) -> Budget:
     fields = {f.name for f in dataclasses.fields(Budget)}
-    schema.keys(value, fields, '"budget"')
+    schema.keys(value, fields, '"budget"', {"kinds"})
     assert isinstance(value, dict)
     try:
         return Budget(**{key: schema.decode_value(item, 1) for key, item in value.items()})

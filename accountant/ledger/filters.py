@@ -16,6 +16,7 @@ from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.ledger.fixed_parameters import FixedMeter
+from accountant.ledger.kinds import KindsMeter
 from accountant.ledger.meters import Meter, Remaining
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def meter(budget: Budget) -> Meter:
         "gaussian": GaussianMeter,
         "approximate": ApproximateMeter,
         "non-adaptive": FixedMeter,
+        "kinds": KindsMeter,
     }
     return kinds[budget.filter](budget)
 

@@ -6,7 +6,6 @@ be released in any order, or not at all: that is a post-processing of the whole 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from accountant import checks
@@ -130,15 +129,19 @@ def allowances(
     watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
 ) -> dict[str, int]:
     """Return how many releases each filter would allow after ``counts``, where it can say."""
+    from accountant.ledger.budget import Budget
+
     found = {}
     if not counts:
         found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
-    for name in ("gaussian", "renyi", "approximate"):
+    for name in ("gaussian", "kinds", "renyi", "approximate"):
         try:
             if budget.filter == name:
                 found[name] = watch.affordable(mechanism)
                 continue
-            other = dataclasses.replace(budget, filter=name, orders=None, share=None)
+            if name == "kinds":
+                continue  # they are the budget's own, or there are none
+            other = Budget(budget.epsilon, budget.delta, filter=name)
             meter = filters.meter(other)
             meter.add(counts)
             found[name] = meter.affordable(mechanism)

@@ -1,0 +1,126 @@
+"""The largest δ of an adversary who chooses every next packet of releases after the last outcome.
+
+Theorem L13: with kinds fixed in advance, and their numbers not, the best strategy within a capacity
+is found by dynamic programming over (capacity left, privacy loss so far).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.analyses.adaptive_counts.law import power
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accountant.analyses.adaptive_counts.law import Law
+    from accountant.pairs.base import DominatingPair, FloatArray
+
+__all__ = ["Packet", "capacity", "worst_deltas"]
+
+# Fractions of δ that may be lost to truncation of the packets' laws, all together.
+_LOST = 2.0**-10
+
+
+class Packet(NamedTuple):
+    """Releases that are paid for together.
+
+    Attributes
+    ----------
+    pair : DominatingPair
+        Of one release, in one direction.
+    releases, units : int
+        How many are paid for at once, and what they cost.
+    """
+
+    pair: DominatingPair
+    releases: int
+    units: int
+
+
+class Lattice(NamedTuple):
+    """Privacy losses ``spacing * k``, first <= k <= last; beyond the last everything is lost."""
+
+    spacing: float
+    first: int
+    last: int
+
+
+def capacity(
+    packets: Sequence[Packet], epsilon: float, delta: float, lattice: Lattice, most: int
+) -> int:
+    """Return the largest capacity, at most ``most``, whose worst δ at ``epsilon`` is certified."""
+    found = worst_deltas(packets, epsilon, delta, lattice, most)
+    return len(found) - 1 if found[-1] <= delta else len(found) - 2
+
+
+def worst_deltas(
+    packets: Sequence[Packet], epsilon: float, delta: float, lattice: Lattice, most: int
+) -> list[float]:
+    """Return upper bounds on the δ of every strategy within 0, 1, … units, until one is too large.
+
+    Parameters
+    ----------
+    packets : sequence of Packet
+        What may be chosen, of one direction.
+    epsilon, delta : float
+        The target; δ decides what is negligible.
+    lattice : Lattice
+        Of the loss so far; it holds 0.
+    most : int
+        The largest capacity of interest.
+    """
+    laws = [
+        power(each.pair, each.releases, lattice.spacing, _LOST * delta * each.units / most)
+        for each in packets
+    ]
+    steps = max(most // each.units * each.releases for each in packets)
+    error = max(each.pair.loss_error for each in packets) + 16.0 * U * (abs(epsilon) + 64.0)
+    values = [_payoff(lattice, epsilon - steps * error)]
+    found = [float(values[0][-lattice.first])]
+    depth = max(each.units for each in packets)
+    for k in range(1, most + 1):
+        best = values[-1]
+        for each, law in zip(packets, laws, strict=True):
+            if each.units <= k:
+                best = np.maximum(best, _expectation(values[-each.units], law))
+        values.append(np.minimum(best, 1.0))
+        found.append(float(values[-1][-lattice.first]))
+        if found[-1] > delta:
+            break
+        if len(values) > depth:
+            values.pop(0)
+    return found
+
+
+def _payoff(lattice: Lattice, epsilon: float) -> FloatArray:
+    """Return (1 - e^(ε - x))₊ at the knots, rounded up."""
+    x = np.arange(lattice.first, lattice.last + 1) * lattice.spacing
+    x += np.abs(x) * (2.0 * U)
+    return np.asarray(np.maximum(-np.expm1(np.minimum(epsilon - x, 0.0)), 0.0) * (1.0 + 8.0 * U))
+
+
+def _expectation(value: FloatArray, law: Law) -> FloatArray:
+    """Return the expectation of a value after a packet, from every knot, rounded up.
+
+    Below the lattice the value is at most what it is at its end, above it at most 1.
+    """
+    last = law.first + len(law.masses) - 1
+    below, above = max(0, -law.first), max(0, last)
+    padded = np.concatenate([np.full(below, value[0]), value, np.ones(above)])
+    start = law.first + below
+    seen = padded[start : start + len(value) + len(law.masses) - 1]
+    # Sums of products that are not negative: their rounding is relative.
+    found = np.correlate(seen, law.masses, "valid") + law.infinite
+    return np.asarray(found * (1.0 + (len(law.masses) + 8) * U))
+
+
+def lattice_for(epsilon: float, mu: float, units: int) -> Lattice:
+    """Return a lattice for losses of a composition that is about μ-GDP, paid in so many units."""
+    spacing = mu / (8.0 * math.sqrt(units))
+    low, high = -(4.0 * mu + 0.5 * mu * mu), epsilon + max(2.0 * mu, 0.5)
+    return Lattice(spacing, math.floor(low / spacing), math.ceil(high / spacing))

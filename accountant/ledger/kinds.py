@@ -1,0 +1,183 @@
+"""The meter for kinds fixed in advance, of which any number may be released in any order."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from accountant import checks
+from accountant.analyses.adaptive_counts.game import Packet, capacity, lattice_for
+from accountant.composition.problems import symmetrised_pairs
+from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger.fixed_parameters import FixedMeter
+from accountant.ledger.meters import Meter, Remaining
+from accountant.pairs.base import has_pld
+from accountant.relations import NeighbouringRelation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from accountant.ledger.budget import Budget
+    from accountant.mechanisms.base import Mechanism
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["KindsMeter", "noise_levels"]
+
+# Into how many units the whole budget may be divided: more are finer and take longer.
+_UNITS = range(256, 385)
+
+# The most units of a packet, and what another unit must gain: packets that are left half used are
+# lost, one for each kind.
+_LARGEST, _WASTE = 8, 0.01
+
+# A packet holds no more releases; more would need too fine a lattice.
+_MOST_RELEASES = 1 << 12
+
+
+class Level(NamedTuple):
+    """A kind, and how its releases are paid: ``releases`` at a time, ``units`` for them."""
+
+    kind: Mechanism
+    releases: int
+    units: int
+
+
+class KindsMeter(Meter):
+    """Counts of each kind, paid in packets; the units of all packets are bounded (Theorem L13)."""
+
+    def __init__(self, budget: Budget) -> None:
+        given: Any = budget.kinds
+        self._kinds: tuple[Mechanism, ...] = given
+        self._budget = budget
+        super().__init__(len(self._kinds))
+
+    @property
+    def _levels(self) -> tuple[Level, ...]:
+        return _solved(self._kinds, self._budget.epsilon, self._budget.delta)[0]
+
+    @property
+    def _capacity(self) -> int:
+        return _solved(self._kinds, self._budget.epsilon, self._budget.delta)[1]
+
+    def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
+        """Return one release of the cheapest kind that dominates ``mechanism``."""
+        fitting = [
+            (level.units / level.releases, j)
+            for j, level in enumerate(self._levels)
+            if _dominates(level.kind, mechanism)
+        ]
+        if not fitting:
+            raise UnsupportedError(
+                f"{mechanism!r:.80} must be one of the {len(self._kinds)} kinds of this budget, or"
+                " a step with at least the noise and at most the sampling probability of one. Give"
+                ' it among the kinds, or use filter="renyi"'
+            )
+        return tuple(int(j == min(fitting)[1]) for j in range(len(self._kinds)))
+
+    def holds(self, sums: Sequence[int]) -> bool:
+        """Tell whether the packets that hold so many releases are within the capacity."""
+        return self._units(sums) <= self._capacity
+
+    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+        """Charge a menu in full; what is not among the kinds leaves nothing."""
+        try:
+            self.add(menu)
+        except UnsupportedError:
+            self._spent = [checks.MAX_COUNT * _MOST_RELEASES] * len(self._kinds)
+
+    def remaining(self) -> Remaining:
+        """Describe the units."""
+        spent, most = self._units(self._spent), self._capacity
+        used = spent / most if most else math.inf if spent else 0.0
+        left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
+        return Remaining(float(spent), float(most), "units of the budget's kinds", left)
+
+    def _units(self, sums: Sequence[int]) -> int:
+        pairs = zip(sums, self._levels, strict=True)
+        return sum(-(-count // level.releases) * level.units for count, level in pairs)
+
+
+@functools.lru_cache(maxsize=32)
+def _solved(
+    kinds: tuple[Mechanism, ...], epsilon: float, delta: float
+) -> tuple[tuple[Level, ...], int]:
+    """Return how each kind is paid, and the certified capacity in units."""
+    from accountant.calibration import calibrate_sigma
+
+    alone = [_alone(kind, epsilon, delta) for kind in kinds]
+    units = min(_UNITS, key=lambda n: sum(_packet(each, n)[0] for each in alone))
+    packets = [_packet(each, units) for each in alone]
+    levels = tuple(Level(kind, each[2], each[1]) for kind, each in zip(kinds, packets, strict=True))
+    lattice = lattice_for(epsilon, 1.0 / calibrate_sigma(epsilon, delta), units)
+    found = []
+    for direction in (0, -1):
+        offered = [Packet(_pair(kind, direction), n, cost) for kind, n, cost in levels]
+        found.append(capacity(offered, epsilon, delta, lattice, 2 * units))
+    return levels, min(found)
+
+
+def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
+    """Return how many releases of a kind would fill a budget of nothing else."""
+    from accountant.ledger.budget import Budget
+
+    alone = FixedMeter(Budget(epsilon, delta, filter="non-adaptive")).affordable(kind)
+    if not alone:
+        raise DomainError(
+            f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="
+            f" ({epsilon!r}, {delta!r})"
+        )
+    return alone
+
+
+def _packet(alone: int, units: int) -> tuple[float, int, int]:
+    """Return a price, the units and the releases of a packet of a kind that fills ``units`` alone.
+
+    Any packet is sound: the capacity is certified for it.
+    """
+    choices = []
+    for cost in range(1, _LARGEST + 1):
+        releases = min(cost * alone // units, _MOST_RELEASES)
+        if releases:
+            choices.append((cost * alone / (releases * units) + _WASTE * cost, cost, releases))
+    cost = -(-units // alone)
+    choices.append((cost * alone / units + _WASTE * cost, cost, 1))
+    return min(choices)
+
+
+def _pair(kind: Mechanism, direction: int) -> DominatingPair:
+    pair = symmetrised_pairs(kind)[direction]
+    if not has_pld(pair):
+        raise UnsupportedError(
+            f"every kind of a budget must have a known loss distribution; {kind!r:.80} has none."
+            ' Use filter="renyi"'
+        )
+    return pair
+
+
+def _dominates(kind: Mechanism, mechanism: Mechanism) -> bool:
+    """Tell whether a release is a post-processing of one of the kind (Theorem L8 (c))."""
+    if kind == mechanism:
+        return True
+    if not (kind.relation is mechanism.relation is NeighbouringRelation.ADD_OR_REMOVE):
+        return False
+    return all(_lies_below(mechanism.pairs()[d], kind.pairs()[d]) for d in (0, -1))
+
+
+def _lies_below(pair: DominatingPair, kind: DominatingPair) -> bool:
+    one, other = pair.gaussian_part, kind.gaussian_part
+    return (
+        one is not None
+        and other is not None
+        and (one.add is other.add or 1.0 in (one.sampling_probability, other.sampling_probability))
+        and one.noise_multiplier >= other.noise_multiplier
+        and one.sampling_probability <= other.sampling_probability
+    )
+
+
+def noise_levels(low: float, high: float) -> Iterable[float]:
+    """Yield at most 24 noise multipliers from ``low`` to ``high``, at least some 4 % apart."""
+    count = min(24, math.ceil(math.log(high / low) / math.log(1.04)) + 1) if high > low else 1
+    for k in range(count):
+        yield min(low * (high / low) ** (k / max(count - 1, 1)), high) if k else low
