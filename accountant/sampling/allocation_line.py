@@ -105,12 +105,17 @@ class Line(NamedTuple):
     def at(self, kappa: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-scale, sum and error of the trapezoid sum at each K - 1 = ``kappa``."""
         y = self.step * np.arange(self.values.size)
-        turns = np.exp(1j * np.outer(kappa, y))
+        # Horner's rule in e^{i·step·κ}: each power is off by a few units for every factor.
+        turn = np.exp(1j * (self.step * kappa))
+        total = np.zeros_like(turn)
+        for value in self.values[::-1].tolist():
+            total *= turn
+            total += value
         unit = self.step / math.pi
-        sums = unit * (turns @ self.values).real
+        sums = unit * total.real
         sizes = np.abs(self.values)
-        count = float(self.values.size)
-        fixed = float(self.errors.sum()) + (count + 24.0) * U * float(sizes.sum())
+        count = np.arange(self.values.size)
+        fixed = float(self.errors.sum()) + float(sizes @ (8.0 * count + 24.0)) * U
         moving = 8.0 * U * np.abs(kappa) * float(sizes @ y)
         error = (unit * (fixed + moving) + self.beyond) * (1.0 + 1e-9)
         log_scale = self.abscissa * kappa + self.log_scale

@@ -20,6 +20,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
+from accountant.sampling.allocation_statistic import SumOverSteps
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -144,8 +145,9 @@ class RandomAllocation(Sampler):
 
     Notes
     -----
-    *Guarantee.* Theorems S1, S4 and S5; with more participations, Theorem S9: the composition of
-    ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025).
+    *Guarantee.* Theorems S1, S4, S5 and S15; with more participations, Theorem S9: the composition
+    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025), and
+    Theorem S16 from below.
     """
 
     name: ClassVar[str] = "random allocation"
@@ -200,18 +202,21 @@ class RandomAllocation(Sampler):
         return (self.epochs * self.participations) * one
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return the pair itself, from below; with more participations, one epoch's total.
+        """Return the pair itself, from below; with more participations, sums over an epoch.
 
         A record that picks k of T steps contributes k to the sum over an epoch's steps, whose noise
-        has standard deviation √T σ.
+        has standard deviation √T σ. A sum of losses tells more (Theorem S16).
         """
-        if self.participations == 1:
-            one = Allocated(noise_multiplier, steps=self.steps_per_epoch, relation=self.relation)
+        steps, picks = self.steps_per_epoch, self.participations
+        if picks == 1:
+            one = Allocated(noise_multiplier, steps=steps, relation=self.relation)
             return (WorstCaseInstance(self.epochs * one.from_below()),)
         from accountant.mechanisms.gaussian import Gaussian
 
-        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier) * math.sqrt(
-            self.steps_per_epoch
-        )
-        noise = noise / self.participations * (1.0 + 2.0**-50)
-        return (WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation)),)
+        exact = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        noise = exact * math.sqrt(steps) / picks * (1.0 + 2.0**-50)
+        found = [WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation))]
+        if picks < steps and _LEAST_NOISE <= exact <= _MOST_NOISE:
+            told = SumOverSteps(exact, steps, picks, self.relation)
+            found.append(WorstCaseInstance(self.epochs * told))
+        return tuple(found)
