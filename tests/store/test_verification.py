@@ -147,6 +147,21 @@ def test_a_thousand_changes_inside_the_journal_are_reported(path, secret):
     report_all(path, 1000, secret)
 
 
+def test_a_row_with_a_hash_of_its_own_is_seen_by_the_next(path):
+    """Without a secret anybody can compute the hash of a row that he changed."""
+    filled(path).close()
+    hands = Tampered(path)
+    for at in range(len(hands.rows) - 1):
+        rows = [list(row) for row in hands.rows]
+        rows[at][1] += 1
+        before = rows[at - 1][5] if at else hands.chain.first(hands.identity)
+        rows[at][5] = hands.chain.next(before, *rows[at][:5])
+        found = hands.verified(rows)
+        assert (
+            found.faults[0] == f"row {at + 2} does not follow from the row before: one was changed"
+        )
+
+
 def test_a_cut_tail_is_seen_by_a_head_that_was_kept(path):
     with filled(path) as made:
         head = made.head()
