@@ -17,6 +17,14 @@ import scipy.fft
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import Tilted, fft_error
+from accountant.analyses.pld.spectrum import (
+    between,
+    direct_sums,
+    log_moduli,
+    loud_between,
+    near,
+    node_count,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +36,7 @@ __all__ = ["ChordExcess", "GridPower", "Tilt", "TiltedAtoms", "chord_excess", "t
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
+IntArray: TypeAlias = "NDArray[np.int64]"
 
 # Tilted masses so rare, all together, are added to the error of the sum of the others.
 RARE = 1e-20
@@ -73,13 +82,13 @@ class GridPower(NamedTuple):
 class ChordExcess(NamedTuple):
     """A bound on what the chords add to the tilted profile, at every ε."""
 
-    step: float  # between frequencies
+    frequency: FloatArray
     spectrum: ComplexArray
     error: float
 
     def at(self, distance: float, doubt: float) -> float:
         """Return the bound at an ε within ``doubt`` of ``distance`` from the sum of the origins."""
-        frequency = self.step * np.arange(self.spectrum.size)
+        frequency = self.frequency
         phase = frequency * distance
         real, imaginary = self.spectrum.real, self.spectrum.imag
         value = float((real * np.cos(phase) - imaginary * np.sin(phase)).sum())
@@ -127,10 +136,12 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
     """
     size += size * (size % 2)  # frequencies come in pairs, of either sign
     step, half = 2.0 * math.pi / (size * spacing), size // 2
-    found = [_transform(part, step, spacing, size) for part in parts]
+    asked = _relevant(parts, spacing, size)
+    found = [_transform(part, asked, step, spacing, size) for part in parts]
+    index = np.arange(half) if asked is None else asked
     counts = [part.law.times for part in parts]
     log_all = sum(k * one.log_modulus for k, one in zip(counts, found, strict=True))
-    spectrum, error = np.zeros(half, dtype=np.complex128), 0.0
+    spectrum, error = np.zeros(index.size, dtype=np.complex128), 0.0
     for place, (part, one) in enumerate(zip(parts, found, strict=True)):
         if part.atoms is None or one.bumps is None:
             continue
@@ -140,8 +151,8 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
         error += 1.5 * most * math.exp(FAINT)
         loud = np.flatnonzero(envelope > FAINT)
         # 1 - s/T, T = π/spacing, at frequencies of either sign
-        fejer = (4.0 / size) * (1.0 - loud / half)
-        fejer[loud == 0] *= 0.5
+        fejer = (4.0 / size) * (1.0 - index[loud] / half)
+        fejer[index[loud] == 0] *= 0.5
         relative = 32.0 * U * (sum(counts) + len(parts)) + sum(
             k * each.relative[loud] for k, each in zip(counts, found, strict=True)
         )
@@ -152,8 +163,44 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
     gross = np.abs(spectrum)
     tail = np.cumsum(gross[::-1])[::-1]
     kept = int(np.searchsorted(-tail, -max(1e-3 * error, 1e-24)))
-    error += float(tail[kept]) if kept < half else 0.0
-    return ChordExcess(step, spectrum[: max(kept, 1)].copy(), error * (1.0 + 1e-9))
+    error += float(tail[kept]) if kept < index.size else 0.0
+    kept = max(kept, 1)
+    frequency = step * index[:kept].astype(np.float64)
+    return ChordExcess(frequency, spectrum[:kept].copy(), error * (1.0 + 1e-9))
+
+
+def _relevant(parts: Sequence[GridPower], spacing: float, size: int) -> IntArray | None:
+    """Return the frequencies where the moduli need not be negligible; None where most need not."""
+    nodes = node_count(max(part.law.weights.size for part in parts), size)
+    if nodes is None:
+        return None
+    envelope: FloatArray = np.zeros(nodes // 2)
+    least = np.zeros(nodes // 2)
+    for part in parts:
+        log_modulus = log_moduli(part.law.weights, nodes)
+        if part.atoms is not None:
+            log_modulus = np.maximum(log_modulus, _log_moduli(part, part.atoms, spacing, nodes))
+            least = np.minimum(least, log_modulus)
+        envelope += part.law.times * log_modulus
+    # One release of some part is exchanged: its modulus is left out.
+    found = loud_between(envelope - least > FAINT, nodes, size)
+    return None if found is None else found[found < size // 2]
+
+
+def _log_moduli(part: GridPower, atoms: TiltedAtoms, spacing: float, nodes: int) -> FloatArray:
+    """Bound the logarithm of the modulus of the losses themselves between the nodes."""
+    core, place = near(part.law.weights, nodes), atoms.distance / spacing + part.origin
+    inside = (place >= core.start - 1) & (place <= core.stop)
+    mass = float(atoms.weights.sum()) * (1.0 + 1e-12 + atoms.error)
+    far = float(atoms.weights[~inside].sum()) * (1.0 + 1e-12 + atoms.error)
+    step, kept = 2.0 * math.pi / (nodes * spacing), place[inside] - float(core.start)
+    shown = TiltedAtoms(kept * spacing, atoms.weights[inside], np.zeros(kept.size), atoms.error)
+    sums = _sums(shown, step, nodes // 2 + 1)[0]
+    reach = (core.stop - core.start + 2.0) * math.pi
+    reach += 4.0 * float(np.abs(place).max(initial=0.0))  # its rounding, and that of the phase
+    error = mass * (8.0 * U * (reach + kept.size + 24.0) + atoms.error) + RARE
+    middle = kept - float(np.median(kept)) if kept.size else kept
+    return between(_modulus(sums) + error, mass, float(shown.weights @ middle**2), far, nodes)
 
 
 def _others(
@@ -194,24 +241,38 @@ def _power(base: ComplexArray, count: int) -> ComplexArray:
     return found
 
 
-def _transform(part: GridPower, step: float, spacing: float, size: int) -> _Transform:
-    half, weights, origin = size // 2, part.law.weights, part.origin
-    around = np.zeros(size)
-    around[: weights.size - origin] = weights[origin:]
-    if origin:
-        around[-origin:] += weights[:origin]
-    chords = scipy.fft.rfft(around, overwrite_x=True)[:half]
+def _transform(
+    part: GridPower, asked: IntArray | None, step: float, spacing: float, size: int
+) -> _Transform:
+    weights, origin = part.law.weights, part.origin
     mass = float(weights.sum())
-    error: float | FloatArray = fft_error(size) * math.sqrt(size) * float(np.linalg.norm(weights))
+    error: float | FloatArray
+    if asked is not None:
+        index = asked
+        chords, error = direct_sums(weights, origin, asked, size)
+    else:
+        index = np.arange(size // 2)
+        around = np.zeros(size)
+        around[: weights.size - origin] = weights[origin:]
+        if origin:
+            around[-origin:] += weights[:origin]
+        chords = scipy.fft.rfft(around, overwrite_x=True)[: size // 2]
+        error = fft_error(size) * mass * (1.0 + 1e-12)
     modulus = _modulus(chords)
-    exact = bumps = None
+    exact: ComplexArray | None = None
+    bumps: ComplexArray | None = None
     if part.atoms is not None:
-        exact, bumps = _sums(part.atoms, step, half)
+        if asked is None:
+            exact, bumps = _sums(part.atoms, step, index.size)
+        else:
+            phases = np.exp(-1j * np.outer(step * asked, part.atoms.distance))
+            exact = np.asarray(phases @ part.atoms.weights, dtype=np.complex128)
+            bumps = np.asarray(phases @ part.atoms.bumps, dtype=np.complex128)
         mass = max(mass, float(part.atoms.weights.sum()))
         # of phases, of sines and cosines, of products and sums, and of the weights
         moment = float(part.atoms.weights @ np.abs(part.atoms.distance)) + mass * spacing
         rounding = mass * (8.0 * U * (part.atoms.weights.size + 24.0) + part.atoms.error)
-        error = np.maximum(error, 8.0 * U * moment * step * np.arange(half) + rounding + RARE)
+        error = np.maximum(error, 8.0 * U * moment * step * index + rounding + RARE)
         modulus = np.maximum(modulus, _modulus(exact))
     modulus = np.minimum(modulus + error, mass * (1.0 + 1e-12)) + math.exp(LEAST)
     return _Transform(chords, exact, bumps, np.log(modulus) + 1e-14, 1.01 * error / modulus)

@@ -27,7 +27,17 @@ from accountant.analyses.pld.fft import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Spectrum", "few_frequencies", "loud_frequencies"]
+__all__ = [
+    "Spectrum",
+    "between",
+    "direct_sums",
+    "few_frequencies",
+    "log_moduli",
+    "loud_between",
+    "loud_frequencies",
+    "near",
+    "node_count",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
@@ -39,8 +49,9 @@ LEAST = 2**13
 QUIET = -65.0
 # Frequencies that are kept at most, also for each knot, and direct sums of at most so many terms.
 MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
-# Points of the coarse transform, for each knot of the longest law.
-FINER = 16
+# Points of the coarse transform, for each knot of the longest law, or of its core: at least CORE
+# knots, or a share of those of the sum.
+FINER, NARROW, CORE = 16, 512, 2**10
 # Frequencies and knots that are summed together.
 BLOCK, CHUNK = 32, 128
 
@@ -127,13 +138,13 @@ def few_frequencies(
 
     ``size`` is the number of the sum's cyclic knots. None where many frequencies may matter.
     """
-    nodes = fft_size(FINER * max(part.weights.size for part in parts))
-    if size < LEAST or 2 * nodes > size:
+    nodes = node_count(max(part.weights.size for part in parts), size)
+    if nodes is None:
         return None
     envelope: FloatArray = np.zeros(nodes // 2)
     for part in parts:
-        envelope += part.times * _log_modulus(part.weights, nodes)
-    loud = _loud(envelope > QUIET, nodes, size)
+        envelope += part.times * log_moduli(part.weights, nodes)
+    loud = loud_between(envelope > QUIET, nodes, size)
     if loud is None or loud.size * sum(np.count_nonzero(p.weights) for p in parts) > DIRECT:
         return None
     values, origin = np.ones(loud.size, dtype=np.complex128), 0
@@ -141,12 +152,14 @@ def few_frequencies(
     for part in parts:
         centre = int(part.weights.argmax())
         origin += part.times * (part.first + centre)
-        found, error = _values(part.weights, centre, loud, size)
+        found, error = direct_sums(part.weights, centre, loud, size)
         values *= _power(found, part.times)
         modulus = np.abs(found) * (1.0 + 8.0 * U) + error
         log_gross += part.times * np.log(modulus)
         relative += part.times * (error / modulus)
     relative += 32.0 * U * (sum(part.times for part in parts) + len(parts))
+    kept = log_gross > QUIET  # the bound between nodes is a rough one
+    loud, values, log_gross, relative = loud[kept], values[kept], log_gross[kept], relative[kept]
     share = _share(loud, size)
     errors = np.exp(np.minimum(log_gross, 700.0)) * np.expm1(np.minimum(relative, 60.0)) + 1e-290
     start = sum(part.first * part.times for part in parts)
@@ -173,19 +186,41 @@ def _share(loud: IntArray, size: int) -> FloatArray:
     return np.asarray(np.where((loud == 0) | (2 * loud == size), 1.0, 2.0) / size)
 
 
-def _log_modulus(weights: FloatArray, nodes: int) -> FloatArray:
+def node_count(longest: int, size: int) -> int | None:
+    """Return the number of nodes between which moduli are bounded; None for small problems."""
+    nodes = fft_size(FINER * min(longest, max(size // NARROW, CORE)))
+    return nodes if size >= LEAST and 2 * nodes <= size else None
+
+
+def near(weights: FloatArray, nodes: int) -> slice:
+    """Return the knots around the heaviest one that so many nodes resolve."""
+    width = min(nodes // FINER, weights.size)
+    start = min(max(int(weights.argmax()) - width // 2, 0), weights.size - width)
+    return slice(start, start + width)
+
+
+def log_moduli(weights: FloatArray, nodes: int) -> FloatArray:
     """Bound the logarithm of the modulus on the intervals between the nodes."""
-    mass = float(weights.sum()) * (1.0 + 1e-12)
-    modulus = np.abs(scipy.fft.rfft(weights, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
+    mass, core = float(weights.sum()) * (1.0 + 1e-12), near(weights, nodes)
+    inner = weights[core]
+    far = float(weights[: core.start].sum() + weights[core.stop :].sum()) * (1.0 + 1e-12)
+    modulus = np.abs(scipy.fft.rfft(inner, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
+    place = np.arange(inner.size) - float(inner.argmax())
+    return between(modulus, mass, float(inner @ (place * place)), far, nodes)
+
+
+def between(modulus: FloatArray, mass: float, moment: float, far: float, nodes: int) -> FloatArray:
+    """Bound logarithms between nodes by the moduli there, a second moment and what is left out.
+
+    |φ|² has a second derivative of at most 2·mass·moment, over the nodes' spacing 2π/n.
+    """
     square = modulus * modulus
-    # |φ|² has a second derivative of at most 2·mass²·variance, over the nodes' spacing 2π/n.
-    place = np.arange(weights.size) - float(weights.argmax())
-    spread = mass * float(weights @ (place * place)) * (1.0 + 1e-9)
+    spread = mass * moment * (1.0 + 1e-9)
     square = np.maximum(square[:-1], square[1:]) + (math.pi / nodes) ** 2 * spread
-    return np.asarray(0.5 * np.log(np.minimum(square, mass * mass)) + 1e-14)
+    return np.asarray(np.log(np.minimum(np.sqrt(square) + far, mass)) + 1e-14)
 
 
-def _loud(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
+def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
     """Return the frequencies of the loud intervals; None where they are too many."""
     ends = np.flatnonzero(np.diff(np.concatenate([[False], loud, [False]]).astype(np.int8)))
     runs = [
@@ -197,7 +232,7 @@ def _loud(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
     return np.unique(np.concatenate([np.arange(low, high + 1) for low, high in runs]))
 
 
-def _values(
+def direct_sums(
     weights: FloatArray, centre: int, loud: IntArray, size: int
 ) -> tuple[ComplexArray, float]:
     """Return Σ w_i e^{-iθ(i - centre)} at the loud frequencies, and a bound on its error."""

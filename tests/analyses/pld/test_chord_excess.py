@@ -12,7 +12,7 @@ import pytest
 from flint import arb
 
 import accountant as ac
-from accountant.analyses.pld import chord_excess
+from accountant.analyses.pld import chord_excess, spectrum
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw
@@ -97,6 +97,43 @@ def test_several_parts(seed):
     shapes = [(generator.choice([2, 3]), generator.choice([1, 3, 6])), (2, 4), (3, 2)]
     parts = [(listed(generator, size), count) for size, count in shapes]
     check(generator, parts, generator.choice([3.0, 30.0, 300.0]))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let small problems be answered by the frequencies that are not certainly negligible."""
+    for name, value in {"LEAST": 2, "SHARE": 1.0, "CORE": 6, "NARROW": 10**9}.items():
+        monkeypatch.setattr(spectrum, name, value)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(16))
+def test_many_releases_by_few_frequencies(seed):
+    generator = random.Random(500 + seed)
+    parts = [(listed(generator, 3 if seed % 2 else 2), generator.choice([60, 90]))]
+    if seed % 3 == 0:
+        parts = [(parts[0][0], 60), (listed(generator, 2), generator.choice([1, 30]))]
+    check(generator, parts, generator.choice([3.0, 12.0, 60.0]))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_left_out_is_negligible(seed, monkeypatch):
+    generator = random.Random(seed)
+    parts = [(listed(generator, generator.choice([3, 4])), generator.choice([200, 3000]))]
+    if seed % 3 == 0:
+        parts.append((listed(generator, 3), 1))
+    delta = 10.0 ** generator.uniform(-9.0, -0.5)
+    few, saddle = composed(parts, delta, 40.0)
+    seen = few._lower.excess.frequency.size
+    monkeypatch.setattr(chord_excess, "node_count", lambda longest, size: None)
+    every, _ = composed(parts, delta, 40.0)
+    assert seen <= every.size
+    for shift in (-1.0, 0.0, 1.3):
+        given = every._lower.excess, few._lower.excess
+        at = saddle.epsilon + shift * saddle.deviation - every._origins
+        one, other = (each.at(at, 0.0) for each in given)
+        assert abs(one - other) <= given[0].error + given[1].error + 1e-9 * one
 
 
 @pytest.mark.slow
