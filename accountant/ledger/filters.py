@@ -18,6 +18,7 @@ from accountant.ledger import exact_sums
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.kinds import KindsMeter
 from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.residue import squared_mu_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +83,8 @@ class GaussianMeter(Meter):
 
         super().__init__(1)
         # The certified ε of one Gaussian release at this σ is within the budget.
-        sigma = calibrate_sigma(budget.epsilon, budget.delta)
+        self._target = budget.epsilon, budget.delta
+        sigma = calibrate_sigma(*self._target)
         self._capacity = exact_sums.floor(1 / Fraction(sigma) ** 2)
 
     def cost(self, mechanism: Mechanism) -> tuple[int]:
@@ -90,11 +92,12 @@ class GaussianMeter(Meter):
         return (max(exact_sums.ceiling(_squared_mu(mechanism, p)) for p in _directions(mechanism)),)
 
     def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
-        """Charge a menu in full; what has no μ leaves nothing."""
-        try:
-            self.add(menu)
-        except UnsupportedError:
-            self._spent = [exact_sums.INFINITE]
+        """Keep what the exact composition leaves beside a menu (Theorem L14)."""
+        if all(_is_plain(pair) for kind, _ in menu for pair in _directions(kind)):
+            self.add(menu)  # exact already
+            return
+        left = squared_mu_beside(menu, *self._target)
+        self._capacity = -1 if left is None else exact_sums.floor(left)
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether the sum is within the capacity."""
@@ -188,6 +191,11 @@ def _divergence(mechanism: Mechanism, pair: DominatingPair, order: float) -> flo
     raise UnsupportedError(
         f"{mechanism!r} must have a Rényi divergence >= 0; its curve returned {divergence!r}"
     )
+
+
+def _is_plain(pair: DominatingPair) -> bool:
+    part = pair.gaussian_part
+    return part is not None and part.sampling_probability == 1.0
 
 
 def _squared_mu(mechanism: Mechanism, pair: DominatingPair) -> Fraction:
