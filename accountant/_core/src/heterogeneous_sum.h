@@ -8,7 +8,7 @@
 #include "heterogeneous_search.h"
 #include "rounding.h"
 
-#define ACCT_HETEROGENEOUS_POINTS ACCT_MAX_POINTS
+#define ACCT_HETEROGENEOUS_POINTS 40008 /* no multiple of a page, as ACCT_MAX_NODES */
 #define ACCT_DECAY_LEVELS 64
 
 /* Where the line is and how exact each part is to be.  All of it comes from a plain search: it decides how

@@ -45,8 +45,9 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->count = count;
     w->direction = direction;
     w->steps = steps;
-    w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : ACCT_HETEROGENEOUS_POINTS / 2;
-    w->most_work = fmax(2.5e5, (w->mixed ? 1.6e7 : 4e6) / count);
+    w->far = 0;
+    w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : 4136;
+    w->most_work = fmax(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
@@ -166,8 +167,8 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
     plan->most_loss = INFINITY;
     plan->reverse_order = 0.0;
-    /* a lower end only pays where the tilted law reaches the window's end */
-    if (w->direction == ACCT_REMOVE && acct_coarse_reach(&m, s.b) > 1e-5 * tolerance) {
+    /* a lower end mostly pays where the tilted law reaches the window's end; else where losses are rare */
+    if (w->direction == ACCT_REMOVE && (w->far || acct_coarse_reach(&m, s.b) > 1e-5 * tolerance)) {
         plan->most_loss = choose_end(w, epsilon, log_delta, 4.0 - log(tolerance), &plan->reverse_order);
         acct_heterogeneous_set_coarse(w, log_delta, plan->most_loss);
         acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
@@ -207,18 +208,17 @@ int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heter
     return ACCT_OK;
 }
 
-/* a line that ends by y_least or beyond, made for the groups and then for the parts; `far`: the bounds on the
- * decay that take longer, too
+/* a line that ends by y_least or beyond, made for the groups and then for the parts
  * sets     *stop to where it should have ended, inf if nowhere, and *placed to where it did */
 static int try_line(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
-                    double tolerance, int far, double y_least, double *stop, double *placed) {
+                    double tolerance, double y_least, double *stop, double *placed) {
     acct_heterogeneous_plan plan;
     acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
     int status = acct_heterogeneous_place(w, epsilon, log_delta, tolerance, y_least, &plan);
     if (status) return status;
     const double share = exp(plan.log_error);
     *placed = (plan.count - 1) * plan.dy;
-    if (far) {
+    if (w->far) {
         plan.far = w->most_points * plan.dy;
         plan.flat = fmin(plan.flat, 0.3 * *placed);
         plan.paths = w->steps < ACCT_MOST_STEPS_OF_PATHS;
@@ -239,19 +239,20 @@ static int try_line(acct_heterogeneous_workspace *w, int count, double epsilon, 
 int acct_heterogeneous_build(acct_heterogeneous_workspace *w, int count, double epsilon, double log_delta,
                              double tolerance) {
     double y_least = 0.0;
-    for (int tries = 0, far = 0; tries < 6; tries++) {
+    int status = ACCT_EPRECISION;
+    w->far = 0;
+    for (int tries = 0; tries < 6 && status == ACCT_EPRECISION; tries++) {
         double stop = INFINITY, placed = 0.0;
-        const int status =
-            try_line(w, count, epsilon, log_delta, tolerance, far, y_least, &stop, &placed);
-        if (status != ACCT_EPRECISION) return status;
-        if (stop < (far || !w->mixed ? INFINITY : 4.0 * placed)) {
+        status = try_line(w, count, epsilon, log_delta, tolerance, y_least, &stop, &placed);
+        if (stop < (w->far || !w->mixed ? INFINITY : 4.0 * placed)) {
             y_least = stop;
             continue;
         }
-        if (far) break;
+        if (w->far) break;
         /* the line is too long, or the bounds on its decay ended too early */
-        far = 1;
+        w->far = 1;
         y_least = 0.0;
     }
-    return ACCT_EPRECISION;
+    w->far = 0;
+    return status;
 }

@@ -21,6 +21,7 @@ typedef struct {
     const acct_part *part;
     int count, direction;
     int mixed; /* whether a part has a random shift */
+    int far;   /* whether a line may take longer: it did not work without */
     double steps; /* of all parts */
     double most_points; /* of a line */
     double most_work; /* points times nodes of one part */
