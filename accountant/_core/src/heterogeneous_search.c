@@ -103,6 +103,7 @@ static double excess_above(const acct_part *part, double hi, double root) {
 void acct_coarse_set(acct_coarse *k, const acct_part *part, const acct_window *window) {
     k->steps = part->steps;
     k->plain = 0.0;
+    k->lowered = 1;
     if (acct_part_is_plain(part)) {
         k->plain = part->steps / (part->sigma * part->sigma);
         return;
@@ -191,7 +192,7 @@ double acct_coarse_reverse(const acct_coarse_composition *composition, double m)
         small(k, 0, -m, &a1, &d1, &mm);
         const double tail = k->q_above * exp(-m * k->loss_hi), a = 1.0 + a1 + tail;
         log_all += k->steps * log(a);
-        events += k->steps * tail / a;
+        if (k->lowered) events += k->steps * tail / a;
     }
     return acct_log_chernoff(m) + log_all + log(events);
 }

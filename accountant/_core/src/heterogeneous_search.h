@@ -16,6 +16,7 @@ typedef struct {
     double lo, hi, q_above, pq_above; /* the window; Q and P - Q beyond it */
     double loss_hi;
     double plain; /* a plain Gaussian: steps / sigma^2, and no nodes */
+    int lowered; /* whether outcomes above the window belong to the tail event */
     int nodes;
     double *loss, *gauss, *log_gauss, *exp_loss, *e2_plus, *e2_minus; /* in the caller's memory */
 } acct_coarse;

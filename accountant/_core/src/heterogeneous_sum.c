@@ -144,19 +144,20 @@ static void add_alias(acct_tilted_law *law, int direction, double b, double n, d
 }
 
 /* adds one part to the tail event: the masses, and Chernoff's bound on the reverse term at order -m, rounded
- * up; overwrites law->weight */
-static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, double n) {
+ * up; only to the transform in that bound where its window was not lowered; overwrites law->weight */
+static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, double n, int lowered) {
     const double m = sums->plan.reverse_order;
     const double q = law->q_above, pq = fmax(law->pq_above, 0.0);
-    sums->log_stay += n * log1p(-q);
-    sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
-    sums->stay_err = fmax(sums->stay_err, law->above_err);
     double low_err;
     const double low = acct_tilted_law_log_mgf(law, -m, &low_err);
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
     const double tail = q * exp(-m * loss_hi - low);
     const double below = law->outside * exp(-m * law->step.log_1mq - low);
     sums->reverse_log += n * (low + low_err + (tail + below) * ACCT_SLACK + 1e-14 * fabs(low));
+    if (!lowered) return;
+    sums->log_stay += n * log1p(-q);
+    sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
+    sums->stay_err = fmax(sums->stay_err, law->above_err);
     /* A(-m) >= A_I(-m) */
     sums->reverse_events += n * tail * exp(low_err) * (1.0 + 1e-9 * (1.0 + fabs(m * loss_hi)));
 }
@@ -208,7 +209,9 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     /* the moments at the line's order last: the weights must be theirs */
     add_alias(law, p->direction, p->right_b, n, &sums->right_log, &sums->right_err);
     add_alias(law, p->direction, p->left_b, n, &sums->left_log, &sums->left_err);
-    if (p->reverse_order > 0.0) add_tail_events(sums, law, n);
+    const double hi = acct_part_window(part, p->direction, p->deviations, INFINITY).hi;
+    const int lowered = p->reverse_order > 0.0 && (window.hi < hi || !p->apart);
+    if (p->reverse_order > 0.0) add_tail_events(sums, law, n, lowered);
     acct_tilted_law_moments(law, sums->order, 1, &m);
     acct_characteristic_sum_set(cf, law, &m);
     acct_characteristic_sum_step(cf, p->dy);
@@ -218,7 +221,7 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
     acct_sum_add(&sums->drift, n * (p->direction == ACCT_REMOVE ? m.mean : -m.mean));
     sums->outside += n * law->outside;
-    if (!(p->reverse_order > 0.0)) {
+    if (!lowered) {
         /* under the first law: Q, or P, at most that of the largest shift alone */
         const double shift = p->direction == ACCT_REMOVE ? acct_step_largest(&step) : 0.0;
         const double above = 0.5 * erfc((window.hi - shift) / (part->sigma * sqrt(2.0)));

@@ -18,6 +18,7 @@ typedef struct {
     double steps;       /* of the whole composition: shares of the tolerance are per step */
     double deviations, most_loss; /* of the windows (acct_part_window) */
     double reverse_order;   /* m > 0 where windows were lowered to most_loss, else 0 */
+    int apart;              /* whether outcomes above windows that most_loss left as they are count in full */
     double b, right_b, left_b; /* distances from [0, 1] of the line and of the aliases' Chernoff bounds */
     double dy;
     int count;          /* points */

@@ -111,6 +111,8 @@ void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_d
     for (int i = 0; i < w->groups; i++) {
         const acct_window window = acct_part_window(&w->group[i], w->direction, z, most_loss);
         acct_coarse_set(&w->coarse[i], &w->group[i], &window);
+        if (w->mixed || w->far)
+            w->coarse[i].lowered = window.hi < acct_part_window(&w->group[i], w->direction, z, INFINITY).hi;
     }
 }
 
@@ -166,6 +168,7 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     acct_saddle s;
     acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
     plan->most_loss = INFINITY;
+    plan->apart = w->mixed || w->far;
     plan->reverse_order = 0.0;
     /* a lower end mostly pays where the tilted law reaches the window's end; else where losses are rare */
     if (w->direction == ACCT_REMOVE && (w->far || acct_coarse_reach(&m, s.b) > 1e-5 * tolerance)) {
