@@ -50,10 +50,12 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
     acct_heterogeneous_saddle(&m, ACCT_AT_LOG_DELTA, log_delta, &s);
     double epsilon = fmax(s.epsilon, 0.0),
            tolerance = acct_tolerance_for(epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
-    for (int i = 0; i < 6; i++) {
+    int loose = 0;
+    for (int i = 0; i < 6 + 2 * loose; i++) {
         const int status = acct_heterogeneous_build(w, count, epsilon, log_delta, tolerance);
-        if (status == ACCT_EPRECISION && w->mixed && out->lower == 0.0 && tolerance < LOOSE) {
-            tolerance = LOOSE; /* better a wide bracket than none */
+        if (status == ACCT_EPRECISION && w->mixed && !acct_bounds_are_narrow(out, 1e-7) && tolerance < LOOSE) {
+            tolerance = tolerance < 1e-7 && !loose ? 1e-7 : LOOSE; /* better a wide bracket than none */
+            loose = 1;
             continue;
         }
         if (status) return status;
@@ -71,7 +73,7 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
         const double wanted =
             fmax(4.0 * acct_tolerance_for(next, -p.slope / delta, ACCT_HETEROGENEOUS_LEAST_TOLERANCE), 1e-13);
         if ((p.bounds.upper - p.bounds.lower) / delta <= wanted || next == epsilon) return ACCT_OK;
-        if (fabs(next - epsilon) <= 1e-3 * next && i > 2) return ACCT_OK;
+        if (fabs(next - epsilon) <= 1e-3 * next && (i > 2 || loose)) return ACCT_OK;
         tolerance = fabs(next - epsilon) <= 1e-3 * next
                         ? 0.03 * tolerance
                         : acct_tolerance_for(next, -p.slope / delta, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
