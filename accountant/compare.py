@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from accountant import checks
 from accountant._rounding import ratio_up
+from accountant.analyses.tolerances import relative_width
 from accountant.display import text_down, text_up
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
+# Relative width that is asked for: of the digits that a table shows, the last may be off by a few.
+PRINTED = 1e-4
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
@@ -183,7 +186,8 @@ def compare_samplers(
     *Guarantee.* Each upper end holds under its row's relation, each lower end is reached by some
     data (docs/theorems_sampling.md). Rows of different relations answer different questions.
 
-    *Algorithm.* The sampler's own mechanism, by the analysis that fits it.
+    *Algorithm.* The sampler's own mechanism, by the analysis that fits it; grids are asked for
+    four digits.
 
     Examples
     --------
@@ -212,7 +216,8 @@ def compare_samplers(
     rows = []
     for name in chosen:
         sampler = known[name]()
-        lower, upper = sampler.epsilon_bounds(noise, target)
+        with relative_width(PRINTED):
+            lower, upper = sampler.epsilon_bounds(noise, target)
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)
         )

@@ -27,6 +27,7 @@ from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
+from accountant.analyses.tolerances import wanted_tolerances
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
@@ -37,7 +38,7 @@ __all__ = ["cached_solver", "solver"]
 def cached_solver(parts: Parts, joint: JointPair) -> Solver:
     """Return the solver of the parts, from a small cache."""
     try:
-        return _remembered(parts, joint)
+        return _remembered(parts, joint, wanted_tolerances())
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -46,7 +47,7 @@ def cached_solver(parts: Parts, joint: JointPair) -> Solver:
 
 # A solver keeps its grids in memory, so only the last few problems are cached.
 @lru_cache(maxsize=8)
-def _remembered(parts: Parts, joint: JointPair) -> Solver:
+def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
     return solver(parts, joint)
 
 

@@ -15,6 +15,7 @@ from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
 from accountant.analyses.single_release import epsilon_of_one, profile_of_one
+from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
 from accountant.pairs.base import DominatingPair, GaussianPart, has_rdp
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["BesideGrid", "Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
-# Relative widths of brackets to try, in turn, on a grid.
-TOLERANCES = (1e-6, 1e-4, 1e-2)
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
 
@@ -207,9 +206,9 @@ class Grid(Solver):
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
 
-    def __init__(self, parts: Parts, tolerances: Sequence[float] = TOLERANCES) -> None:
+    def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
         super().__init__(parts)
-        self._tolerances = tolerances
+        self._tolerances = tolerances = tolerances or wanted_tolerances()
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)
