@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from accountant import Accountant, Budget, UnsupportedError
+from accountant import Accountant, Budget, Gaussian, PoissonSampled, UnsupportedError
 from accountant.noise import Grid, SecureGenerator
 from accountant.sampling import PoissonSampler
 
@@ -36,6 +36,12 @@ class PrivateFedAvg(FedAvg):
         self.sampler, self.batches = sampler, sampler.batches()
         self.noise_multiplier, self.norm, self.ledger = noise_multiplier, clipping_norm, ledger
         self.generator, self.weights = SecureGenerator(), None
+        if ledger.budget is not None and len(ledger) == 0:
+            # The exact composition of all rounds; when to stop stays free.
+            ledger.plan(
+                PoissonSampled(Gaussian(noise_multiplier), sampler.sampling_probability),
+                sampler.steps,
+            )
 
     def before_round(self):
         """Record the round, then return the positions of the clients that take part."""

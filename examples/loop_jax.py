@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from accountant import Accountant, UnsupportedError
+from accountant import Accountant, Gaussian, PoissonSampled, UnsupportedError
 from accountant.sampling import PoissonSampler
 
 
@@ -19,6 +19,10 @@ def accounted(sampler, noise_multiplier, ledger):
             f"batches must come from a PoissonSampler; got a {type(sampler).__name__}. Another"
             " sampler of accountant.sampling has a mechanism of its own: compose that instead"
         )
+    if ledger.budget is not None and len(ledger) == 0:
+        # The exact composition of all steps; when to stop stays free.
+        step = PoissonSampled(Gaussian(noise_multiplier), sampler.sampling_probability)
+        ledger.plan(step, sampler.steps)
     for batch in sampler.batches():
         ledger.step(
             noise_multiplier=noise_multiplier,

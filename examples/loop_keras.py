@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from accountant import Accountant, UnsupportedError
+from accountant import Accountant, Gaussian, PoissonSampled, UnsupportedError
 from accountant.sampling import PoissonSampler
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -32,6 +32,9 @@ class PrivacyCallback(Callback):
             )
         self.ledger, self.noise_multiplier = ledger, noise_multiplier
         self.probability = sampler.sampling_probability
+        if ledger.budget is not None and len(ledger) == 0:
+            # The exact composition of all steps; when to stop stays free.
+            ledger.plan(PoissonSampled(Gaussian(noise_multiplier), self.probability), sampler.steps)
 
     def on_train_batch_begin(self, batch, logs=None):
         """Charge the ledger."""

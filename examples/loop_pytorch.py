@@ -5,7 +5,7 @@ python examples/loop_pytorch.py          (needs torch)
 
 import sys
 
-from accountant import Accountant, Budget, UnsupportedError
+from accountant import Accountant, Budget, Gaussian, PoissonSampled, UnsupportedError
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.sampling import PoissonSampler
 
@@ -23,6 +23,9 @@ class PrivacyCallback:
             )
         self.ledger, self.noise_multiplier = ledger, noise_multiplier
         self.probability = sampler.sampling_probability
+        if ledger.budget is not None and len(ledger) == 0:
+            # The exact composition of all steps; when to stop stays free.
+            ledger.plan(PoissonSampled(Gaussian(noise_multiplier), self.probability), sampler.steps)
 
     def before_step(self):
         """Charge the ledger."""

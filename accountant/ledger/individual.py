@@ -15,6 +15,7 @@ from accountant._rounding import fraction_up
 from accountant.analyses import rdp
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import filters
 from accountant.ledger.budget import Budget
 from accountant.ledger.uncopied import Uncopied
 
@@ -46,13 +47,14 @@ _NORMS = checks.Argument(
 
 
 class IndividualFilter(Uncopied):
-    """A Rényi filter for each of ``dataset_size`` records.
+    """A Rényi or Gaussian filter for each of ``dataset_size`` records.
 
     Parameters
     ----------
     budget : Budget
         With ``filter="renyi"`` and no share. One order costs least memory and time:
-        :meth:`Budget.suited_to` finds it.
+        :meth:`Budget.suited_to` finds it. Or with ``filter="gaussian"``, which loses nothing where
+        all releases are Gaussian and nobody is sampled (Theorem L15).
     dataset_size : int
         How many records there are, >= 1.
 
@@ -81,25 +83,32 @@ class IndividualFilter(Uncopied):
     @to_nearest
     def __init__(self, budget: Budget, dataset_size: int) -> None:
         checks.instance("budget", budget, Budget, "a Budget")
-        if budget.filter != "renyi" or budget.share != 0.0:
+        if budget.filter not in ("renyi", "gaussian") or budget.share:
             raise DomainError(
-                'budget must have filter="renyi" and no share for individual accounting;'
-                f" got {budget!r}"
+                'budget must have filter="renyi" and no share, or filter="gaussian", for individual'
+                f" accounting; got {budget!r}"
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._orders, self._capacities = budget.renyi_capacities()
-        self._spent = np.zeros((len(self._orders), int(n)))
+        self._orders: tuple[float, ...] = ()
+        if budget.filter == "renyi":
+            self._orders, self._capacities = budget.renyi_capacities()
+        else:
+            self._capacities = (filters.meter(budget).remaining().capacity,)
+        self._spent = np.zeros((len(self._capacities), int(n)))
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The Rényi orders at which divergences are added up."""
+        """The Rényi orders at which divergences are added up; none with a Gaussian filter."""
         return self._orders
 
     @property
     def capacities(self) -> tuple[float, ...]:
-        """What each record may spend at each order, in nats: it is enough to obey one."""
+        """What each record may spend at each order, in nats: it is enough to obey one.
+
+        With a Gaussian filter, the one sum of μ² that each may spend.
+        """
         return self._capacities
 
     @property
@@ -142,7 +151,8 @@ class IndividualFilter(Uncopied):
         ----------
         divergences : array_like of shape (orders, n), (n,) or ()
             For each record the Rényi divergence, at each of :attr:`orders`, that the release would
-            cost it. What lacks the first axis is a bound at every order.
+            cost it. What lacks the first axis is a bound at every order. With a Gaussian filter,
+            the μ² for which the release is μ-GDP for the record.
 
         Returns
         -------
@@ -180,7 +190,7 @@ class IndividualFilter(Uncopied):
             Noise standard deviation over clipping norm, > 0.
         sampling_probability : float
             In [0, 1]. All n records are charged, whether sampled or not: amplification counts on
-            nobody knowing.
+            nobody knowing. A Gaussian filter takes 1 only.
 
         Returns
         -------
@@ -196,6 +206,14 @@ class IndividualFilter(Uncopied):
                 f" got shape {each.shape}"
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
+        if not self._orders:
+            if q != 1.0:
+                raise UnsupportedError(
+                    f"a Gaussian filter adds up noise without sampling; got sampling_probability"
+                    f'={q!r}. Use filter="renyi"'
+                )
+            # Half of αc²/2σ² at α = 4 is c²/σ²: exact in doubles.
+            return self.charge(0.5 * _gaussian(4.0, each, sigma, 1.0))
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:

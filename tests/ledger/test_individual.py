@@ -213,7 +213,7 @@ def test_the_default_orders_take_dp_sgd_and_plain_noise():
 
 
 def test_budgets_of_other_kinds():
-    for budget in (Budget(1.0, 1e-5, share=0.1), Budget(1.0, 1e-5, filter="gaussian")):
+    for budget in (Budget(1.0, 1e-5, share=0.1), Budget(1.0, 1e-5, filter="approximate")):
         with pytest.raises(DomainError, match="no share"):
             IndividualFilter(budget, 3)
     for records in (0, -1):
@@ -255,3 +255,38 @@ def test_a_filter_of_which_one_record_was_charged_is_not_fresh():
 def test_one_noise_and_one_probability_for_all(sigma, q):
     with pytest.raises(ArgumentTypeError, match="must be one number"):
         fresh(2).charge_gaussian(np.ones(2), noise_multiplier=sigma, sampling_probability=q)
+
+
+def test_a_gaussian_filter_lets_each_record_spend_the_exact_budget():
+    epsilon, delta, sigma = 1.0, 1e-5, 40.0
+    watch = IndividualFilter(Budget(epsilon, delta, filter="gaussian"), dataset_size=4)
+    norms = np.array([1.0, 0.5, 0.1, 0.0])
+    taken = np.zeros(4)
+    for _ in range(4000):
+        taken += watch.charge_gaussian(norms, noise_multiplier=sigma)
+    whole = ac.calibrate_sigma(epsilon, delta)
+    for norm, steps in zip(norms[:2], taken, strict=False):
+        exact = (sigma / (norm * whole)) ** 2
+        assert exact * (1 - 1e-9) - 1 <= steps <= exact
+    assert taken[2] == taken[3] == 4000
+    assert watch.orders == ()
+    assert (watch.spent <= watch.capacities[0]).all()
+    # By Rényi divergences it is fewer steps.
+    other = IndividualFilter(Budget.suited_to(ac.Gaussian(sigma), epsilon, delta), dataset_size=1)
+    fewer = sum(
+        other.charge_gaussian([1.0], noise_multiplier=sigma)[0] for _ in range(int(taken[0]))
+    )
+    assert fewer < 0.9 * taken[0]
+
+
+def test_a_gaussian_filter_is_restored_and_takes_no_sample():
+    budget = Budget(1.0, 1e-5, filter="gaussian")
+    watch = IndividualFilter(budget, dataset_size=2)
+    watch.charge([0.01, 0.02])
+    again = IndividualFilter(budget, dataset_size=2)
+    again.restore(watch.spent, watch.orders)
+    assert (again.spent == watch.spent).all()
+    with pytest.raises(UnsupportedError, match="without sampling"):
+        watch.charge_gaussian([1.0, 1.0], noise_multiplier=2.0, sampling_probability=0.5)
+    assert not watch.charge([1e9, np.inf]).any()
+    assert Fraction(watch.capacities[0]) <= 1 / Fraction(ac.calibrate_sigma(1.0, 1e-5)) ** 2
