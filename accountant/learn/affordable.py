@@ -36,21 +36,28 @@ def affordable_steps(
             ledger.require(step, wanted)
             return wanted
         admitted = ledger.affordable(step)
-        if fresh and not any(item.mechanism == step for item in ledger.planned):
-            more = ledger.affordable(step, planned=True)
-            if more > admitted:
-                return ledger.plan(step, more, label)
-        return admitted
     except BudgetExceeded:
-        if not fresh or wanted is None:
-            return 0
-    missing = wanted - sum(item.count for item in ledger.planned if item.mechanism == step)
+        admitted = 0
+    except UnsupportedError:
+        if not fresh:
+            raise
+        admitted = 0  # the filter cannot charge such a step, but a plan may hold it
+    if not fresh:
+        return admitted
+    held = sum(item.count for item in ledger.planned if item.mechanism == step)
     try:
-        ledger.plan(step, max(missing, 1), label)
-        ledger.require(step, wanted)
-    except (BudgetExceeded, UnsupportedError):  # another thread may have released meanwhile
+        if wanted is not None:
+            ledger.plan(step, max(wanted - held, 1), label)
+            ledger.require(step, wanted)
+            return wanted
+        more = 0 if held else ledger.affordable(step, planned=True)
+        return ledger.plan(step, more, label) if more > admitted else admitted
+    except BudgetExceeded:
         return 0
-    return wanted
+    except UnsupportedError:
+        if not ledger.counts:
+            raise
+        return 0  # another thread has made a release meanwhile
 
 
 def unaffordable(

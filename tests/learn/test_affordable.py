@@ -5,7 +5,7 @@ import re
 import pytest
 
 import accountant as ac
-from accountant.errors import BudgetExceeded
+from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.learn import Checkpoint
 from accountant.learn.affordable import affordable_steps
 from accountant.ledger import Accountant, Budget
@@ -70,6 +70,30 @@ def test_a_plan_made_before_is_used(tmp_path):
     assert half.plan.steps == 100
     assert train(steps=None, checkpoint=place, **given).steps == len(ledger) == 100
     assert sum(e.count for e in ledger.planned) == 100
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"filter": "gaussian"},
+        {"filter": "approximate"},
+        {"filter": "kinds", "kinds": [ac.Gaussian(50.0)]},
+    ],
+    ids=repr,
+)
+def test_a_filter_that_cannot_charge_a_step_does_not_keep_it_from_being_planned(rule):
+    step = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+    for wanted, steps in ((None, 254), (200, 200)):
+        ledger = Accountant(Budget(1.0, DELTA, **rule))
+        assert affordable_steps(ledger, step, wanted) == steps
+        assert ledger.affordable_by_filter(step)["plan"] == 254
+        ledger.compose(step, steps)
+        assert ledger.epsilon(DELTA) <= 1.0
+    other = ac.Gaussian(9.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    ledger = Accountant(Budget(1.0, DELTA, **rule))
+    ledger.plan(step, 1)
+    with pytest.raises(UnsupportedError, match="relation"):
+        affordable_steps(ledger, other, 1)
 
 
 def test_two_runs_before_the_first_step_are_planned_together():
