@@ -53,7 +53,7 @@ def free(rng, steps):
 
 def draw(number):
     rng = random.Random(f"shift composition {number}")
-    family = FAMILIES[number % len(FAMILIES)]
+    family = "rare" if 400 <= number < 600 else FAMILIES[number % len(FAMILIES)]
     direction = rng.choice(["remove", "add"])
     many = lambda most=1e5: int(log_uniform(rng, 10, most))
     if family == "users":
@@ -70,6 +70,11 @@ def draw(number):
         parts.append(plain(rng, 2.0))
     elif family == "few":
         parts = [rng.choice([user, free])(rng, rng.randint(1, 5)), plain(rng, 0.5)]
+    elif family == "rare":
+        parts = [user(rng, many(1e4), 8, (1e-7, 1e-3), (0.4, 2.0))]
+        parts.append(plain(rng, 1.0) if rng.random() < 0.7 else free(rng, many(1e4)))
+        if rng.random() < 0.4:
+            parts.append(sampled(rng, many(1e3)))
     elif family == "one":
         parts = [rng.choice([user, free])(rng, 1), sampled(rng, many())]
     else:
