@@ -264,3 +264,4 @@ def mixture_epsilon_bounds(
 
 
 include "compositions.pxi"
+include "exchange.pxi"

@@ -5,6 +5,7 @@ all parts Gaussian, plain                   closed form: they merge into one (``
 all parts Gaussian, subsampled or not       the native contour (``contour``)
 equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
 any of these together, in one direction     the native contour (``mixture contour``)
+equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
 one release that inverts its own profile    that profile (``profile``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
@@ -24,6 +25,7 @@ from accountant.analyses import inverted_profile
 from accountant.analyses.apart import Apart, without_parts_apart
 from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
@@ -31,6 +33,7 @@ from accountant.analyses.tolerances import wanted_tolerances
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.sampling.exchange_pair import ExchangePair
 
 __all__ = ["cached_solver", "solver"]
 
@@ -75,6 +78,8 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
         part = parts[0][0].gaussian_mixture
         if part is not None and covers(part):
             return MixtureContour(parts)
+        if isinstance(parts[0][0], ExchangePair) and parts[0][1] > 1:
+            return ExchangeContour(parts)
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
     if len(groups := groups_of(parts)) > 1:

@@ -38,6 +38,7 @@ _THEOREMS = {
         *(f"D{number}" for number in range(1, 10)),
         *("D13", "D14"),
     ),
+    "exchange contour": ("1", "2", "D21", "D22", "E7"),
     "grid": ("G1", "G2", "G7", "M20"),
     "renyi": ("M12", "C7"),
     "combined": ("G1", "G2", "G7", "M12", "C7", "P7", "C1", "M20"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._core import subsampled_gaussian as core
 from accountant._rounding import TINY, U, half_square, lift, ratio_up, up
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
@@ -125,7 +126,21 @@ class ExchangePair(DominatingPair):
         return Masses(mixed[0], mixed[1], error + 8.0 * U)
 
     def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up: by chords between the cells' ends (Theorem M17)."""
+        """Return the divergence, rounded up: the least of a certified sum and two bounds.
+
+        The sum has absolute errors (Theorem D21). Chords between cells' ends have relative ones
+        (Theorem M17). At high orders the second law is taken as (1 - q) times the noise's.
+        """
+        lower, upper = core.exchange_renyi_bounds(self.distance, self.q, order)
+        if upper - lower <= 1e-9 * upper < math.inf:
+            return float(upper)
+        _, removal = core.renyi_bounds(
+            self.q, 1.0 / self.distance * (1.0 - 2.0 * U), order, core.REMOVE
+        )
+        high = up(removal - math.log1p(-self.q), 8.0)
+        return min(float(upper), high, self._by_chords(order))
+
+    def _by_chords(self, order: float) -> float:
         mu, q = self.distance, self.q
         plain = up(2.0 * order * mu * mu, 8.0)
         top = order * mu + _MARGIN

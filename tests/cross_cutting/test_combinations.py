@@ -55,7 +55,15 @@ def test_every_cell_is_a_number_or_a_reason():
             assert "theorem" in row["refused"] or "does not imply" in row["refused"]
             continue
         assert row["epsilon"] >= 0.0
-        known = ("gaussian", "contour", "mixture contour", "grid", "renyi", "combined")
+        known = (
+            "gaussian",
+            "contour",
+            "mixture contour",
+            "exchange contour",
+            "grid",
+            "renyi",
+            "combined",
+        )
         assert row["analysis"] in known
         by[repr(mechanism), sampled, relation] = row["epsilon"]
     for (name, sampled, relation), epsilon in by.items():
