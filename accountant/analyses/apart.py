@@ -64,6 +64,8 @@ class Apart(Solver):
     def __init__(self, parts: Parts, solve: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         rest, failing, self._seldom = without_parts_apart(parts)
+        self._apart = {pair: "fails" for pair, _ in failing}
+        self._apart |= {pair: "seldom" for pair, _ in self._seldom}
         self._solve, self._rest = solve, solve(rest)
         self._kept = (*rest, *self._seldom)
         self._with_seldom: Solver | None = None
@@ -75,6 +77,10 @@ class Apart(Solver):
     def rest(self) -> Solver:
         """The solver of the parts that need an analysis."""
         return self._rest
+
+    def reason_apart(self, pair: DominatingPair) -> str | None:
+        """Return why a pair is set apart, ``"fails"`` or ``"seldom"``; None where it is not."""
+        return self._apart.get(pair)
 
     def _least(self) -> float:
         return math.inf if self._fails[0] > 0.0 else self._rest._least()

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.analyses.dispatch import cached_solver
+from accountant.analyses.part_accounts import account_of
 from accountant.analyses.profile import joint_pair
 from accountant.bounds import Bounds
-from accountant.composition.problems import counted_alternatives, directions
+from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
 from accountant.display import text_up
 from accountant.environment import to_nearest
+from accountant.errors import AccountantError
 from accountant.pairs.base import has_rdp
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair, Parts
 
 __all__ = ["Contribution", "Explanation", "explain"]
+
+# Parts of which each is left out once, to see how much narrower the bracket is without it.
+MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,34 @@ class Contribution:
     share : float or None
         Its share of the Rényi divergence at the order that serves the whole best; these add up to
         one. None when a part has no Rényi curve.
+    account : str
+        What of the part enters the answer: a closed form, its transform on a contour, its atoms or
+        its loss distribution on a grid, a pair that dominates it, or its Rényi curve.
+    width : float or None
+        By how much the bracket of ε narrows when all releases of the part are left out, relative to
+        its width, in [0, 1]. These need not add up to one: a grid that suits one part may not suit
+        another. None when the bracket has no finite width, or for more than eight parts.
+    narrower : str
+        What would narrow the bracket.
     """
 
     mechanism: Mechanism
     count: int
     epsilon: float
     share: float | None
+    account: str
+    width: float | None
+    narrower: str
+
+    def __str__(self) -> str:
+        """Write the part on three lines."""
+        share = "" if self.share is None else f", {100.0 * self.share:.1f} % of the divergence"
+        width = "" if self.width is None else f" ({100.0 * self.width:.1f} % of the width)"
+        return (
+            f"  {self.count} × {self.mechanism!r}: alone ε ≤ {text_up(self.epsilon)}{share}\n"
+            f"    account: {self.account}{width}\n"
+            f"    narrower by: {self.narrower}"
+        )
 
 
 @dataclass(frozen=True)
@@ -76,16 +103,13 @@ class Explanation:
 
     def __str__(self) -> str:
         """Write it as a short table, ε rounded up."""
+        lower = float(self.epsilon.lower)
         lines = [
             f"ε ≤ {text_up(float(self.epsilon.upper))} at δ = {self.delta:g}, {self.relation}",
             f"analysis: {self.analysis} ({self.reason}); worst direction: {self.direction}",
+            f"bracket: from {lower:.6g}, {_relative(self.epsilon):.1e} wide relatively",
         ]
-        for part in self.contributions:
-            share = "" if part.share is None else f", {100.0 * part.share:.1f} % of the divergence"
-            lines.append(
-                f"  {part.count} × {part.mechanism!r}: alone ε ≤ {text_up(part.epsilon)}{share}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(str, self.contributions)])
 
 
 @to_nearest
@@ -103,10 +127,12 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
     used = cached_solver(parts, joint_pair)
     names = ("both",) if len(ways) == 1 else ("remove", "add")
     shares = _shares(alternative, -index, parts, delta)
-    found = [
-        Contribution(m, n, float((n * m).epsilon(delta)) if n else 0.0, share)
-        for (m, n), share in zip(alternative, shares, strict=True)
-    ]
+    widths = _widths(alternative, whole, delta)
+    found = []
+    for (m, n), share, width in zip(alternative, shares, widths, strict=True):
+        account = account_of(used, _pair(m, -index, alternative), _relative(whole), width)
+        alone = float((n * m).epsilon(delta)) if n else 0.0
+        found.append(Contribution(m, n, alone, share, account.account, width, account.narrower))
     found.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))
     return Explanation(
         used.name,
@@ -117,6 +143,41 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         mechanism.relation.words,
         tuple(found),
     )
+
+
+def _relative(bounds: Bounds) -> float:
+    """Return the width relative to the upper end; 0 where both are 0 or infinite."""
+    width, upper = float(bounds.width), float(bounds.upper)
+    if width == 0.0:
+        return 0.0
+    return width / upper if upper < math.inf else math.inf
+
+
+def _pair(mechanism: Mechanism, direction: int, alternative: Counted) -> DominatingPair:
+    """Return the mechanism's pair of a direction, as it composes with the others."""
+    lone = sum(n for _, n in alternative) == 1
+    pairs = mechanism.pairs() if lone else symmetrised_pairs(mechanism)
+    return pairs[-1] if direction else pairs[0]
+
+
+def _widths(alternative: Counted, whole: Bounds, delta: float) -> list[float | None]:
+    """Return by how much of its width the bracket narrows without each part."""
+    width = float(whole.width)
+    if len(alternative) == 1:
+        return [1.0 if 0.0 < width < math.inf else None]
+    if not 0.0 < width < math.inf or len(alternative) > MOST_PARTS:
+        return [None] * len(alternative)
+    found: list[float | None] = []
+    for left_out in alternative:
+        first, *rest = [part for part in alternative if part is not left_out]
+        others = sum((n * m for m, n in rest), first[1] * first[0])
+        try:
+            without = float(others.epsilon_bounds(delta).width)
+        except AccountantError:
+            found.append(None)
+            continue
+        found.append(min(max(1.0 - without / width, 0.0), 1.0))
+    return found
 
 
 def _shares(alternative: Counted, direction: int, parts: Parts, delta: float) -> list[float | None]:
