@@ -109,9 +109,12 @@ def measure(name, url, directory, options):
     with store.open(url, create=True) as shared:
         seconds, _ = timed(lambda: fill(shared, options.rows))
         print(f"{name}: filled to {options.rows} rows in {seconds:.0f} s", file=sys.stderr)
-        syncs = syncs_a_second(directory)
-        rates = [charges(url, options.clients, options.seconds) for _ in range(options.repeats)]
-        rate, middle, last = max(rates)
+        # The best of several: other programs use the disk and the processors, too.
+        tries = [
+            (charges(url, options.clients, options.seconds), syncs_a_second(directory))
+            for _ in range(options.repeats)
+        ]
+        (rate, middle, last), syncs = max(tries)
         wide = [f"bench/wide/{k}" for k in range(10_000)]
         shared.add_blocks(wide, Budget(8.0, 1e-6))
         shared.charge("bench/wide/*", STEP)
