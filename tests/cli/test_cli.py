@@ -209,11 +209,19 @@ def test_complaints_are_one_line(arguments, says):
     assert message.count("\n") == 1
 
 
+def _commands(group, *before):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, *before, name)
+        else:
+            yield (*before, name)
+
+
 def test_help_and_version():
     assert "add-or-remove" in run("--help")
     assert ac.__version__ in run("--version")
-    for command in main.commands:
-        assert "--json" in run(command, "--help")
+    for words in _commands(main):
+        assert "--json" in run(*words, "--help"), words
     assert "Usage" in run(code=2)
 
 
