@@ -1,6 +1,6 @@
 """Every mechanism, sampled or not, after few and many releases, beside dp-accounting.
 
-    python benchmarks/mechanisms.py [--write] [--only NAME] [--limit SECONDS]
+    python benchmarks/mechanisms.py [--write] [--only NAME] [--limit SECONDS] [--jobs N]
 
 ``--write`` puts the table into docs/accuracy.md. Without dp-accounting its columns are left out.
 ``every_mechanism`` says what is measured and how.
@@ -12,7 +12,7 @@ import argparse
 import os
 import platform
 import sys
-import time
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,12 +25,12 @@ from every_mechanism.measuring import Line, measure
 COUNTS = (1, 30, 1000, 100_000)
 
 
-def setting() -> str:
+def setting(jobs: int) -> str:
     beside = f"dp-accounting {version('dp-accounting')}" if peer.is_installed() else "no peer"
     load = os.getloadavg()[0]
     return (
         f"Measured in one run with Python {platform.python_version()} and {beside} on"
-        f" {os.cpu_count()} cores at load {load:.1f}; one core is used."
+        f" {os.cpu_count()} cores at load {load:.0f}, {jobs} processes of one thread at once."
     )
 
 
@@ -38,24 +38,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="rewrite the section of the page")
     parser.add_argument("--only", default="", help="mechanisms whose name contains this")
-    parser.add_argument("--limit", type=float, default=2.0, help="seconds for a run of the peer")
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds for a run of the peer")
+    parser.add_argument("--jobs", type=int, default=1, help="mechanisms measured at once")
     given = parser.parse_args()
     if not peer.is_installed():
         print("dp-accounting is not installed; its columns are left out")
-    start, lines = time.perf_counter(), list[Line]()
-    for case in CASES:
-        if given.only not in case.name:
-            continue
-        for rate in RATES:
-            for count in COUNTS:
-                lines += measure(case, rate, count, given.limit)
-        spent = time.perf_counter() - start
-        print(f"{case.name}: {spent:.0f} s so far", file=sys.stderr, flush=True)
-    text = page.section(lines, setting(), given.limit)
+    chosen = [place for place, case in enumerate(CASES) if given.only in case.name]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        found = pool.map(measured, chosen, [given.limit] * len(chosen))
+        text = page.section(
+            [line for rows in found for line in rows], setting(given.jobs), given.limit
+        )
     if given.write and not given.only:
         page.write(text)
     else:
         print(text)
+
+
+def measured(place: int, limit: float) -> list[Line]:
+    """Measure one mechanism, by its place in the list: it need not be picklable."""
+    case = CASES[place]
+    return [line for rate in RATES for n in COUNTS for line in measure(case, rate, n, limit)]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from every_mechanism.measuring import WIDE, Line
+from every_mechanism.measuring import REPEATS, WIDE, Line
 
 __all__ = ["HEADING", "section", "write"]
 
@@ -21,8 +21,8 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 {setting}
 
 - *ε*: the certified upper end. *Width*: that of the bracket, relative to ε.
-- *Time*: the least of three times to make the mechanism and to answer one question that no cache
-  answers.
+- *Time*: the least of {repeats} processor times to make the mechanism and to answer one question
+  that no cache answers.
 - *dp-accounting*: the pessimistic estimate of ε of its privacy loss distribution. *Its width*: the
   distance to its optimistic estimate. Its interval is a quarter of the one before, from 0.01, until
   the two are as near to each other as the ends of our bracket, or until both took {limit:g} s. *Its
@@ -48,6 +48,7 @@ def section(lines: Sequence[Line], setting: str, limit: float) -> str:
         heading=HEADING,
         setting=setting,
         limit=limit,
+        repeats=REPEATS,
         summary=_summary(lines),
         tables="\n\n".join(tables),
     )
