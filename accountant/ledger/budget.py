@@ -12,7 +12,7 @@ from accountant.composition.same_relation import same_relation
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
-from accountant.ledger.kinds import noise_levels
+from accountant.ledger.kinds import noise_levels, packets_for
 from accountant.ledger.orders import CANDIDATES, default_orders
 from accountant.mechanisms.fields import mechanism_of
 
@@ -46,6 +46,7 @@ _SHARE = checks.Argument(
     lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6),
     "It is the part of delta set aside for the releases' own deltas",
 )
+_PACKET = checks.integers("packets", 1, 2**20, "They are numbers of releases and of units")
 _DELTA = checks.Argument(
     "delta",
     "a probability in [1e-300, 1)",
@@ -82,6 +83,9 @@ class Budget:
         For ``"kinds"``: what may be released, at most 64. Poisson-subsampled and plain Gaussian
         steps with more noise or a smaller sampling probability than one of them may be, too.
         :meth:`for_noise` makes them for a range of noise.
+    packets : sequence of (int, int), optional
+        For ``"kinds"``: how many releases of each are paid at a time, and in how many units. Chosen
+        when left out; a file keeps them, because the guarantee is that of one choice.
 
     Raises
     ------
@@ -116,6 +120,7 @@ class Budget:
     orders: float | Sequence[float] | None = None
     share: float | None = None
     kinds: Sequence[Mechanism] | None = None
+    packets: Sequence[tuple[int, int]] | None = None
 
     @to_nearest
     def __post_init__(self) -> None:
@@ -125,6 +130,7 @@ class Budget:
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
         self._set("kinds", self._resolved_kinds())
+        self._set("packets", self._resolved_packets())
 
     @classmethod
     @to_nearest
@@ -251,6 +257,24 @@ class Budget:
             )
         same_relation(kinds)
         return kinds
+
+    def _resolved_packets(self) -> tuple[tuple[int, int], ...] | None:
+        kinds: Any = self.kinds
+        if kinds is None:
+            if self.packets is not None:
+                raise DomainError('packets belong to filter="kinds"; leave them out')
+            return None
+        if self.packets is None:
+            return packets_for(kinds, self.epsilon, self.delta)
+        rows = [checks.sequence("packets", row) for row in checks.sequence("packets", self.packets)]
+        if len(rows) != len(kinds) or any(len(row) != 2 for row in rows):
+            raise DomainError(
+                f"packets must have two numbers for each of the {len(kinds)} kinds; got {rows!r}"
+            )
+        return tuple(
+            (checks.whole(_PACKET, releases), checks.whole(_PACKET, units))
+            for releases, units in rows
+        )
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
         if self.filter != "renyi":

@@ -37,6 +37,9 @@ _PARTS = {
     4: {"budget", "deltas", "entries", "mechanisms", "planned"},
 }
 
+# The fields of a budget that files without them need not have.
+_NEWER = {"kinds", "packets"}
+
 # Records that are put into canonical form at a time.
 _BATCH = 4096
 
@@ -214,12 +217,14 @@ def _decode_first(position: int, item: object) -> Entry:
 def _encode_budget(budget: Budget) -> dict[str, Any]:
     fields = schema.encode_fields(budget)
     # Only where there are some: without them older versions read the file.
-    return {name: value for name, value in fields.items() if name != "kinds" or value is not None}
+    return {
+        name: value for name, value in fields.items() if name not in _NEWER or value is not None
+    }
 
 
 def _decode_budget(value: object) -> Budget:
     fields = {f.name for f in dataclasses.fields(Budget)}
-    schema.keys(value, fields, '"budget"', {"kinds"})
+    schema.keys(value, fields, '"budget"', _NEWER)
     assert isinstance(value, dict)
     try:
         return Budget(**{key: schema.decode_value(item, 1) for key, item in value.items()})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["KindsMeter", "noise_levels"]
+__all__ = ["KindsMeter", "noise_levels", "packets_for"]
 
 # Into how many units the whole budget may be divided: more are finer and take longer.
 _UNITS = range(256, 385)
@@ -48,18 +48,16 @@ class KindsMeter(Meter):
     """Counts of each kind, paid in packets; the units of all packets are bounded (Theorem L13)."""
 
     def __init__(self, budget: Budget) -> None:
-        given: Any = budget.kinds
-        self._kinds: tuple[Mechanism, ...] = given
-        self._budget = budget
-        super().__init__(len(self._kinds))
-
-    @property
-    def _levels(self) -> tuple[Level, ...]:
-        return _solved(self._kinds, self._budget.epsilon, self._budget.delta)[0]
+        kinds: Any = budget.kinds
+        packets: Any = budget.packets
+        rows = zip(kinds, packets, strict=True)
+        self._levels = tuple(Level(kind, releases, units) for kind, (releases, units) in rows)
+        self._target = budget.epsilon, budget.delta
+        super().__init__(len(self._levels))
 
     @property
     def _capacity(self) -> int:
-        return _solved(self._kinds, self._budget.epsilon, self._budget.delta)[1]
+        return _certified(self._levels, *self._target)
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return one release of the cheapest kind that dominates ``mechanism``."""
@@ -70,11 +68,11 @@ class KindsMeter(Meter):
         ]
         if not fitting:
             raise UnsupportedError(
-                f"{mechanism!r:.80} must be one of the {len(self._kinds)} kinds of this budget, or"
+                f"{mechanism!r:.80} must be one of the {len(self._levels)} kinds of this budget, or"
                 " a step with at least the noise and at most the sampling probability of one. Give"
                 ' it among the kinds, or use filter="renyi"'
             )
-        return tuple(int(j == min(fitting)[1]) for j in range(len(self._kinds)))
+        return tuple(int(j == min(fitting)[1]) for j in range(len(self._levels)))
 
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether the packets that hold so many releases are within the capacity."""
@@ -85,7 +83,7 @@ class KindsMeter(Meter):
         try:
             self.add(menu)
         except UnsupportedError:
-            self._spent = [checks.MAX_COUNT * _MOST_RELEASES] * len(self._kinds)
+            self._spent = [checks.MAX_COUNT * _MOST_RELEASES] * len(self._levels)
 
     def remaining(self) -> Remaining:
         """Describe the units."""
@@ -99,23 +97,29 @@ class KindsMeter(Meter):
         return sum(-(-count // level.releases) * level.units for count, level in pairs)
 
 
-@functools.lru_cache(maxsize=32)
-def _solved(
-    kinds: tuple[Mechanism, ...], epsilon: float, delta: float
-) -> tuple[tuple[Level, ...], int]:
-    """Return how each kind is paid, and the certified capacity in units."""
-    from accountant.calibration import calibrate_sigma
+def packets_for(
+    kinds: Sequence[Mechanism], epsilon: float, delta: float
+) -> tuple[tuple[int, int], ...]:
+    """Choose how each kind is paid: releases at a time, and the units that they cost.
 
+    A ledger keeps the choice with its budget: the guarantee is that of one game (Theorem L13).
+    """
     alone = [_alone(kind, epsilon, delta) for kind in kinds]
     units = min(_UNITS, key=lambda n: sum(_packet(each, n)[0] for each in alone))
-    packets = [_packet(each, units) for each in alone]
-    levels = tuple(Level(kind, each[2], each[1]) for kind, each in zip(kinds, packets, strict=True))
-    lattice = lattice_for(epsilon, 1.0 / calibrate_sigma(epsilon, delta), units)
+    return tuple((releases, cost) for _, cost, releases in (_packet(n, units) for n in alone))
+
+
+@functools.lru_cache(maxsize=32)
+def _certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
+    """Return the capacity in units: the smaller of the two directions'."""
+    from accountant.calibration import calibrate_sigma
+
+    lattice = lattice_for(epsilon, 1.0 / calibrate_sigma(epsilon, delta), _UNITS.start)
     found = []
     for direction in (0, -1):
         offered = [Packet(_pair(kind, direction), n, cost) for kind, n, cost in levels]
-        found.append(capacity(offered, epsilon, delta, lattice, 2 * units))
-    return levels, min(found)
+        found.append(capacity(offered, epsilon, delta, lattice, 2 * _UNITS.stop))
+    return min(found)
 
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:

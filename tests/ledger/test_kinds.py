@@ -62,6 +62,20 @@ def test_the_order_and_the_parts_of_records_change_nothing(budget):
     assert Accountant.from_json(whole.to_json()).remaining() == whole.remaining()
 
 
+def test_a_file_keeps_the_packets(budget):
+    other = Budget(EPSILON, DELTA, filter="kinds", kinds=budget.kinds, packets=[(9, 1)] * 4)
+    assert other != budget
+    ledger = Accountant(other)
+    ledger.compose(step(1.6), 10)
+    again = Accountant.from_json(ledger.to_json())
+    assert again.budget == other
+    assert again.remaining().spent == 2.0
+    # Any packets are sound: here each kind costs what the dearest does.
+    count = again.affordable(step(1.0))
+    again.compose(step(1.0), count)
+    assert again.epsilon(DELTA) <= EPSILON
+
+
 def test_a_step_with_more_noise_or_a_smaller_rate_is_charged_as_a_kind(budget):
     ledger = Accountant(budget)
     assert ledger.affordable(step(1.3)) == ledger.affordable(step(1.25))
@@ -127,9 +141,13 @@ def test_kinds_are_checked():
     other = ac.Gaussian(1.0, relation=NeighbouringRelation.REPLACE_ONE)
     with pytest.raises(UnsupportedError):
         Budget(1.0, 1e-5, filter="kinds", kinds=[step(1.0), other])
-    dear = Accountant(Budget(0.1, 1e-6, filter="kinds", kinds=[ac.Gaussian(0.5)]))
     with pytest.raises(DomainError, match="must fit it once"):
-        dear.affordable(ac.Gaussian(0.5))
+        Budget(0.1, 1e-6, filter="kinds", kinds=[ac.Gaussian(0.5)])
+    for packets in ([], [(1,)], [(1, 1), (1, 1)], [(0, 1)], [(1, -1)]):
+        with pytest.raises(DomainError, match="packets"):
+            Budget(1.0, 1e-5, filter="kinds", kinds=[step(2.0)], packets=packets)
+    with pytest.raises(DomainError, match="packets belong to"):
+        Budget(1.0, 1e-5, packets=[(1, 1)])
     for pair in ((2.0, 1.0), (1.0,), (0.0, 1.0)):
         with pytest.raises(DomainError):
             Budget.for_noise(1.0, 1e-5, sampling_probability=0.1, noise_multipliers=pair)
