@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,8 @@ class SQLite(Database):
         self._queue = -1
         self._connection: sqlite3.Connection | None = None
         if create:
-            # WAL and shared-memory files take the mode of this one.
-            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
-            os.close(os.open(self._path, flags, 0o600))
-        elif not self._path.is_file():
+            _create(self._path)
+        if not self._path.is_file():
             raise DomainError(f"no store at {self._path}; make one by create=True, or store init")
 
     def rows(self, columns: int) -> str:
@@ -132,6 +131,23 @@ class SQLite(Database):
             import fcntl
 
             fcntl.flock(self._queue, fcntl.LOCK_UN)
+
+
+def _create(path: Path) -> None:
+    """Make an empty file for its owner only; WAL and shared-memory files take its mode.
+
+    A file that is there is not even opened: closing it would give up the locks that another
+    connection of this process has on it.
+    """
+    if path.exists():
+        return
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
 
 
 def _wait(descriptor: int) -> None:
