@@ -1,0 +1,129 @@
+"""Random users: every bracket is narrow, and no end is on the wrong side of an oracle.
+
+Settings are drawn log-uniformly from q in [1e-6, 0.5], σ in [0.3, 20], up to 10⁶ steps, 100 records
+and δ in [1e-12, 0.1]. The width of a bracket is relative to its upper end, or to 1e-9 where that
+is smaller: an ε of nothing has no relative width. The oracles share no code with the package: one
+release by its two tails, many by contours in balls, few by brute force.
+"""
+
+import math
+import random
+
+import mpmath
+import pytest
+from mpmath import mpf
+
+import accountant as ac
+from support.oracle import few_steps, shift_mixture
+
+FLOOR = 1e-9
+
+
+def users(seed, count):
+    draw = random.Random(seed)
+
+    def log_uniform(low, high):
+        return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+    for _ in range(count):
+        q, sigma = log_uniform(1e-6, 0.5), log_uniform(0.3, 20.0)
+        steps, records = round(log_uniform(1, 1e6)), round(log_uniform(1, 100))
+        yield q, sigma, steps, records, log_uniform(1e-12, 0.1)
+
+
+def binomial(q, records):
+    """The weights of 1, 2, … records in use, as doubles; tiny ones are left out."""
+    weights = [
+        math.comb(records, k) * q**k * (1.0 - q) ** (records - k) for k in range(records + 1)
+    ]
+    return zip(*[(float(k), w) for k, w in enumerate(weights) if k and w > 1e-250], strict=True)
+
+
+def two_tails(q, sigma, records, epsilon):
+    """The profile of one release where the records are removed."""
+    with mpmath.mp.workdps(50):
+        p, s, k = mpf(q), mpf(sigma), range(records + 1)
+        w = [mpmath.binomial(records, j) * p**j * (1 - p) ** (records - j) for j in k]
+
+        def ratio(x):
+            return mpmath.fsum(w[j] * mpmath.exp(j * (2 * x - j) / (2 * s * s)) for j in k)
+
+        low, high = -50 * s, records + 50 * s
+        for _ in range(190):
+            middle = (low + high) / 2
+            low, high = (middle, high) if ratio(middle) < mpmath.exp(epsilon) else (low, middle)
+        tails = [mpmath.erfc((low - j) / s / mpmath.sqrt(2)) / 2 for j in k]
+        return (
+            mpmath.fsum(a * b for a, b in zip(w, tails, strict=True))
+            - mpmath.exp(mpf(epsilon)) * tails[0]
+        )
+
+
+def removal(q, sigma, steps, records, epsilon, most):
+    """Lower and upper bounds on the profile, of the removal; None where no oracle answers."""
+    if steps == 1:
+        value = two_tails(q, sigma, records, epsilon)
+        return value * (1 - mpf(10) ** -25), value * (1 + mpf(10) ** -25)
+    shifts, weights = binomial(q, records)
+    if steps <= 30:
+        return few_steps.profile(sigma, shifts, weights, steps, epsilon)
+    try:
+        ball = shift_mixture.line(sigma, shifts, weights, steps, epsilon, True, most, digits=11)
+    except shift_mixture.NotConverged:
+        return None
+    # The weights here are doubles, within some units of the binomial's.
+    slack = 2.0**-45 * steps * records
+    low, high = float(ball.lower()) * (1.0 - 1e-15), float(ball.upper()) * (1.0 + 1e-15)
+    return mpf(low) * (1 - slack), mpf(high) * (1 + slack)
+
+
+def is_cheap(steps, records):
+    """Tell whether an oracle answers within a fraction of a second."""
+    return records <= 40 if steps <= 30 else steps >= 3000 and records <= 10
+
+
+def sweep(seed, count, cheaply):
+    wide, wrong, judged = [], [], 0
+    for user in users(seed, count):
+        q, sigma, steps, records, delta = user
+        found = ac.epsilon_bounds(q, sigma, steps, delta, user_records=records)
+        lower, upper = float(found.lower), float(found.upper)
+        if not upper - lower <= 1e-4 * max(upper, FLOOR):
+            wide.append((user, found))
+        if not 1e-6 < upper < 1e5 or (cheaply and not is_cheap(steps, records)):
+            continue
+        above = removal(q, sigma, steps, records, upper, 300 if cheaply else 3000)
+        if above is None:
+            continue
+        judged += 1
+        # The addition may be the worse direction, which the removal's profile does not refute.
+        if not above[0] <= delta:
+            wrong.append((user, found, above))
+    return wide, wrong, judged
+
+
+def test_forty_users():
+    wide, wrong, judged = sweep(31, 40, cheaply=True)
+    assert not wide
+    assert not wrong
+    assert judged >= 4
+
+
+@pytest.mark.slow
+def test_a_thousand_users():
+    wide, wrong, judged = sweep(1, 1000, cheaply=False)
+    assert not wide
+    assert not wrong
+    assert judged >= 150
+
+
+def test_the_oracle_would_notice():
+    """An upper end that is too small by a little is refuted."""
+    for q, sigma, steps, records, delta, off in (
+        (0.01, 1.0, 1, 4, 1e-6, 1e-7),
+        (0.02, 0.6, 9, 12, 1e-5, 3e-3),
+        (0.01, 2.0, 5000, 8, 1e-7, 1e-7),
+    ):
+        upper = ac.get_epsilon(q, sigma, steps, delta, user_records=records)
+        assert removal(q, sigma, steps, records, upper, 900)[0] <= delta
+        assert removal(q, sigma, steps, records, upper * (1.0 - off), 900)[0] > delta
