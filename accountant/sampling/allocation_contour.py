@@ -13,7 +13,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.sampling.allocation_line import Line, line, moments
-from accountant.sampling.allocation_plan import Plan, log_put_outside, make_plan
+from accountant.sampling.allocation_plan import MOST_TERMS, Plan, log_put_outside, make_plan
 from accountant.sampling.lognormal_window import Window, panels_for, window
 
 if TYPE_CHECKING:
@@ -103,12 +103,19 @@ class Contour:
         return worst * np.exp(np.minimum(log_put, 700.0))
 
 
-def contour(mu: float, steps: int, kappa: float, put: bool) -> Contour | None:
-    """Make a line for κ > -1; None where none is found."""
+def contour(
+    mu: float,
+    steps: int,
+    kappa: float,
+    put: bool,
+    upto: float | None = None,
+    most: int = MOST_TERMS,
+) -> Contour | None:
+    """Make a line for κ > -1, and up to another one; None where none is found."""
     if not (LEAST_SHIFT <= mu <= MOST_SHIFT and 1.0 + kappa > LEAST_STRIKE):
         return None
     with np.errstate(all="ignore"):
-        plan = make_plan(mu, steps, kappa, put)
+        plan = make_plan(mu, steps, kappa, put, kappa if upto is None else upto, most)
         return None if plan is None else _certified(mu, steps, plan)
 
 

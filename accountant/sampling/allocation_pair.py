@@ -16,7 +16,7 @@ import numpy as np
 from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.sampling.allocation_law import sum_law
+from accountant.sampling.allocation_law import mean_law
 from accountant.sampling.allocation_profile import profile_of
 
 if TYPE_CHECKING:
@@ -65,25 +65,20 @@ class AllocationPair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return the atoms of the bounding law, losses moved to the safe side."""
-        law, spacing = sum_law(self.noise_multiplier, self.steps, self.points, self.upper)
+        law, spacing = mean_law(self.noise_multiplier, self.steps, self.points, self.upper)
         # Values are off by a relative value_error, so losses by as much, absolutely.
-        shift = self._shift
-        if not self.upper:
-            spacing = 0.0
-        return (_add if self.add else _remove)(law, self.steps, spacing, shift)
+        return (_add if self.add else _remove)(law, spacing, self._shift)
 
     @property
     def _shift(self) -> float:
-        law = sum_law(self.noise_multiplier, self.steps, self.points, self.upper).law
+        law = mean_law(self.noise_multiplier, self.steps, self.points, self.upper).law
         return (2.0 * law.value_error + 8.0 * U) * (1.0 if self.upper else -1.0)
 
     @property
     def lattice(self) -> tuple[float, float] | None:
-        """The losses of the upper law lie on a lattice."""
-        if not self.upper:
-            return None
-        spacing = sum_law(self.noise_multiplier, self.steps, self.points, True).spacing
-        return self._shift, spacing
+        """The losses of laws from the transform lie on a lattice, and those of every upper law."""
+        spacing = mean_law(self.noise_multiplier, self.steps, self.points, self.upper).spacing
+        return (self._shift, spacing) if spacing > 0.0 else None
 
     @property
     def pure_epsilon(self) -> float:
@@ -136,24 +131,24 @@ class AllocationPair(AtomicPair):
         return min(plain, up(between / (order - 1.0), 16.0))
 
 
-def _losses(values: FloatArray, steps: int, spacing: float) -> FloatArray:
-    loss = np.log(values / steps)
+def _losses(values: FloatArray, spacing: float) -> FloatArray:
+    loss = np.log(values)
     return spacing * np.round(loss / spacing) if spacing > 0.0 else loss
 
 
-def _remove(law: Law, steps: int, spacing: float, shift: float) -> Atoms:
+def _remove(law: Law, spacing: float, shift: float) -> Atoms:
     kept = law.values > 0.0
     values = law.values[kept]
-    loss = _losses(values, steps, spacing) + shift
-    p = law.masses[kept] * values / steps
+    loss = _losses(values, spacing) + shift
+    p = law.masses[kept] * values
     q = p * np.exp(-loss)
-    return _atoms(loss, p, q, law.escaped / steps, max(0.0, 1.0 - float(q.sum())), law)
+    return _atoms(loss, p, q, law.escaped, max(0.0, 1.0 - float(q.sum())), law)
 
 
-def _add(law: Law, steps: int, spacing: float, shift: float) -> Atoms:
+def _add(law: Law, spacing: float, shift: float) -> Atoms:
     kept = (law.values > 0.0)[::-1]
     values = law.values[::-1][kept]
-    loss = shift - _losses(values, steps, spacing)
+    loss = shift - _losses(values, spacing)
     p = law.masses[::-1][kept]
     q = p * np.exp(-loss)
     # A mass that underflowed is still there.
@@ -211,12 +206,12 @@ def _bell(order: int, noise_multiplier: float) -> FloatArray:
 
 def _add_log_moment(pair: AllocationPair, order: float) -> float:
     """Return log E_Q[S^(1-α)], rounded up: on the grid, and by the geometric mean below it."""
-    law = sum_law(pair.noise_multiplier, pair.steps, pair.points, True).law
+    law = mean_law(pair.noise_multiplier, pair.steps, pair.points, True).law
     unit = 0.5 / pair.noise_multiplier / pair.noise_multiplier
     power = order - 1.0
     # The mean is at least the geometric mean, which is log-normal.
     closed = best = power * unit * (1.0 + power / pair.steps)
-    values = law.values / pair.steps * (1.0 - 2.0 * law.value_error)
+    values = law.values * (1.0 - 2.0 * law.value_error)
     spread = math.sqrt(2.0 * unit / pair.steps)
     for cut in (1e-12, 1e-9, 1e-6, 1e-3, 0.03, 0.1, 0.3, 0.5):
         floor = math.log(cut)

@@ -76,13 +76,13 @@ class _Rough:
 
 
 def make_plan(
-    mu: float, steps: int, kappa: float, put: bool, most: int = MOST_TERMS
+    mu: float, steps: int, kappa: float, put: bool, upto: float, most: int = MOST_TERMS
 ) -> Plan | None:
-    """Return a line for κ; None where none is found."""
+    """Return a line for κ whose window serves up to another one; None where none is found."""
     log_value: float | None = None
     found: Plan | None = None
     for _ in range(3):
-        high = _threshold(mu, steps, kappa, put, log_value)
+        high = _threshold(mu, steps, kappa, put, log_value, upto)
         found = _plan(mu, high, steps, kappa, put, most)
         if found is None:
             return None
@@ -122,9 +122,11 @@ def log_put_outside(mu: float, high: float, steps: int, kappa: FloatArray) -> Fl
     return math.log(times) + math.log(mass) + np.asarray(short.min(axis=-1)) + 1e-9
 
 
-def _threshold(mu: float, steps: int, kappa: float, put: bool, log_value: float | None) -> float:
+def _threshold(
+    mu: float, steps: int, kappa: float, put: bool, log_value: float | None, upto: float
+) -> float:
     """Return the least threshold beyond which a step leaves next to no put."""
-    exact = (math.log(steps) + math.log1p(kappa)) / mu + 0.5 * mu + 1e-9
+    exact = (math.log(steps) + math.log1p(upto)) / mu + 0.5 * mu + 1e-9
     exact = min(exact, FARTHEST)
     least = min(3.0 if put else mu + 1.0, exact)
     if exact <= least:
@@ -132,7 +134,7 @@ def _threshold(mu: float, steps: int, kappa: float, put: bool, log_value: float 
     if log_value is None:
         spread = math.sqrt(math.expm1(min(mu * mu, 2.0)) / steps)
         log_value = math.log(spread) - 0.5 * (kappa / spread) ** 2 - 2.0
-    at, target = np.array([kappa]), log_value + math.log(SHARE)
+    at, target = np.array([upto]), log_value + math.log(SHARE)
     low, high = least, exact
     for _ in range(7):
         middle = 0.5 * (low + high)

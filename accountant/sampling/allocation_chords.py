@@ -1,0 +1,145 @@
+"""Two laws on a lattice of losses around that of a mean of likelihood ratios.
+
+The chords between upper bounds on its puts and calls are those of a law that is larger in the
+convex order; lines below its tangents give one that is smaller (Theorem S17).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.sampling.lognormal import Law
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.sampling.allocation_table import Table
+
+__all__ = ["chord_law", "tangent_law"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+
+class _Knots(NamedTuple):
+    """Strikes K = 1 + κ, and the options out of the money there; ``centre`` has κ = 0."""
+
+    kappa: FloatArray
+    centre: int
+    values: FloatArray
+
+
+def chord_law(table: Table) -> Law:
+    """Return the law whose puts and calls are the chords between upper bounds."""
+    kappa = np.expm1(0.5 * table.spacing * table.places[::2])
+    knots = _Knots(kappa, int(np.argmin(np.abs(kappa))), table.upper[::2])
+    zero = float(knots.values[0] / (1.0 + kappa[0]))
+    escaped = float(knots.values[-1])
+    masses, vertices = _masses(knots, zero)
+    put, call = _options(kappa, masses, zero, escaped)
+    want_put, want_call = _both(knots)
+    at = vertices
+    short = max(
+        float((want_put[at] / put[at]).max()),
+        float((want_call[at] / call[at]).max()),
+        1.0 / (zero + float(masses.sum())),
+        1.0 / (escaped + float(masses @ (1.0 + kappa))),
+    )
+    return _law(table, masses, zero, escaped, short - 1.0)
+
+
+def tangent_law(table: Table) -> Law:
+    """Return a law whose puts and calls lie below the tangents in the middles of the cells."""
+    kappa = np.expm1(0.5 * table.spacing * table.places)
+    a, m, b = kappa[:-2:2], kappa[1:-1:2], kappa[2::2]
+    high, low = table.upper[::2], table.lower[1:-1:2]
+    steepest = (high[1:] - low) / (b - m)
+    flattest = (low - high[:-1]) / (m - a)
+    values = np.zeros(high.size)
+    left, right = low - steepest * (m - a), low + flattest * (b - m)
+    values[1:-1] = np.maximum(np.minimum(left[1:], right[:-1]), 0.0)
+    ends = kappa[::2]
+    knots = _Knots(ends, int(np.argmin(np.abs(ends))), values)
+    masses, vertices = _masses(knots, 0.0)
+    put, call = _options(ends, masses, 0.0, 0.0)
+    want_put, want_call = _both(knots)
+    at = vertices
+    over = max(
+        _ratio(put[at], want_put[at]),
+        _ratio(call[at], want_call[at]),
+        float(masses.sum()),
+        float(masses @ (1.0 + ends)),
+    )
+    return _law(table, masses, 0.0, 0.0, over - 1.0)
+
+
+def _ratio(found: FloatArray, wanted: FloatArray) -> float:
+    """Return the largest ratio; infinite where something should be nothing."""
+    if bool(((wanted <= 0.0) & (found > 0.0)).any()):
+        return math.inf
+    some = wanted > 0.0
+    return float((found[some] / wanted[some]).max(initial=0.0))
+
+
+def _law(table: Table, masses: FloatArray, zero: float, escaped: float, error: float) -> Law:
+    losses = 0.5 * table.spacing * table.places[::2]
+    kept = masses > 0.0
+    values, masses = np.exp(losses[kept]), masses[kept]
+    if zero > 0.0:
+        values, masses = np.concatenate([[0.0], values]), np.concatenate([[zero], masses])
+    # Strikes are those of losses within a few units of themselves.
+    value_error = 16.0 * U * (1.0 + float(np.abs(losses).max()))
+    mass_error = max(error, 0.0) * (1.0 + 1e-9) + 16.0 * losses.size * U
+    return Law(values, masses, escaped, mass_error, value_error)
+
+
+def _both(knots: _Knots) -> tuple[FloatArray, FloatArray]:
+    """Return puts and calls at all strikes, by parity."""
+    below = np.arange(knots.kappa.size) < knots.centre
+    put = np.where(below, knots.values, knots.values + knots.kappa)
+    return put, np.where(below, knots.values - knots.kappa, knots.values)
+
+
+def _masses(knots: _Knots, zero: float) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the masses of the convex hull of the values, and where its vertices are."""
+    slopes = np.diff(knots.values) / np.diff(knots.kappa)
+    widths = np.diff(knots.kappa)
+    puts = _increasing(slopes[: knots.centre], widths[: knots.centre])
+    calls = _increasing(slopes[knots.centre :], widths[knots.centre :])
+    masses = np.empty(knots.kappa.size)
+    masses[1 : knots.centre] = np.diff(puts)
+    masses[knots.centre + 1 : -1] = np.diff(calls)
+    masses[0], masses[-1] = puts[0] - zero, -calls[-1]
+    masses[knots.centre] = (1.0 + calls[0]) - puts[-1]
+    vertices = np.flatnonzero(masses > 0.0)
+    return np.maximum(masses, 0.0), vertices
+
+
+def _increasing(slopes: FloatArray, widths: FloatArray) -> FloatArray:
+    """Pool neighbours until slopes increase: those of the largest convex function below."""
+    if bool((np.diff(slopes) >= 0.0).all()):
+        return slopes
+    pools: list[tuple[float, float, int]] = []
+    for slope, width in zip(slopes.tolist(), widths.tolist(), strict=True):
+        count = 1
+        while pools and pools[-1][0] > slope:
+            before, weight, many = pools.pop()
+            slope = (before * weight + slope * width) / (weight + width)
+            width, count = weight + width, many + count
+        pools.append((slope, width, count))
+    return np.repeat([pool[0] for pool in pools], [pool[2] for pool in pools])
+
+
+def _options(
+    kappa: FloatArray, masses: FloatArray, zero: float, escaped: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return puts and calls of a law at its values: sums of non-negative terms."""
+    widths = np.diff(kappa)
+    below = zero + np.cumsum(masses)
+    above = np.cumsum(masses[::-1])[::-1]
+    put = zero * (1.0 + kappa[0]) + np.concatenate([[0.0], np.cumsum(below[:-1] * widths)])
+    rest = np.cumsum((above[1:] * widths)[::-1])[::-1]
+    return put, escaped + np.concatenate([rest, [0.0]])
