@@ -26,6 +26,8 @@ __all__ = ["Line", "Moments", "line", "moments"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
+SMALL = 2**20  # products in a sum over all nodes and points
+
 
 class Moments(NamedTuple):
     """log E[e^{rate·D}; A] of one step, and the error of the expectation relative to itself."""
@@ -183,7 +185,11 @@ def _sums(weights: FloatArray, points: FloatArray, step: float, count: int) -> C
     blocks = -(-count // block)
     inner = _turned(np.outer(points, step * np.arange(block)))
     outer = _turned(np.outer(step * (block * np.arange(blocks)), points)) * weights
-    total = outer @ inner + outer.sum(axis=1)[:, None] + (weights @ inner)[None, :]
+    # Threads of a matrix product cost more than a small one.
+    small = outer.size * block < SMALL
+    product = np.einsum("ij,jk->ik", outer, inner) if small else outer @ inner
+    ends = np.einsum("j,jk->k", weights, inner)
+    total = product + outer.sum(axis=1)[:, None] + ends[None, :]
     return np.asarray(total.ravel()[:count])
 
 

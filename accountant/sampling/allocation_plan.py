@@ -67,10 +67,11 @@ class _Rough:
         x = np.multiply.outer(rates, self.excess)
         small = np.abs(rates) < 1.0
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            terms = (np.expm1(x) - x) @ self.weights
+            terms = np.einsum("...j,j->...", np.expm1(x) - x, self.weights)
             near = np.log1p(terms + rates * (self.mass - self.mean) - self.mass)
             unit = np.minimum(rates, 0.0) * (1.0 + float(self.excess[0]))
-            far = np.log(np.exp(x + (np.minimum(rates, 0.0) - unit)[..., None]) @ self.weights)
+            tilted = np.exp(x + (np.minimum(rates, 0.0) - unit)[..., None])
+            far = np.log(np.einsum("...j,j->...", tilted, self.weights))
             found = np.where(small, near, far - np.minimum(rates, 0.0) + unit)
         return np.where(np.isfinite(found), found, math.inf)
 
