@@ -97,7 +97,8 @@ static double alias_at(workspace *w, double b2, double epsilon, double digits, a
     return period > 0.0 ? period : 1e-300;
 }
 
-static double alias_side(workspace *w, double epsilon, double digits, double spread, int sign, acct_alias *best) {
+static double alias_side(workspace *w, double epsilon, double digits, double spread, int sign,
+                         acct_alias *best) {
     const double b = w->contour.b;
     double period = INFINITY, move = sqrt(2.0 * digits) / spread;
     if (sign < 0) { /* H <= 1 */
@@ -106,7 +107,8 @@ static double alias_side(workspace *w, double epsilon, double digits, double spr
     }
     for (int i = 0; i < 8; i++, move *= 0.6) {
         acct_alias alias;
-        const double b2 = acct_exact_distance(sign > 0 ? b + fmin(move, b + 4.0 / w->mu) : b / (1.0 + move / b));
+        const double b2 =
+            acct_exact_distance(sign > 0 ? b + fmin(move, b + 4.0 / w->mu) : b / (1.0 + move / b));
         if (b2 == b || !(b2 > 0.0)) continue;
         const double p = alias_at(w, b2, epsilon, digits, &alias);
         if (p < period) {
@@ -131,7 +133,8 @@ static void fill_terms(workspace *w, const acct_exchange_moments *m, double latt
         const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
         /* |e^{it} - 1| <= |t|: errors of weights, of losses, of phases and of the sum */
         const double error = 1.02 * (y * (m->weight_spread + 2.0 * m->blur + adds * ACCT_U * m->spread) +
-                                     size * (m->weight_err + adds * ACCT_U) + 2.0 * lattice) + 8.0 * ACCT_U * size;
+                                     size * (m->weight_err + adds * ACCT_U) + 2.0 * lattice) +
+                             8.0 * ACCT_U * size;
         const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
         double err;
         if (rest > 0.0 && n * error < 100.0 * rest)
@@ -174,8 +177,12 @@ static int build(workspace *w, const saddle *s) {
     const double b = acct_exact_distance(s->b), n = w->steps;
     acct_exchange_moments m;
     double lattice;
-    *k = (acct_contour){.direction = ACCT_REMOVE, .steps = n, .b = b, .amplitude = k->amplitude,
-                        .phase = k->phase, .small_losses_log = -INFINITY};
+    *k = (acct_contour){.direction = ACCT_REMOVE,
+                        .steps = n,
+                        .b = b,
+                        .amplitude = k->amplitude,
+                        .phase = k->phase,
+                        .small_losses_log = -INFINITY};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};
     /* the sum is smaller than its terms by the saddle's width; a step's errors count n times */
     const double digits = -FINE + 3.0, fine = digits + log(n) + 8.0;
@@ -190,7 +197,8 @@ static int build(workspace *w, const saddle *s) {
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, 1.0 + b, last, fine)) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, last, &m, &lattice);
     const double far = fmax(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m.mean);
-    if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && lattice < 1e-3)) return 0;
+    if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && lattice < 1e-3))
+        return 0;
     k->log_scale = n * m.log_mgf;
     k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
     k->right.log_size += fabs(before - k->log_scale) + k->log_scale_err;

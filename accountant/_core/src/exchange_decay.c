@@ -17,14 +17,16 @@ static double least_log_term(const acct_exchange_law *law, double c, double a, d
     const double turn = law->mu * share * half;
     const double at_a = c * (p.up - turn) + (1.0 - c) * pa->down - 0.5 * a * a;
     const double at_b = c * (p.up + turn) + (1.0 - c) * pb->down - 0.5 * b * b;
-    const double slack = 1e-9 + 1e-12 * (c * (fabs(p.up) + turn + fabs(pa->down) + fabs(pb->down)) + a * a + b * b);
+    const double slack = 1e-9 +
+                         1e-12 * (c * (fabs(p.up) + turn + fabs(pa->down) + fabs(pb->down)) + a * a + b * b);
     return fmin(at_a, at_b) - slack;
 }
 
 /* the posterior probability of a shift is largest at the right end for U, at the left end for W */
 static double steepest(const acct_exchange_law *law, double a, double b) {
     const double mu = law->mu, q = law->q;
-    const double up = q * exp(fmin(mu * (b - 0.5 * mu), 700.0)), down = q * exp(fmin(mu * (-a - 0.5 * mu), 700.0));
+    const double up = q * exp(fmin(mu * (b - 0.5 * mu), 700.0)),
+                 down = q * exp(fmin(mu * (-a - 0.5 * mu), 700.0));
     return mu * (up / (1.0 - q + up) + down / (1.0 - q + down)) * (1.0 + 1e-9);
 }
 

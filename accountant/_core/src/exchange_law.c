@@ -9,12 +9,13 @@
 /* log(1 - q + q e^u), its error, and q e^u / (1 - q + q e^u) */
 static double log_ratio(double q, double log_1mq, double u, double u_err, double *error, double *share) {
     const double far = log(q) + u;
-    const double value = u > 30.0 ? far + log1p((1.0 - q) / q * exp(-u))
+    const double value = u > 30.0             ? far + log1p((1.0 - q) / q * exp(-u))
                          : q > 0.5 && u < 0.0 ? log_1mq + log1p(q / (1.0 - q) * exp(u))
                                               : log1p(q * expm1(u));
     *share = u > 0.0 ? q / (q + (1.0 - q) * exp(-u)) : q * exp(u) / (1.0 - q + q * exp(u));
     const double parts = u > 30.0 ? fabs(u) + fabs(log(q)) : q > 0.5 && u < 0.0 ? -log_1mq : 0.0;
-    *error = 1.01 * (u_err * *share + ACCT_U * (24.0 * (fabs(value) + *share * fmin(fabs(u), 1.0)) + 12.0 * parts));
+    *error = 1.01 *
+             (u_err * *share + ACCT_U * (24.0 * (fabs(value) + *share * fmin(fabs(u), 1.0)) + 12.0 * parts));
     return value;
 }
 
@@ -55,7 +56,8 @@ static double log_outside(const acct_exchange_law *law, double c, double lo, dou
     if (!(lo < -law->mu && hi > c * law->mu + 1.0)) return INFINITY;
     const double left = log_term(law, c, lo) - log(-lo);
     const double right = c * b.up - (c - 1.0) * law->log_1mq - 0.5 * hi * hi - log(hi - c * law->mu);
-    return fmax(left, right) + ACCT_LOG_2_UP - log(ACCT_SQRT_2PI) + 1e-6 + 1e-11 * (lo * lo + c * hi * law->mu + hi * hi);
+    return fmax(left, right) + ACCT_LOG_2_UP - log(ACCT_SQRT_2PI) + 1e-6 +
+           1e-11 * (lo * lo + c * hi * law->mu + hi * hi);
 }
 
 static double few_digits(double x) {
@@ -66,8 +68,12 @@ static double few_digits(double x) {
 
 int acct_exchange_law_set(acct_exchange_law *law, double *memory, double mu, double q, double c, double y,
                           double digits) {
-    *law = (acct_exchange_law){.mu = mu, .q = q, .log_1mq = log1p(-q), .loss = memory,
-                               .tilt = memory + ACCT_EXCHANGE_NODES, .rest = memory + 2 * ACCT_EXCHANGE_NODES,
+    *law = (acct_exchange_law){.mu = mu,
+                               .q = q,
+                               .log_1mq = log1p(-q),
+                               .loss = memory,
+                               .tilt = memory + ACCT_EXCHANGE_NODES,
+                               .rest = memory + 2 * ACCT_EXCHANGE_NODES,
                                .doubt = memory + 3 * ACCT_EXCHANGE_NODES,
                                .weight = memory + 4 * ACCT_EXCHANGE_NODES};
     law->h = 1.0;
@@ -120,8 +126,9 @@ void acct_exchange_moments_set(acct_exchange_law *law, double c, double y, acct_
         const double off = fabs(law->loss[j] - mean), w = law->weight[j];
         m2 += w * off * off;
         spread += w * off;
-        both += w * off * ((c + 1.0) * law->doubt[j] +
-                           ACCT_U * (16.0 + 4.0 * (c * fabs(law->loss[j]) + fabs(law->rest[j]) + fabs(top))));
+        both += w * off *
+                ((c + 1.0) * law->doubt[j] +
+                 ACCT_U * (16.0 + 4.0 * (c * fabs(law->loss[j]) + fabs(law->rest[j]) + fabs(top))));
     }
     const double log_mgf = top + log(total * law->h / ACCT_SQRT_2PI);
     const double lo = law->first * law->h, hi = (law->first + law->count - 1.0) * law->h;

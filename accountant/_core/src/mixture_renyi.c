@@ -48,7 +48,8 @@ static void bound_by_shifts(transform *at) {
         acct_bounds_intersect(&at->log_mgf, (c > 1.0 ? c : 1.0) * top * (1.0 - 64.0 * ACCT_U),
                               (c > 1.0 ? c : 1.0) * top * (1.0 + 64.0 * ACCT_U));
     const double rest = log(total), convex = top + rest + error + 64.0 * ACCT_U * (top - rest);
-    acct_bounds_intersect(&at->log_mgf, c > 1.0 ? best : 0.0, c > 1.0 ? c * convex * (1.0 + 8.0 * ACCT_U) : convex);
+    acct_bounds_intersect(&at->log_mgf, c > 1.0 ? best : 0.0,
+                          c > 1.0 ? c * convex * (1.0 + 8.0 * ACCT_U) : convex);
     if (c < 0.0) acct_bounds_intersect(&at->log_mgf, 0.0, least * (1.0 + 64.0 * ACCT_U) + t * error);
 }
 
@@ -111,7 +112,8 @@ static double log_concave_bound(const transform *at, double share) {
     const double sigma = at->law->sigma, x = lower_mode(at, share), x2 = x * x * at->law->rate;
     const acct_shift_point p = acct_shift_law_at(at->law, x, share);
     const double slope = (fabs(at->c * p.slope - x) + 1e-9 * fabs(x)) / sigma;
-    return at->c * p.loss - x2 + 0.5 * slope * slope + 1e-6 - at->c * p.error + 1e-12 * (x2 + fabs(at->c * p.loss));
+    return at->c * p.loss - x2 + 0.5 * slope * slope + 1e-6 - at->c * p.error +
+           1e-12 * (x2 + fabs(at->c * p.loss));
 }
 
 /* spacing at which the error of the trapezoid rule is e^{-wanted} times the integral along the edge */
@@ -140,7 +142,8 @@ static strip find_strip(const transform *at, double size, double floor, double u
         return best;
     }
     for (unsigned i = 0; i < sizeof ANGLES / sizeof *ANGLES; i++) {
-        strip s = {.height = fmin(ANGLES[i] * var / at->spread, law->sigma * sqrt(2.0 * wanted)), .relative = 1};
+        strip s = {.height = fmin(ANGLES[i] * var / at->spread, law->sigma * sqrt(2.0 * wanted)),
+                   .relative = 1};
         const double turn = s.height * at->spread / var * (1.0 + 1e-12);
         s.log_factor = at->c * log(cos(0.5 * turn));
         s.log_bound = INFINITY;
@@ -178,7 +181,8 @@ static int run(const transform *at, acct_renyi_sum *sum, double floor, double *e
     sum->floor = floor;
     sum->h = fmin(s.h, 16.0 * law->sigma * law->sigma / law->shift[law->count - 1]);
     if (!sum->plain)
-        sum->h = fmin(sum->h, ACCT_PI * law->sigma * sqrt(2.0 / (1.0 - floor + log(2.0 + 4.0 * fabs(at->c)))));
+        sum->h =
+            fmin(sum->h, ACCT_PI * law->sigma * sqrt(2.0 / (1.0 - floor + log(2.0 + 4.0 * fabs(at->c)))));
     sum->h = few_digits(sum->h);
     if (!(sum->h > 1e-9 * law->sigma) || !acct_renyi_sum_run(sum, at->mode)) return 0;
     const double alias = log_alias(law, s.height, sum->h);
@@ -224,8 +228,11 @@ static void narrow_by_sum(transform *at) {
 }
 
 static void bound_divergence(const acct_shift_law *law, double order, int direction, acct_bounds *out) {
-    transform at = {.law = law, .t = order - 1.0, .c = direction == ACCT_REMOVE ? order : 1.0 - order,
-                    .spread = law->shift[law->count - 1] - law->shift[0], .log_mgf = {0.0, INFINITY}};
+    transform at = {.law = law,
+                    .t = order - 1.0,
+                    .c = direction == ACCT_REMOVE ? order : 1.0 - order,
+                    .spread = law->shift[law->count - 1] - law->shift[0],
+                    .log_mgf = {0.0, INFINITY}};
     bound_by_shifts(&at);
     if (law->count > 1 && !acct_bounds_are_narrow(&at.log_mgf, 1e-13)) {
         find_mode(&at);
@@ -238,13 +245,14 @@ static void bound_divergence(const acct_shift_law *law, double order, int direct
 
 int acct_mixture_renyi(const acct_mixture_curve *curve, double order, int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, INFINITY};
-    if (!(order > 1.0 && order < 1e140) || (direction != ACCT_REMOVE && direction != ACCT_ADD)) return ACCT_EDOMAIN;
+    if (!(order > 1.0 && order < 1e140) || (direction != ACCT_REMOVE && direction != ACCT_ADD))
+        return ACCT_EDOMAIN;
     if (curve->count < 1) return ACCT_EDOMAIN;
     double *memory = malloc(2 * (size_t)curve->count * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
     acct_shift_law law;
-    const int status = acct_shift_law_set(&law, memory, curve->sigma, curve->count, curve->shift, curve->weight,
-                                          curve->first_err, curve->weight_err);
+    const int status = acct_shift_law_set(&law, memory, curve->sigma, curve->count, curve->shift,
+                                          curve->weight, curve->first_err, curve->weight_err);
     if (!status) {
         if (law.count == 1 && law.shift[0] == 0.0)
             out->upper = 0.0;

@@ -25,7 +25,8 @@ static double term_at(const acct_renyi_sum *s, double loss, double x2, double *r
     }
     const double main = z > 1.0 ? tilted - (1.0 + z) * still : still * second_order(z);
     const double other = loss > 1.0 ? lifted - (1.0 + loss) * still : still * second_order(loss);
-    *rate = t * ((z > 1.0 ? tilted : still * fabs(expm1(z))) + (loss > 1.0 ? lifted : still * fabs(expm1(loss))));
+    *rate = t *
+            ((z > 1.0 ? tilted : still * fabs(expm1(z))) + (loss > 1.0 ? lifted : still * fabs(expm1(loss))));
     return main + t * other;
 }
 
@@ -36,7 +37,8 @@ static void add_term(acct_renyi_sum *s, double loss, double err, double x2) {
     if (s->plain) {
         const double size = fabs(s->c * loss);
         const double term = exp(s->c * loss - x2 - s->shift);
-        const double relative = fabs(s->c) * err + ACCT_U * (16.0 + 8.0 * x2 + 4.0 * size + 2.0 * fabs(s->shift));
+        const double relative = fabs(s->c) * err +
+                                ACCT_U * (16.0 + 8.0 * x2 + 4.0 * size + 2.0 * fabs(s->shift));
         s->sum += term;
         s->round += term * relative;
         if (relative > s->most) s->most = relative;
@@ -112,7 +114,8 @@ static double outside(const acct_renyi_sum *s, double lo, double hi) {
     const acct_shift_point a = acct_shift_law_at(law, lo, 1.0), b = acct_shift_law_at(law, hi, 1.0);
     const double front = -log(law->sigma * ACCT_SQRT_2PI) - s->shift + 1e-6;
     const double la = -lo * lo * law->rate + front, lb = -hi * hi * law->rate + front;
-    const double slack = 1e-11 * (lo * lo + hi * hi) * law->rate + 1e-11 * fabs(c) * (fabs(a.loss) + fabs(b.loss));
+    const double slack = 1e-11 * (lo * lo + hi * hi) * law->rate +
+                         1e-11 * fabs(c) * (fabs(a.loss) + fabs(b.loss));
     double left, right;
     if (c > 1.0) {
         if (!(lo < 0.0 && hi > c * far * (1.0 + 1e-9))) return INFINITY;

@@ -14,15 +14,21 @@
 int acct_shift_law_set(acct_shift_law *law, double *memory, double sigma, int count, const double *shift,
                        const double *weight, double first_err, double weight_err) {
     if (!(sigma > 1e-100 && sigma < 1e100 && count >= 1)) return ACCT_EDOMAIN;
-    if (!(first_err >= 0.0 && first_err <= 1e-6 && weight_err >= 0.0 && weight_err <= 1e-6)) return ACCT_EDOMAIN;
+    if (!(first_err >= 0.0 && first_err <= 1e-6 && weight_err >= 0.0 && weight_err <= 1e-6))
+        return ACCT_EDOMAIN;
     int exponent;
-    *law = (acct_shift_law){.sigma = frexp(sigma, &exponent), .count = count, .shift = memory,
-                            .weight = memory + count, .first_err = first_err, .weight_err = weight_err};
+    *law = (acct_shift_law){.sigma = frexp(sigma, &exponent),
+                            .count = count,
+                            .shift = memory,
+                            .weight = memory + count,
+                            .first_err = first_err,
+                            .weight_err = weight_err};
     law->rate = 0.5 / (law->sigma * law->sigma);
     double before = 0.0, total = 0.0;
     for (int j = 0; j < count; j++) {
         const double d = shift[j], relative = d / sigma;
-        if (!(j == 0 && d == 0.0) && !(relative > 1e-60 && relative < 1e60 && d > before)) return ACCT_EDOMAIN;
+        if (!(j == 0 && d == 0.0) && !(relative > 1e-60 && relative < 1e60 && d > before))
+            return ACCT_EDOMAIN;
         if (!(weight[j] > 1e-280 && weight[j] <= 1.0)) return ACCT_EDOMAIN;
         before = d;
         law->shift[j] = ldexp(d, -exponent);
@@ -115,7 +121,8 @@ acct_shift_point acct_shift_law_at(const acct_shift_law *law, double x, double s
     return (acct_shift_point){
         .loss = top + rest,
         .slope = slope / total,
-        .error = 1.01 * (adds * ACCT_U + fmax(law->first_err, law->weight_err) + 8.0 * ACCT_U * angle / total) +
+        .error = 1.01 *
+                     (adds * ACCT_U + fmax(law->first_err, law->weight_err) + 8.0 * ACCT_U * angle / total) +
                  ACCT_U * (9.0 * fabs(rest) + 3.0 * fabs(top)),
     };
 }
