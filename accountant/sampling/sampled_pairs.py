@@ -92,6 +92,14 @@ class SampledCurve(DominatingPair):
         return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
 
     @property
+    def pure_epsilon(self) -> float:
+        """log(1 + q(e^ε - 1)) for the inner ε: the largest loss of either direction (M6)."""
+        inner = self.inner.pure_epsilon
+        if not 0.0 < inner < 700.0:
+            return inner
+        return min(up(math.log1p(up(lift(self.q * math.expm1(inner)), 16.0)), 16.0), inner)
+
+    @property
     def rho(self) -> float:
         """That of the inner pair: mixing does not raise a divergence (Theorem M6)."""
         return self.inner.rho
@@ -157,6 +165,9 @@ def _either(inner: DominatingPair, reverse: DominatingPair) -> Callable[[float],
 @dataclass(frozen=True)
 class SampledPair(SampledCurve):
     """A Poisson-sampled pair with a loss distribution."""
+
+    # That of the support, which is known.
+    pure_epsilon = DominatingPair.pure_epsilon
 
     @property
     def support(self) -> tuple[float, float]:

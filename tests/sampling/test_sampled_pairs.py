@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from mpmath import mpf
+from mpmath import mp, mpf
 from scipy.special import logsumexp
 
 import accountant as ac
@@ -286,3 +286,19 @@ def test_values_are_frozen_and_print_as_they_are_made():
         again = eval(repr(one), names)
         assert again == one
         assert hash(again) == hash(one)
+
+
+@pytest.mark.parametrize("q", [1e-310, 1e-200, 1e-20, 0.001, 0.5, 1.0 - 2.0**-40])
+@pytest.mark.parametrize("scale", [9.0, 0.01, 1e-3, 1e6])
+def test_a_shared_sample_of_bounded_losses_has_bounded_losses(scale, q):
+    """The largest loss of a sample, in fractions of the odds: removal and addition."""
+    found = ac.PoissonSampled(2 * ac.Laplace(scale), q).epsilon(0.0)
+    with mp.workdps(350):
+        odds = mp.exp(2 / mpf(scale))
+        removal = mp.log(1 + mpf(q) * (odds - 1))
+        addition = -mp.log(1 + mpf(q) * (1 / odds - 1))
+        truth = max(removal, addition)
+        assert found >= truth
+        # Beyond 700 nats the loss of the sample counts as that of the whole.
+        assert found <= truth * (1 + mpf(10) ** -14) + mpf(10) ** -307 or 2.0 / scale > 700.0
+    assert found <= 2.0 / scale * (1.0 + 1e-12)
