@@ -221,13 +221,13 @@ def between(modulus: FloatArray, mass: float, moment: float, far: float, nodes: 
 
 
 def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
-    """Return the frequencies of the loud intervals; None where they are too many."""
+    """Return the frequencies of the loud intervals; None where they are too many, or none."""
     ends = np.flatnonzero(np.diff(np.concatenate([[False], loud, [False]]).astype(np.int8)))
     runs = [
         (-(-int(low) * size // nodes), min(int(high) * size // nodes, size // 2))
         for low, high in ends.reshape(-1, 2)
     ]
-    if sum(high - low + 1 for low, high in runs) > min(MOST, SHARE * size):
+    if not runs or sum(high - low + 1 for low, high in runs) > min(MOST, SHARE * size):
         return None
     return np.unique(np.concatenate([np.arange(low, high + 1) for low, high in runs]))
 
