@@ -82,7 +82,8 @@ class Server:
 
     def stop(self):
         if self._process.poll() is None:
-            self.kill()
+            self._process.send_signal(signal.SIGQUIT)  # at once, and its shared memory is freed
+            self._process.wait()
         shutil.rmtree(self.home, ignore_errors=True)
 
     def fresh(self):
