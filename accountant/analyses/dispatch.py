@@ -48,8 +48,8 @@ def cached_solver(parts: Parts, joint: JointPair) -> Solver:
         return solver(parts, joint)
 
 
-# A solver keeps its grids in memory, so only the last few problems are cached.
-@lru_cache(maxsize=8)
+# The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.memory`.
+@lru_cache(maxsize=64)
 def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
     return solver(parts, joint)
 
