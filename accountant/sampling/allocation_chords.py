@@ -60,6 +60,9 @@ def tangent_law(table: Table) -> Law:
     flattest = (low - high[:-1]) / (m - a)
     values = np.zeros(high.size)
     left, right = low - steepest * (m - a), low + flattest * (b - m)
+    # A line that is negative at one end does not allow for a value of zero there.
+    usable = (left >= 0.0) & (right >= 0.0)
+    left, right = np.where(usable, left, 0.0), np.where(usable, right, 0.0)
     values[1:-1] = np.maximum(np.minimum(left[1:], right[:-1]), 0.0)
     ends = kappa[::2]
     knots = _Knots(ends, int(np.argmin(np.abs(ends))), values)

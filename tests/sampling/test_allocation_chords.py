@@ -12,7 +12,7 @@ from accountant.sampling import allocation_law
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_pair import AllocationPair
 from accountant.sampling.allocation_profile import AllocationProfile
-from accountant.sampling.allocation_table import make_table
+from accountant.sampling.allocation_table import Table, make_table
 from sampling.test_allocation_profile import CASES
 
 SOME = [case for case in CASES if case[1] in (30, 100) or case[2] == 0.3]
@@ -87,3 +87,26 @@ def test_no_table_where_lines_fail():
         0.3, 1e-5
     )
     assert 0.0 < found.lower <= found.upper
+
+
+def test_lines_that_are_negative_at_an_end_of_their_cell():
+    """The put of two values is zero up to the first, within a cell, and straight from there."""
+    spacing, first, chance = 0.1, math.exp(-0.87), 0.6
+    second = (1.0 - chance * first) / (1.0 - chance)
+    places = np.arange(-20, 25)
+
+    def options(strike):
+        put = chance * np.maximum(strike - first, 0.0)
+        put += (1.0 - chance) * np.maximum(strike - second, 0.0)
+        call = chance * np.maximum(first - strike, 0.0)
+        call += (1.0 - chance) * np.maximum(second - strike, 0.0)
+        return np.where(strike < 1.0, put, call)
+
+    exact = options(np.exp(0.5 * spacing * places))
+    table = Table(spacing, places, exact * (1.0 - 1e-12), exact * (1.0 + 1e-12) + 1e-300)
+    below = tangent_law(table)
+    strikes = np.exp(np.linspace(-1.0, 1.2, 2201))
+    apart = strikes[:, None] - below.values
+    found = np.maximum(np.where(strikes[:, None] < 1.0, apart, -apart), 0.0) @ below.masses
+    assert (found * (1.0 - below.mass_error) <= options(strikes) + 1e-11).all()
+    assert found.max() > 0.1

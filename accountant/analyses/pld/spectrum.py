@@ -91,7 +91,8 @@ class Spectrum(NamedTuple):
         error += 4e-13 * (abs(value) + abs(slope)) + 1e-290
         if self.outside > 0.0:
             end = offset + (self.first + self.size) * spacing - epsilon
-            most = min(1.0, math.exp(min(tilt * nearest, 1.0)) / (1.0 + tilt))
+            # Weights e^{-tilt (v - nearest)}(1 - e^{-v}) have a largest one at e^{-v} = tilt/(1 + tilt).
+            most = min(1.0, math.exp(min(tilt * nearest, 700.0)) / (1.0 + tilt))
             error += self.outside * (most + math.exp(tilt * (nearest - end)))
         return value, 1.0001 * error, slope, nearest
 
@@ -125,7 +126,8 @@ class Spectrum(NamedTuple):
 
 def _complement(decay: float, turns: IntArray, size: int) -> ComplexArray:
     """Return 1 - e^{-decay + iθ}, θ = 2π·turns/size: two positive terms and the sine."""
-    angle = (math.pi / size) * turns
+    # the turn next to none: the sine of nearly π has no digits
+    angle = (math.pi / size) * np.where(2 * turns > size, turns - size, turns)
     sine, shrunk = np.sin(angle), math.exp(-decay)
     real = -math.expm1(-decay) + 2.0 * shrunk * sine * sine
     return np.asarray(real - 1j * (shrunk * 2.0 * sine * np.cos(angle)))
@@ -228,6 +230,8 @@ def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | N
         for low, high in ends.reshape(-1, 2)
     ]
     if not runs or sum(high - low + 1 for low, high in runs) > min(MOST, SHARE * size):
+        return None
+    if runs[-1][1] * size >= 2**63:  # turns are counted in integers of 64 bits
         return None
     return np.unique(np.concatenate([np.arange(low, high + 1) for low, high in runs]))
 

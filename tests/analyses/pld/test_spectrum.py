@@ -13,7 +13,7 @@ import accountant as ac
 from accountant.analyses import pld
 from accountant.analyses.pld import spectrum
 from accountant.analyses.pld.fft import Tilted, compose, fft_size, product_of, reading, total_sums
-from accountant.analyses.pld.spectrum import few_frequencies, loud_frequencies
+from accountant.analyses.pld.spectrum import few_frequencies, loud_between, loud_frequencies
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +167,36 @@ def test_windows_larger_than_memory_are_read_by_few_frequencies():
     assert found.upper - found.lower <= 1e-6 * found.upper
     # a finer grid of the same problem, by transforms of all knots
     assert 1.104251 < found.lower <= found.upper < 1.104253
+
+
+@pytest.mark.parametrize(("tilt", "spacing"), [(10.0, 1.0), (2.0, 3.0), (0.3, 0.1), (40.0, 0.01)])
+def test_mass_outside_may_lie_at_the_first_knot(tilt, spacing):
+    """Also where ε is so far below it that the weights fall from there on."""
+    part = Tilted(np.array([0.5, 0.3, 0.2]), 0, 300)
+    outside = 1e-3
+    law = few_frequencies([part], 0, 1024, outside)
+    for nearest in (spacing, 0.25 * spacing, 3.0 * spacing):
+        _, error, _, found = law.sums(0.0, spacing, tilt, -nearest, 2**60)
+        assert found == nearest
+        v = nearest + np.linspace(0.0, 30.0 * spacing, 3001)
+        assert error >= outside * (np.exp(-tilt * (v - nearest)) * -np.expm1(-v)).max()
+
+
+def test_turns_are_the_shorter_way_round():
+    size = 2**30
+    for decay in (1e-12, 1e-3):
+        for turns in (1, 7, size // 2, size - 7, size - 1):
+            found = spectrum._complement(decay, np.array([turns]), size)[0]
+            angle = 2 * arb.pi() * turns / size
+            shrunk = (-arb(decay)).exp()
+            real, imaginary = 1 - shrunk * angle.cos(), -shrunk * angle.sin()
+            off = (arb(found.real) - real) ** 2 + (arb(found.imag) - imaginary) ** 2
+            assert off.sqrt() <= 16.0 * 2.0**-53 * (real**2 + imaginary**2).sqrt()
+
+
+def test_turns_beyond_the_integers_are_refused():
+    last = np.arange(2**21) == 2**21 - 1
+    found = loud_between(last, 2**22, 2**31)
+    assert found is not None
+    assert int(found[-1]) == 2**30
+    assert loud_between(last, 2**22, 2**34) is None
