@@ -129,20 +129,30 @@ class MixturePair(DominatingPair):
     def support(self) -> tuple[float, float]:
         """Bounded by log p₀ on one side when a contribution may be 0."""
         silent = self.weights[0] if self.shifts[0] == 0.0 else 0.0
-        end = math.log(silent) * (1.0 + 8.0 * U) if silent > 0.0 else -math.inf
+        end = -math.inf
+        if silent > 0.5:  # close to one it is known by what it leaves
+            present = math.fsum(self.weights[1:]) * (1.0 + self._weight_error)
+            end = math.log1p(-present) * (1.0 + 8.0 * U)
+        elif silent > 0.0:
+            end = math.log(silent) * (1.0 + 8.0 * U) - 1.01 * self._weight_error
         return (-math.inf, -end) if self.add else (end, math.inf)
+
+    @property
+    def _weight_error(self) -> float:
+        """Weights are the nearest doubles of what they stand for, up to a common factor."""
+        return abs(math.fsum(self.weights) - 1.0) + 4.0 * U
 
     @property
     def gaussian_mixture(self) -> GaussianMixture:
         """The mixture itself."""
-        # Weights are the nearest doubles of what they stand for, up to a common factor.
-        error = abs(math.fsum(self.weights) - 1.0) + 4.0 * U
-        # So may be the shifts of a group.
+        # The shifts of a group may be inexact, too.
         slip = 0.0 if all(shift.is_integer() for shift in self.shifts) else 4.0 * U
         silent = int(self.shifts[0] == 0.0)
         shifts, weights = self.shifts[silent:], self.weights[silent:]
         no_shift = self.weights[0] if silent else 0.0
-        return GaussianMixture(self.sigma, shifts, weights, self.add, no_shift, error, slip)
+        return GaussianMixture(
+            self.sigma, shifts, weights, self.add, no_shift, self._weight_error, slip
+        )
 
     @property
     def variation(self) -> float:

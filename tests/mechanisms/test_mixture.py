@@ -1,0 +1,35 @@
+"""The ends of the losses of a random shift, in exact arithmetic."""
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+import accountant as ac
+
+
+def _largest_loss(weights):
+    exact = [Fraction(weight) for weight in weights]
+    with mpmath.workdps(60):
+        share = 1 - exact[0] / sum(exact)
+        return -mpmath.log1p(-mpmath.mpf(share.numerator) / share.denominator)
+
+
+@pytest.mark.parametrize("q", [1e-300, 1e-20, 1e-17, 1e-9, 0.01, 0.3, 0.7])
+def test_no_loss_of_a_group_is_beyond_the_end(q):
+    """The weight of no record is a double next to one, of which few digits are left."""
+    remove, add = ac.PoissonSampled(ac.Gaussian(1.0), q).group(2).pairs()
+    with mpmath.workdps(60):
+        largest = -2 * mpmath.log1p(-mpmath.mpf(q))
+    assert add.support[1] >= largest
+    assert add.support[1] <= largest * (1 + mpmath.mpf(10) ** -13)
+    assert remove.support[0] == -add.support[1]
+
+
+@pytest.mark.parametrize(
+    "weights", [(0.5, 0.5 + 9e-13), (0.5, 0.5 - 9e-13), (1e-9, 0.999999999), (0.9, 0.1 + 5e-13)]
+)
+def test_no_loss_is_beyond_the_end_where_weights_add_up_roughly(weights):
+    mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0.0, 1.0], probabilities=weights)
+    largest = _largest_loss(weights)
+    assert largest <= mixture.pairs()[1].support[1] <= largest + 1e-11
