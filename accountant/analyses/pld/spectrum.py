@@ -91,7 +91,7 @@ class Spectrum(NamedTuple):
         error += 4e-13 * (abs(value) + abs(slope)) + 1e-290
         if self.outside > 0.0:
             end = offset + (self.first + self.size) * spacing - epsilon
-            # Weights e^{-tilt (v - nearest)}(1 - e^{-v}) have a largest one at e^{-v} = tilt/(1 + tilt).
+            # Weights e^{-tilt (v - nearest)}(1 - e^{-v}) are largest at e^{-v} = tilt/(1 + tilt).
             most = min(1.0, math.exp(min(tilt * nearest, 700.0)) / (1.0 + tilt))
             error += self.outside * (most + math.exp(tilt * (nearest - end)))
         return value, 1.0001 * error, slope, nearest
