@@ -17,6 +17,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.budget import Budget
+from accountant.ledger.record_kinds import RecordKinds
 from accountant.ledger.uncopied import Uncopied
 
 if TYPE_CHECKING:
@@ -47,14 +48,15 @@ _NORMS = checks.Argument(
 
 
 class IndividualFilter(Uncopied):
-    """A Rényi or Gaussian filter for each of ``dataset_size`` records.
+    """A Rényi, Gaussian or kinds filter for each of ``dataset_size`` records.
 
     Parameters
     ----------
     budget : Budget
         With ``filter="renyi"`` and no share. One order costs least memory and time:
         :meth:`Budget.suited_to` finds it. Or with ``filter="gaussian"``, which loses nothing where
-        all releases are Gaussian and nobody is sampled (Theorem L15).
+        all releases are Gaussian and nobody is sampled (Theorem L15). Or with ``filter="kinds"``:
+        a contribution is charged as the cheapest kind with at most its noise over norm (L16).
     dataset_size : int
         How many records there are, >= 1.
 
@@ -64,7 +66,7 @@ class IndividualFilter(Uncopied):
     divergences bound the release's Rényi divergences, in both directions, between any data sets
     with and without *this* record, given the earlier outputs. Then everything released is
     (ε, δ)-differentially private under add-or-remove (or zero-out), although no bound over all
-    records was ever used (docs/theorems_ledger.md, L9; Feldman, Zrnic 2021).
+    records was ever used (docs/theorems_ledger.md, L9, L15, L16; Feldman, Zrnic 2021).
 
     The spends depend on the data. They must not be published, nor may they steer anything but the
     taking part of their own record.
@@ -83,31 +85,34 @@ class IndividualFilter(Uncopied):
     @to_nearest
     def __init__(self, budget: Budget, dataset_size: int) -> None:
         checks.instance("budget", budget, Budget, "a Budget")
-        if budget.filter not in ("renyi", "gaussian") or budget.share:
+        if budget.filter not in ("renyi", "gaussian", "kinds") or budget.share:
             raise DomainError(
-                'budget must have filter="renyi" and no share, or filter="gaussian", for individual'
-                f" accounting; got {budget!r}"
+                'budget must have filter="renyi" and no share, filter="gaussian" or filter="kinds",'
+                f" for individual accounting; got {budget!r}"
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders: tuple[float, ...] = ()
-        if budget.filter == "renyi":
+        self._kinds = RecordKinds(budget) if budget.filter == "kinds" else None
+        if self._kinds is not None:
+            self._capacities: tuple[float, ...] = (float(self._kinds.capacity),)
+        elif budget.filter == "renyi":
             self._orders, self._capacities = budget.renyi_capacities()
         else:
             self._capacities = (filters.meter(budget).remaining().capacity,)
-        self._spent = np.zeros((len(self._capacities), int(n)))
+        self._spent = np.zeros((len(self._kinds or self._capacities), int(n)))
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The Rényi orders at which divergences are added up; none with a Gaussian filter."""
+        """The Rényi orders at which divergences are added up; none with another filter."""
         return self._orders
 
     @property
     def capacities(self) -> tuple[float, ...]:
         """What each record may spend at each order, in nats: it is enough to obey one.
 
-        With a Gaussian filter, the one sum of μ² that each may spend.
+        With a Gaussian filter, the one sum of μ² that each may spend; with kinds, the units.
         """
         return self._capacities
 
@@ -115,7 +120,7 @@ class IndividualFilter(Uncopied):
     def spent(self) -> FloatArray:
         """What each record has spent, in nats, rounded up: a copy, of shape (orders, n).
 
-        Never publish it.
+        With kinds, how many releases of each kind, of shape (kinds, n). Never publish it.
         """
         with self._lock:
             return self._spent.copy()
@@ -127,7 +132,7 @@ class IndividualFilter(Uncopied):
         Parameters
         ----------
         spent : array_like of shape (orders, n)
-            What :attr:`spent` was.
+            What :attr:`spent` was, with an equal budget.
         orders : array_like of shape (orders,)
             What :attr:`orders` was. They must be those of this filter: those that a budget chooses
             depend on its ε and δ, and what was spent at one order says nothing of a higher one.
@@ -141,7 +146,7 @@ class IndividualFilter(Uncopied):
         with self._lock:
             if self._spent.any():
                 raise DomainError("restore needs a fresh filter; this one has been charged")
-            self._spent = values.copy()
+            self._spent = np.ceil(values) if self._kinds is not None else values.copy()
 
     @to_nearest
     def charge(self, divergences: ArrayLike) -> Mask:
@@ -152,7 +157,8 @@ class IndividualFilter(Uncopied):
         divergences : array_like of shape (orders, n), (n,) or ()
             For each record the Rényi divergence, at each of :attr:`orders`, that the release would
             cost it. What lacks the first axis is a bound at every order. With a Gaussian filter,
-            the μ² for which the release is μ-GDP for the record.
+            the μ² for which the release is μ-GDP for the record; with kinds, how many releases of
+            each kind dominate it, of shape (kinds, n).
 
         Returns
         -------
@@ -168,13 +174,17 @@ class IndividualFilter(Uncopied):
         values = self._each(_DIVERGENCE, divergences)
         capacities = np.array(self._capacities)[:, None]
         with self._lock:
-            with np.errstate(over="ignore"):
-                # Rounded up, so that the sum of doubles is at least the sum.
-                total = np.nextafter(self._spent + values, np.inf)
-            total = np.where(values > 0.0, total, self._spent)
-            taking_part = (total <= capacities).any(axis=0)
+            if self._kinds is not None:
+                total = self._spent + np.ceil(values)
+                taking_part = np.asarray(self._kinds.units(total) <= self._kinds.capacity)
+            else:
+                with np.errstate(over="ignore"):
+                    # Rounded up, so that the sum of doubles is at least the sum.
+                    total = np.nextafter(self._spent + values, np.inf)
+                total = np.where(values > 0.0, total, self._spent)
+                taking_part = np.any(total <= capacities, axis=0)
             self._spent = np.where(taking_part, total, self._spent)
-            return np.asarray(taking_part)
+            return taking_part
 
     @to_nearest
     def charge_gaussian(
@@ -206,6 +216,8 @@ class IndividualFilter(Uncopied):
                 f" got shape {each.shape}"
             )
         each = np.broadcast_to(each, self._spent.shape[1:])
+        if self._kinds is not None:
+            return self.charge(self._kinds.releases(each, sigma, q))
         if not self._orders:
             if q != 1.0:
                 raise UnsupportedError(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["KindsMeter", "noise_levels", "packets_for"]
+__all__ = ["KindsMeter", "certified", "dominates", "levels_of", "noise_levels", "packets_for"]
 
 # Into how many units the whole budget may be divided: more are finer and take longer.
 _UNITS = range(256, 385)
@@ -48,23 +48,20 @@ class KindsMeter(Meter):
     """Counts of each kind, paid in packets; the units of all packets are bounded (Theorem L13)."""
 
     def __init__(self, budget: Budget) -> None:
-        kinds: Any = budget.kinds
-        packets: Any = budget.packets
-        rows = zip(kinds, packets, strict=True)
-        self._levels = tuple(Level(kind, releases, units) for kind, (releases, units) in rows)
+        self._levels = levels_of(budget)
         self._target = budget.epsilon, budget.delta
         super().__init__(len(self._levels))
 
     @property
     def _capacity(self) -> int:
-        return _certified(self._levels, *self._target)
+        return certified(self._levels, *self._target)
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return one release of the cheapest kind that dominates ``mechanism``."""
         fitting = [
             (level.units / level.releases, j)
             for j, level in enumerate(self._levels)
-            if _dominates(level.kind, mechanism)
+            if dominates(level.kind, mechanism)
         ]
         if not fitting:
             raise UnsupportedError(
@@ -97,6 +94,14 @@ class KindsMeter(Meter):
         return sum(-(-count // level.releases) * level.units for count, level in pairs)
 
 
+def levels_of(budget: Budget) -> tuple[Level, ...]:
+    """Return the kinds of a budget and how each is paid."""
+    kinds: Any = budget.kinds
+    packets: Any = budget.packets
+    rows = zip(kinds, packets, strict=True)
+    return tuple(Level(kind, releases, units) for kind, (releases, units) in rows)
+
+
 def packets_for(
     kinds: Sequence[Mechanism], epsilon: float, delta: float
 ) -> tuple[tuple[int, int], ...]:
@@ -110,7 +115,7 @@ def packets_for(
 
 
 @functools.lru_cache(maxsize=32)
-def _certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
+def certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
     """Return the capacity in units: the smaller of the two directions'."""
     from accountant.calibration import calibrate_sigma
 
@@ -160,7 +165,7 @@ def _pair(kind: Mechanism, direction: int) -> DominatingPair:
     return pair
 
 
-def _dominates(kind: Mechanism, mechanism: Mechanism) -> bool:
+def dominates(kind: Mechanism, mechanism: Mechanism) -> bool:
     """Tell whether a release is a post-processing of one of the kind (Theorem L8 (c))."""
     if kind == mechanism:
         return True
