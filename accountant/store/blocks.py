@@ -31,7 +31,7 @@ def add(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> i
     if new:
         turn.close()
     else:
-        turn.database.rollback()
+        turn.leave()
     return len(new)
 
 

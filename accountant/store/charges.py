@@ -189,7 +189,7 @@ def again(
 ) -> Decision:
     """Return what was decided under this key, if it was asked for the same."""
     row, action, text = earlier
-    turn.database.rollback()
+    turn.leave()
     old = json.loads(text)
     kinds = [numbers.get(texts.text_of_mechanism(item.mechanism), 0) for item in request.entries]
     new = contents(request, blocks, kinds)

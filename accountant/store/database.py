@@ -57,6 +57,10 @@ class Database(ABC):
         """Make what was written last, on the disk."""
 
     @abstractmethod
+    def settled(self) -> None:
+        """Wait until what was read is on the disk, where others may see it before."""
+
+    @abstractmethod
     def rollback(self) -> None:
         """Undo what was written since ``begin``; never fails."""
 

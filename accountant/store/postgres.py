@@ -60,8 +60,20 @@ class Postgres(Database):
         return entered
 
     def commit(self) -> None:
-        """Commit."""
+        """Commit, let the next writer begin, and wait until the server's disk has it.
+
+        The lock on the head ends with the first commit, which waits for nothing, so that one
+        write to the disk serves all writers who wait for it. The log of the server is sequential:
+        what one writer waits for includes all that it has seen.
+        """
+        self.execute("SET LOCAL synchronous_commit = off")
         self.execute("COMMIT")
+        self._flush()
+
+    def settled(self) -> None:
+        """Wait until the server's disk has what was read; a standby is sent nothing else."""
+        with self.batch():
+            self._flush()
 
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
@@ -103,6 +115,15 @@ class Postgres(Database):
     def is_too_many(self, error: BaseException) -> bool:
         """Tell whether a count was beyond its limit."""
         return isinstance(error, self._driver.errors.CheckViolation)
+
+    def _flush(self) -> None:
+        # A commit waits for the disk only if something was written: here an empty message.
+        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self.execute(
+            "SELECT CASE WHEN NOT pg_is_in_recovery()"
+            " THEN pg_logical_emit_message(true, 'accountant', '') END"
+        )
+        self.execute("COMMIT")
 
     def _connected(self) -> Any:
         if self._connection is None:

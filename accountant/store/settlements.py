@@ -44,7 +44,7 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
                 f"reservation {key!r} was settled before: {held} of {count} are charged"
                 + (", because its lease had ended" if state == "expired" else "")
             )
-        turn.database.rollback()
+        turn.leave()
         return int(row)
     if wanted < count and turn.now >= until:
         raise LedgerConflict(
@@ -78,7 +78,7 @@ def expire(turn: Transaction) -> list[str]:
     if over:
         turn.close()
     else:
-        turn.database.rollback()
+        turn.leave()
     return [key for key, _ in over]
 
 

@@ -77,6 +77,9 @@ class SQLite(Database):
         self.execute("COMMIT")
         self._leave()
 
+    def settled(self) -> None:
+        """Do nothing: nobody sees what is not on the disk."""
+
     def rollback(self) -> None:
         """Undo, and let the next in line begin."""
         if self._connection is not None:

@@ -339,9 +339,11 @@ class Store(Uncopied):
         def looking() -> T:
             self._database.look()
             try:
-                return work(self._database)
+                found = work(self._database)
             finally:
                 self._database.rollback()
+            self._database.settled()
+            return found
 
         return self._retried(looking)
 

@@ -115,6 +115,11 @@ class Transaction:
                 (compact(list(blocks)),),
             )
 
+    def leave(self) -> None:
+        """Write nothing; when this returns, what was read is on the disk."""
+        self.database.rollback()
+        self.database.settled()
+
     def close(self) -> Head:
         """Write everything and commit; when this returns, it is on the disk."""
         base = self.database
