@@ -53,8 +53,9 @@ class Contour:
     def bounds(self, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bracket the put (or the call) at every κ, array of shape (m,)."""
         plan = self._plan
-        log_scale, value, error = self._line.at(kappa)
+        # Errors may be infinite where a line resolves nothing.
         with np.errstate(over="ignore", invalid="ignore"):
+            log_scale, value, error = self._line.at(kappa)
             scale = np.exp(np.minimum(log_scale, 700.0))
             aliases = self._aliases(kappa)
             put = self._put_outside(kappa)

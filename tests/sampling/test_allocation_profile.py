@@ -1,6 +1,7 @@
 """The profile of random allocation by its transform: against many digits, and at the extremes."""
 
 import math
+import warnings
 from fractions import Fraction
 
 import pytest
@@ -139,3 +140,9 @@ def test_steps_beyond_the_window_would_be_noticed(monkeypatch):
 
     monkeypatch.setattr(allocation_contour.Contour, "__init__", forgetful)
     assert not _brackets(1.0, 100, 1.0, False)
+
+
+def test_lines_that_resolve_nothing_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampling.Allocated(0.3, steps=10**6).epsilon_bounds(1e-6)
