@@ -106,8 +106,10 @@ def _crossing(pair: DominatingPair, delta: float) -> float | None:
         if place in (0, edges.size):
             return 0.0 if place == 0 else None
         low, high = float(edges[place - 1]), float(edges[place])
-        left, right = (math.log(max(float(profile[i]), TINY) / delta) for i in (place - 1, place))
+        left, right = (
+            math.log(max(float(profile[i]), TINY)) - math.log(delta) for i in (place - 1, place)
+        )
         if high - low <= CLOSE * high:
             break
         edges = np.linspace(low, high, EDGES)
-    return low + (high - low) * left / (left - right)
+    return low + (high - low) * left / (left - right) if left > right else low

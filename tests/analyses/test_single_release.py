@@ -158,3 +158,13 @@ def test_next_to_a_largest_loss_that_was_rounded(scale):
             found = ac.ReportNoisyMax(scale, monotonic=True).delta_bounds(epsilon)
             root = min(mp.expm1((mpf(epsilon) - end) / 2), mpf(0))
             assert found.lower <= -root * root / mp.expm1(-end) <= found.upper
+
+
+@pytest.mark.parametrize("delta", [1e-320, 1e-300, 1e-30, 1.0000001e-30, 1.5e-30, 3e-30])
+def test_where_the_profile_has_no_slope_or_delta_no_digits(delta):
+    for one, largest in (
+        (ac.Laplace(1.0), 1.0),
+        (ac.PoissonSampled(ac.Laplace(1.0), 1e-12), 1e-12 * math.expm1(1.0)),
+    ):
+        found = one.epsilon_bounds(delta)
+        assert 0.0 <= found.lower <= largest <= found.upper * (1.0 + 1e-12)
