@@ -135,13 +135,6 @@ class ApproximateMeter(Meter):
             exact_sums.units(delta),
         )
 
-    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
-        """Charge a menu in full; what has no finite ε leaves nothing."""
-        try:
-            self.add(menu)
-        except UnsupportedError:
-            self._spent = [exact_sums.INFINITE] * 3
-
     def holds(self, sums: Sequence[int]) -> bool:
         """Tell whether δ holds, and ε holds by simple or by advanced composition."""
         total, squares, delta = sums

@@ -224,8 +224,7 @@ class IndividualFilter(Uncopied):
                     f"a Gaussian filter adds up noise without sampling; got sampling_probability"
                     f'={q!r}. Use filter="renyi"'
                 )
-            # Half of αc²/2σ² at α = 4 is c²/σ²: exact in doubles.
-            return self.charge(0.5 * _gaussian(4.0, each, sigma, 1.0))
+            return self.charge(_gaussian(2.0, each, sigma, 1.0))  # αc²/2σ² at α = 2 is c²/σ²
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
 
     def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
+from accountant.errors import UnsupportedError
+from accountant.ledger import exact_sums
 from accountant.search import bisect
 
 if TYPE_CHECKING:
@@ -79,8 +81,14 @@ class Meter(ABC):
         self._spent = self._after(charges)
 
     def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
-        """Set aside what a plan costs, in a meter without charges (Theorem L12)."""
-        self.add(menu)
+        """Set aside what a plan costs, in a meter without charges (Theorem L12).
+
+        A plan of what the filter cannot charge leaves nothing.
+        """
+        try:
+            self.add(menu)
+        except UnsupportedError:
+            self._spent = [exact_sums.INFINITE] * len(self._spent)
 
     def affordable(self, mechanism: Mechanism) -> int:
         """Return the largest count that would be admitted, at most 2**53."""

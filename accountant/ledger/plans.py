@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.display import text_down, text_up
-from accountant.errors import AccountantError, BudgetExceeded, DomainError
+from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.meters import Remaining
@@ -84,7 +84,14 @@ class Watch:
 
     def affordable(self, mechanism: Mechanism) -> int:
         """Return how many more releases are admitted, planned or not."""
-        return min(self.left(mechanism) + self._filter.affordable(mechanism), checks.MAX_COUNT)
+        left = self.left(mechanism)
+        try:
+            more = self._filter.affordable(mechanism)
+        except UnsupportedError:
+            if not left:
+                raise
+            more = 0  # the filter cannot charge it, but the plan holds it
+        return min(left + more, checks.MAX_COUNT)
 
     def remaining(self) -> Remaining:
         """Describe what is left: beside a plan, of the exact ε while all releases are planned."""
@@ -98,8 +105,10 @@ class Watch:
     def _filter(self) -> Meter:
         """The filter for what is not planned; the plan is charged in full (Theorem L12)."""
         if self._rest is None:
-            self._rest = filters.meter(self._budget)
-            self._rest.reserve(tuple(self._caps.items()))
+            # Kept once the plan is charged: what is raised meanwhile must not leave it uncharged.
+            rest = filters.meter(self._budget)
+            rest.reserve(tuple(self._caps.items()))
+            self._rest = rest
         return self._rest
 
     def _split(

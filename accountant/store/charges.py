@@ -189,6 +189,8 @@ def again(
 ) -> Decision:
     """Return what was decided under this key, if it was asked for the same."""
     row, action, text = earlier
+    settled = "SELECT state, used FROM accountant_reservations WHERE key = ? AND state <> 'open'"
+    ended = turn.ask(settled, request.key)
     turn.leave()
     old = json.loads(text)
     kinds = [numbers.get(texts.text_of_mechanism(item.mechanism), 0) for item in request.entries]
@@ -200,6 +202,12 @@ def again(
         raise LedgerConflict(
             f"key {request.key!r} was used for another {action}, row {row} of the journal; a key is"
             " for repeating one request"
+        )
+    if ended and ended[0][1] < request.entries[0].count:
+        state, used = ended[0]
+        raise LedgerConflict(
+            f"reservation {request.key!r} was {state}: {used} of {request.entries[0].count} are"
+            " charged, and the others were given back. Reserve under another key"
         )
     return Decision(row, old.get("until", 0), repeated=True)
 

@@ -239,7 +239,8 @@ class Store(Uncopied):
 
         The rule of expiry: only ``commit`` and ``abort`` give back, and only while the lease
         lasts. When it has ended, the reservation counts in full for ever, as if all was released
-        (docs/theorems_store.md, B2).
+        (docs/theorems_store.md, B2). Repeated under the key of a reservation of which some was
+        given back, it raises LedgerConflict.
         """
         seconds = checks.number(_LEASE, lease)
         return self._decided(blocks, mechanism, count, label, time, key, seconds)

@@ -279,6 +279,12 @@ def test_a_gaussian_filter_lets_each_record_spend_the_exact_budget():
     assert fewer < 0.9 * taken[0]
 
 
+def test_no_contribution_is_free_of_charge_by_underflow():
+    watch = IndividualFilter(Budget(1.0, 1e-5, filter="gaussian"), dataset_size=3)
+    watch.charge_gaussian([0.0, 1e-170, 1e-300], noise_multiplier=1e5)
+    assert (watch.spent[0] > 0.0).tolist() == [False, True, True]
+
+
 def test_a_gaussian_filter_is_restored_and_takes_no_sample():
     budget = Budget(1.0, 1e-5, filter="gaussian")
     watch = IndividualFilter(budget, dataset_size=2)

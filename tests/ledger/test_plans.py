@@ -10,11 +10,18 @@ import json
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.errors import BudgetExceeded, DomainError, LedgerError, UnsupportedError
-from accountant.ledger import Accountant, Budget
+from accountant.errors import (
+    AccountantError,
+    BudgetExceeded,
+    DomainError,
+    LedgerError,
+    UnsupportedError,
+)
+from accountant.ledger import Accountant, Budget, filters
 from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
 from support.toy_mechanisms import Coin, Noise
@@ -176,6 +183,54 @@ def test_a_plan_comes_before_the_first_release_and_has_a_budget():
 def test_what_costs_nothing_is_planned_without_end(mechanism):
     ledger = Accountant(Budget(1.0, 1e-6))
     assert ledger.plan(mechanism) == 2**53
+
+
+def _coin_by_losses(loss):
+    """Return randomised response by its losses, which has no Rényi curve."""
+    p = 1.0 / (1.0 + math.exp(-loss))
+
+    def below(mass):
+        return lambda x: np.where(x < -loss, 0.0, np.where(x < loss, mass, 1.0))
+
+    def above(mass):
+        return lambda x: np.where(x < -loss, 1.0, np.where(x < loss, mass, 0.0))
+
+    functions = below(1.0 - p), above(p), below(p), above(1.0 - p)
+    return ac.LossDistribution(*functions, losses=(-loss, loss))
+
+
+@pytest.mark.parametrize("rule", ["renyi"])
+def test_a_plan_that_the_filter_cannot_charge_leaves_it_nothing(rule):
+    losses = _coin_by_losses(0.1)
+    ledger = Accountant(Budget(1.0, 1e-5, filter=rule))
+    whole = ledger.plan(losses, 3)
+    beside = ac.PureDP(0.4)
+    for _ in range(3):
+        with pytest.raises(BudgetExceeded):
+            ledger.compose(beside)
+        assert ledger.affordable(beside) == 0
+    assert ledger.affordable(losses) == whole
+    ledger.compose(losses, whole)
+    with pytest.raises(AccountantError):
+        ledger.compose(losses)
+    assert ledger.epsilon(1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("rule", ["renyi", "gaussian", "non-adaptive"])
+def test_a_filter_that_was_interrupted_still_has_the_plan(rule, monkeypatch):
+    ledger = Accountant(Budget(1.0, 1e-5, filter=rule))
+    ledger.plan(STEP)
+    query = ac.Gaussian(20.0)
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(filters.meter(ledger.budget)), "reserve", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.compose(query)
+    with pytest.raises(BudgetExceeded):
+        ledger.compose(query)
 
 
 def test_degenerate_menus():

@@ -148,6 +148,18 @@ def test_an_abort_gives_back_exactly_what_was_added(shared):
         shared.commit(held.key)
 
 
+@pytest.mark.parametrize("used", [0, 3])
+def test_what_was_given_back_is_not_reserved_by_its_old_key(shared, used):
+    shared.reserve(ONE, STEP, 10, key="run")
+    shared.commit("run", used) if used else shared.abort("run")
+    with pytest.raises(LedgerConflict, match="given back"):
+        shared.reserve(ONE, STEP, 10, key="run")
+    assert shared.blocks(ONE)[0].releases == used
+    shared.reserve(ONE, STEP, 10, key="whole")
+    shared.commit("whole")
+    assert shared.reserve(ONE, STEP, 10, key="whole").repeated
+
+
 def test_what_nobody_answered_for_counts_in_full(shared):
     held = shared.reserve(ONE, STEP, 9, lease=0.01)
     kept = shared.reserve(ONE, STEP, 2, lease=1000.0)

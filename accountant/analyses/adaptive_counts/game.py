@@ -78,7 +78,8 @@ def worst_deltas(
         power(each.pair, each.releases, lattice.spacing, _LOST * delta * each.units / most)
         for each in packets
     ]
-    steps = max(most // each.units * each.releases for each in packets)
+    # No mixture of packets has more releases for its units than the best of them.
+    steps = max(-(-most * each.releases // each.units) for each in packets)
     error = max(each.pair.loss_error for each in packets) + 16.0 * U * (abs(epsilon) + 64.0)
     values = [_payoff(lattice, epsilon - steps * error)]
     found = [float(values[0][-lattice.first])]

@@ -77,6 +77,31 @@ def test_the_value_of_a_game_is_an_upper_bound_and_close(coins, epsilon, units, 
         assert found[-1] <= float(truth) * 1.01 + 1e-6
 
 
+class Blurred:
+    """A pair whose losses may be larger than said by ``loss_error`` each."""
+
+    loss_error = UNIT
+
+    def __init__(self, pair):
+        self._pair = pair
+
+    def __getattr__(self, name):
+        return getattr(self._pair, name)
+
+
+def test_the_errors_of_all_releases_of_mixed_packets_are_covered():
+    # Three units hold a packet of three releases and one of one: four losses, each a unit too low.
+    pair = Blurred(coin(1).pairs()[0])
+    packets = [Packet(pair, 3, 2), Packet(pair, 1, 1)]
+    found = worst_deltas(packets, 4 * UNIT, 2.0, Lattice(UNIT / 16, -160, 320), 3)
+    p = LOW / (1 + LOW)
+    truth = sum(
+        math.comb(4, k) * p**k * (1 - p) ** (4 - k) * max(Fraction(0), 1 - LOW ** (4 - 2 * k))
+        for k in range(5)
+    )
+    assert Fraction(found[-1]) >= truth - Fraction(1, 10**8)
+
+
 def test_the_game_is_worth_more_than_every_fixed_composition():
     # What makes a filter necessary: choosing after each outcome reaches more than any fixed mix.
     coins, epsilon, units = GAMES[0]
