@@ -188,8 +188,8 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         Raises
         ------
         DomainError
-            The state is not one of this accountant's, or has forgotten steps that this accountant
-            has recorded: going back to a checkpoint does not take releases back.
+            The state is not one of this accountant's, has not the budget given here, or has
+            forgotten steps recorded here: going back to a checkpoint does not take releases back.
         """
         if not state_dict or not {"history", "mechanism"} <= set(state_dict):
             raise DomainError("state_dict must hold what state_dict() returned; got no such keys")
@@ -208,6 +208,9 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
                 raise DomainError("state_dict must have a history equal to its ledger's")
         else:
             fresh.history = state_dict["history"]
+        kept, found = self.ledger.budget, fresh.ledger.budget
+        if kept not in (None, found):
+            raise DomainError(f"state_dict must have the budget {kept!r}; its ledger has {found!r}")
         _refuse_forgetting(self.ledger.history, fresh.ledger.history)
         self.ledger = fresh.ledger
 

@@ -6,6 +6,7 @@ import math
 import pytest
 
 import accountant as ac
+from accountant.ledger import Accountant, Budget
 from support.opacus_runs import DELTA, NOISE, QUIET, adapter
 
 pytestmark = QUIET
@@ -57,6 +58,20 @@ def test_going_back_to_a_checkpoint_forgets_nothing(rows, fits):
         with pytest.raises(ValueError, match="What was released stays released"):
             made.load_state_dict(state)
         assert made.history == rows
+
+
+def test_a_state_does_not_replace_a_budget():
+    state = recorded((2.0, 0.01, 5)).state_dict()
+    made = adapter.ExactAccountant()
+    made.ledger = Accountant(Budget(1.0, 1e-5))
+    with pytest.raises(ac.DomainError, match="must have the budget"):
+        made.load_state_dict(state)
+    assert len(made) == 0
+    made.step(noise_multiplier=2.0, sample_rate=0.01)
+    fresh = adapter.ExactAccountant()
+    fresh.load_state_dict(made.state_dict())
+    assert fresh.ledger.budget == Budget(1.0, 1e-5)
+    made.load_state_dict(made.state_dict())
 
 
 def test_history_can_be_assigned_as_opacus_does_and_stays_on_failure():
