@@ -20,7 +20,7 @@ from accountant.sampling.replacement_pair import LEAST_DISTANCE
 if TYPE_CHECKING:
     from accountant.pairs.base import FloatArray
 
-__all__ = ["MOST_SQUARED_DISTANCE", "ExchangePair", "exchange_pair"]
+__all__ = ["MOST_SQUARED_DISTANCE", "ExchangePair", "exchange_pair", "noise_below"]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _CELLS = 4096
@@ -30,6 +30,8 @@ _FARTHEST = 600.0
 _LEAST_RISE = 1e-30
 # A larger squared distance hides nothing.
 MOST_SQUARED_DISTANCE = 1e3
+# Hides more than any noise whose pair is that of the noise unsampled.
+_LEAST_NOISE = 0.032
 
 
 def exchange_pair(noise: float, q: float) -> DominatingPair:
@@ -51,6 +53,14 @@ def exchange_pair(noise: float, q: float) -> DominatingPair:
         # Sampling only hides.
         return Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
     return ExchangePair(distance, q)
+
+
+def noise_below(noise: float) -> float | None:
+    """Return a noise whose pair is nowhere above; None where :func:`exchange_pair` is attained."""
+    distance = ratio_up(1.0, noise)
+    if distance < LEAST_DISTANCE:
+        return math.inf
+    return _LEAST_NOISE if distance * distance > MOST_SQUARED_DISTANCE else None
 
 
 @dataclass(frozen=True)

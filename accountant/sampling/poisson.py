@@ -19,7 +19,7 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.exchange_pair import exchange_pair
+from accountant.sampling.exchange_pair import exchange_pair, noise_below
 from accountant.sampling.sampled_pairs import sampled
 
 __all__ = ["PoissonSampled"]
@@ -124,8 +124,19 @@ class PoissonSampled(Mechanism):
         return bound().sampled_replacement(inner, q)
 
     def from_below(self) -> PoissonSampled | None:
-        """Return the sample of what bounds the inner mechanism from below."""
+        """Return the sample of what bounds the inner mechanism from below.
+
+        Gaussian noise so small or so large that the pair of an exchange is that of the noise
+        unsampled is taken larger: more noise is post-processing.
+        """
         inner = self.mechanism.from_below()
+        if self.relation is _REPLACE_ONE and 0.0 < self.sampling_probability < 1.0:
+            noise = _gaussian_noise(self.mechanism)
+            below = None if noise is None else noise_below(noise)
+            if below is not None:
+                return PoissonSampled(
+                    Gaussian(below, relation=_REPLACE_ONE), self.sampling_probability
+                )
         return None if inner is None else PoissonSampled(inner, self.sampling_probability)
 
     def group(self, size: int) -> Mechanism:

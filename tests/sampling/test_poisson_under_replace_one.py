@@ -286,3 +286,16 @@ def test_the_samplers_account_for_every_relation(relation):
     for sampler in (plain, cut):
         lower, upper = sampler.epsilon_bounds(2.0, 1e-5)
         assert 0.5 * upper < lower <= upper
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-3, 0.02, 0.0316, 0.0317, 1e9, 1.1e9, 1e10, 1e300])
+@pytest.mark.parametrize("q", [1e-9, 0.01, 0.5])
+def test_a_record_that_is_not_drawn_is_not_seen(sigma, q):
+    """Lower ends are of the sample also where the pair is that of the noise unsampled."""
+    release = ac.PoissonSampled(ac.Gaussian(sigma, relation=ac.NeighbouringRelation.REPLACE_ONE), q)
+    seen = q * min(1.0, 1.0 / sigma)  # by data processing: TV of two normals 2/σ apart
+    for epsilon in (0.0, 1.0):
+        found = release.delta_bounds(epsilon)
+        assert found.lower <= seen * (1.0 + 1e-15)
+        assert found.upper >= found.lower
+    assert (3 * release).delta_bounds(0.0).lower <= 3.0 * seen * (1.0 + 1e-15)
