@@ -24,7 +24,7 @@ def test_types_stubs_templates_and_enclosures_are_package_data():
         for path in (ROOT / "accountant").rglob("*")
         if path.is_file()
         and CORE / "src" not in path.parents
-        and path.suffix not in {".c", ".h", ".pxd", ".py", ".pyc", ".pyd", ".pyx", ".so"}
+        and path.suffix not in {".c", ".h", ".pxd", ".py", ".pyc", ".pyd", ".pxi", ".pyx", ".so"}
     }
     assert shipped == needed
 

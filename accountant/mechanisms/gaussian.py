@@ -13,6 +13,7 @@ from accountant import checks
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
+from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import group_factor, set_fields
@@ -225,6 +226,8 @@ class GaussianPair(DominatingPair):
 
     def _remove(self, edges: FloatArray) -> Masses:
         sigma, q = self.noise_multiplier, self.sampling_probability
+        if 1.0 / sigma == math.inf:
+            raise PrecisionError(f"a noise multiplier of {sigma:g} has no table of losses")
         below = 0
         if q < 1.0:
             below = int(np.searchsorted(edges, math.log1p(-q), side="right"))

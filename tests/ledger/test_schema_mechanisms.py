@@ -83,6 +83,8 @@ EXAMPLES = [
 ]
 # They hold functions.
 UNWRITABLE = {"RenyiCurve", "LossDistribution"}
+# What only bounds another mechanism from below is never released.
+FROM_BELOW = {"SumOverSteps"}
 
 
 def shipped():
@@ -111,7 +113,7 @@ def nothing_registered(monkeypatch):
 
 def test_every_mechanism_of_the_package_is_known_to_files_and_tried():
     known, tried = set(schema.names()), {type(each).__name__ for each in EXAMPLES}
-    assert shipped() == known
+    assert shipped() - FROM_BELOW == known
     assert known == tried | UNWRITABLE
 
 
