@@ -8,9 +8,8 @@ from accountant.composition.composition import Composition
 from accountant.composition.disjoint import (
     AdaptiveParallel,
     Parallel,
-    adaptively,
     composed,
     parallel,
 )
 
-__all__ = ["AdaptiveParallel", "Composition", "Parallel", "adaptively", "composed", "parallel"]
+__all__ = ["AdaptiveParallel", "Composition", "Parallel", "composed", "parallel"]

@@ -98,6 +98,13 @@ class Composition(Mechanism):
             return None
         return Composition(tuple((below or part, n) for below, part, n in found))
 
+    def adaptively(self) -> Composition:
+        """Return the composition with every ``parallel`` in it made adaptive."""
+        found = [(part.adaptively(), part, n) for part, n in self.parts]
+        if all(new is part for new, part, _ in found):
+            return self
+        return Composition(tuple((new, n) for new, _, n in found))
+
     def alternatives(self, count: int = 1) -> Iterator[Counted]:
         """Yield every choice of one alternative for each part."""
         rows = [list(limited(part.alternatives(n * count))) for part, n in self.parts]

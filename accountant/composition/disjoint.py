@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import Self
 
 from accountant import checks
 from accountant.composition.composition import Composition
@@ -16,7 +16,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import WorstPair, worst
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["AdaptiveParallel", "Parallel", "adaptively", "composed", "parallel"]
+__all__ = ["AdaptiveParallel", "Parallel", "composed", "parallel"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,6 +47,10 @@ class _Branches(Mechanism):
     def under(self, relation: NeighbouringRelation) -> Self:
         """Return the branches under another relation."""
         return type(self)(tuple(branch.under(relation) for branch in self.branches))
+
+    def adaptively(self) -> AdaptiveParallel:
+        """Return the branches with sets that may depend on earlier outputs."""
+        return AdaptiveParallel(tuple(branch.adaptively() for branch in self.branches))
 
     def from_below(self) -> Self | None:
         """Return the branches' bounds from below, where any has one."""
@@ -156,28 +160,13 @@ def parallel(*branches: Mechanism, adaptive: bool = False) -> Parallel | Adaptiv
     return AdaptiveParallel(branches) if checks.flag("adaptive", adaptive) else Parallel(branches)
 
 
-@overload
-def adaptively(mechanism: Composition) -> Composition: ...
-@overload
-def adaptively(mechanism: Mechanism) -> Mechanism: ...
-def adaptively(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with every ``parallel`` in it made adaptive; itself without any."""
-    if isinstance(mechanism, _Branches):
-        return AdaptiveParallel(tuple(adaptively(branch) for branch in mechanism.branches))
-    if isinstance(mechanism, Composition):
-        found = [(adaptively(part), count) for part, count in mechanism.parts]
-        same = all(new is old for (new, _), (old, _) in zip(found, mechanism.parts, strict=True))
-        return mechanism if same else Composition(tuple(found))
-    return mechanism
-
-
 def composed(counts: tuple[tuple[Mechanism, int], ...]) -> Composition:
     """Return the composition of counted releases, each of which may depend on those before.
 
     The disjoint sets of a ``parallel`` may depend on what other records released (Theorem M18).
     """
     whole = Composition(counts)
-    return whole if sum(count for _, count in counts) <= 1 else adaptively(whole)
+    return whole if sum(count for _, count in counts) <= 1 else whole.adaptively()
 
 
 def _splits(count: int, ways: int) -> Iterator[tuple[int, ...]]:

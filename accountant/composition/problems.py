@@ -59,9 +59,7 @@ def counted_alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
     try:
         return _alternatives(mechanism)
     except _TooManyError:
-        from accountant.composition.disjoint import adaptively
-
-        return _alternatives(adaptively(mechanism))
+        return _alternatives(mechanism.adaptively())
 
 
 class _TooManyError(Exception):

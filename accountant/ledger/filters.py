@@ -157,7 +157,7 @@ def meter(budget: Budget) -> Meter:
         "renyi": RenyiMeter,
         "gaussian": GaussianMeter,
         "approximate": ApproximateMeter,
-        "non-adaptive": FixedMeter,
+        "non-adaptive": lambda budget: FixedMeter(budget.epsilon, budget.delta),
         "kinds": KindsMeter,
     }
     return kinds[budget.filter](budget)

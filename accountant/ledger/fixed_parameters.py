@@ -12,7 +12,6 @@ from accountant.ledger.meters import Meter, Remaining, largest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from accountant.ledger.budget import Budget
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["FixedMeter"]
@@ -28,9 +27,9 @@ class FixedMeter(Meter):
 
     quick = False
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, epsilon: float, delta: float) -> None:
         super().__init__(0)
-        self._budget = budget
+        self._epsilon, self._delta = epsilon, delta
         self._counts: dict[Mechanism, int] = {}
         self._known: tuple[Mechanism | None, int] = (None, 0)
 
@@ -74,12 +73,12 @@ class FixedMeter(Meter):
 
     def remaining(self) -> Remaining:
         """Describe ε at the budget's δ."""
-        spent = evaluation.epsilon(tuple(self._counts.items()), self._budget.delta)
-        used = spent / self._budget.epsilon
+        spent = evaluation.epsilon(tuple(self._counts.items()), self._delta)
+        used = spent / self._epsilon
         used = math.nextafter(used, math.inf) if used > 0.0 else 0.0
         left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
-        unit = f"ε at delta = {self._budget.delta!r}, in nats"
-        return Remaining(spent, self._budget.epsilon, unit, left)
+        unit = f"ε at delta = {self._delta!r}, in nats"
+        return Remaining(spent, self._epsilon, unit, left)
 
     def _surely_fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
         """Tell whether charges nobody has asked for yet would fit; no if it cannot be computed."""
@@ -93,4 +92,4 @@ class FixedMeter(Meter):
         for mechanism, count in charges:
             counts[mechanism] = counts.get(mechanism, 0) + count
         # In positive form: what could not be certified is too dear.
-        return evaluation.epsilon(tuple(counts.items()), self._budget.delta) <= self._budget.epsilon
+        return evaluation.epsilon(tuple(counts.items()), self._delta) <= self._epsilon

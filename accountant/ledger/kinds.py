@@ -129,9 +129,7 @@ def certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     """Return how many releases of a kind would fill a budget of nothing else."""
-    from accountant.ledger.budget import Budget
-
-    alone = FixedMeter(Budget(epsilon, delta, filter="non-adaptive")).affordable(kind)
+    alone = FixedMeter(epsilon, delta).affordable(kind)
     if not alone:
         raise DomainError(
             f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="

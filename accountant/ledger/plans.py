@@ -30,7 +30,7 @@ class Watch:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._exact = FixedMeter(budget)
+        self._exact = FixedMeter(budget.epsilon, budget.delta)
         self._caps: dict[Mechanism, int] = {}
         self._left: dict[Mechanism, int] = {}
         self._rest: Meter | None = filters.meter(budget)

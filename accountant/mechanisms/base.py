@@ -111,6 +111,10 @@ class Mechanism(Described, ABC):
         """
         return None
 
+    def adaptively(self) -> Mechanism:
+        """Return it with every ``parallel`` in it made adaptive: itself where there is none."""
+        return self
+
     def group(self, size: int) -> Mechanism:
         """Return this mechanism as seen by a group of ``size`` records that change together."""
         raise UnsupportedError(

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant import parallel
 from accountant.analyses.over_steps.brackets import brackets
-from accountant.composition import Composition, adaptively
+from accountant.composition import Composition
 from accountant.report.spending import Spending
 from accountant.sampling import Allocated
 
@@ -152,11 +152,11 @@ def test_its_algebra():
     assert release.rdp(3.0) == max(branch.rdp(3.0) for branch in release.branches)
     whole = 2 * ac.PureDP(1.0) + parallel(ac.Gaussian(1.0), 2 * parallel(ac.PureDP(1.0)))
     inside = parallel(ac.PureDP(1.0), adaptive=True)
-    assert adaptively(whole) == 2 * ac.PureDP(1.0) + parallel(
+    assert whole.adaptively() == 2 * ac.PureDP(1.0) + parallel(
         ac.Gaussian(1.0), 2 * inside, adaptive=True
     )
     plain = 2 * ac.PureDP(1.0) + ac.Gaussian(1.0)
-    assert adaptively(plain) is plain
+    assert plain.adaptively() is plain
     replaced = ac.Gaussian(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
     with pytest.raises(ac.UnsupportedError, match="two branches"):
         parallel(replaced, adaptive=True)
