@@ -205,7 +205,8 @@ class Accountant(Uncopied, Questions, Kept):
         Raises
         ------
         BudgetExceeded, UnsupportedError, DomainError
-            As in :meth:`compose`; also when ``other`` is this ledger itself.
+            As in :meth:`compose`; also when ``other`` is this ledger itself, or this ledger has a
+            plan, which must come before every release.
         """
         checks.instance("other", other, Accountant, "an Accountant")
         if other is self:
@@ -214,6 +215,11 @@ class Accountant(Uncopied, Questions, Kept):
         new, deltas = other.history, set(other._deltas)
         self._refuse_forks()
         with self._lock:
+            if self._planned and new:
+                raise UnsupportedError(
+                    "merge needs a ledger without a plan: what was planned may depend on releases"
+                    " that another ledger recorded before. Record both in one ledger as they come"
+                )
             self._append(new)
             self._deltas |= deltas
 

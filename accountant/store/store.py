@@ -210,6 +210,8 @@ class Store(Uncopied):
         key : str, optional
             An idempotency key: repeated with the same key, the same charge is charged once. By
             default a fresh one, under which this call repeats itself when the connection is lost.
+            Repeated with tenant/dataset/*, it names the blocks of the first time: a block that was
+            added since is not charged, and must not be read.
             A key is for one release: where the receipt says ``repeated``, the release may have
             been made before, and fresh noise would be another.
 

@@ -316,5 +316,18 @@ def test_merging_brings_releases_and_no_plan():
     target.merge(whole())
     assert len(target) == 7
     assert target.planned == ()
+
+
+def test_releases_made_before_a_plan_are_not_merged_into_it():
+    """The plan might depend on them (Theorem L12)."""
+    planned, before = whole(), len(whole())
+    with pytest.raises(UnsupportedError, match="without a plan"):
+        planned.merge(whole())
+    assert len(planned) == before
+    planned.merge(Accountant())
+    assert len(planned) == before
+
+
+def test_a_plan_is_not_copied():
     with pytest.raises(UnsupportedError):
         copy.copy(whole())

@@ -6,15 +6,19 @@
 
 #define REACH 6.0
 
+/* The posterior probability q e^u / (1 - q + q e^u) of a shift, relative error below 1e-12: nothing overflows to
+ * NaN, and where the exponential does overflow the probability underflows. */
+static double posterior(const acct_exchange_law *law, double u) {
+    return 1.0 / (1.0 + exp(law->log_1mq - log(law->q) - u));
+}
+
 /* Log of a lower bound on N e^{cU + (1-c)W} on [a, b]: cU is above its tangent at the middle and (1-c)W above
  * its chord, and a concave function is least at an end. */
 static double least_log_term(const acct_exchange_law *law, double c, double a, double b,
                              const acct_exchange_point *pa, const acct_exchange_point *pb) {
     const double middle = 0.5 * (a + b), half = 0.5 * (b - a);
     const acct_exchange_point p = acct_exchange_at(law->mu, law->q, law->log_1mq, middle);
-    const double u = law->mu * (middle - 0.5 * law->mu);
-    const double odds = law->q * exp(fmin(u, 700.0)), share = odds / (1.0 - law->q + odds);
-    const double turn = law->mu * share * half;
+    const double turn = law->mu * posterior(law, law->mu * (middle - 0.5 * law->mu)) * half;
     const double at_a = c * (p.up - turn) + (1.0 - c) * pa->down - 0.5 * a * a;
     const double at_b = c * (p.up + turn) + (1.0 - c) * pb->down - 0.5 * b * b;
     const double slack = 1e-9 +
@@ -24,10 +28,8 @@ static double least_log_term(const acct_exchange_law *law, double c, double a, d
 
 /* the posterior probability of a shift is largest at the right end for U, at the left end for W */
 static double steepest(const acct_exchange_law *law, double a, double b) {
-    const double mu = law->mu, q = law->q;
-    const double up = q * exp(fmin(mu * (b - 0.5 * mu), 700.0)),
-                 down = q * exp(fmin(mu * (-a - 0.5 * mu), 700.0));
-    return mu * (up / (1.0 - q + up) + down / (1.0 - q + down)) * (1.0 + 1e-9);
+    const double mu = law->mu;
+    return mu * (posterior(law, mu * (b - 0.5 * mu)) + posterior(law, mu * (-a - 0.5 * mu))) * (1.0 + 1e-9);
 }
 
 void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law *law, double c, double mode,
