@@ -18,6 +18,9 @@ from accountant.errors import PrecisionError, UnsupportedError
 from accountant.pairs.base import has_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from accountant.pairs.atoms import Atoms
     from accountant.pairs.base import DominatingPair
 
 __all__ = ["epsilon_of_one", "profile_of_one"]
@@ -26,6 +29,9 @@ FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
 # Of the search for a first guess: rounds, edges in each, the ends, and when to stop.
 ROUNDS, EDGES, NEAREST, CLOSE = 4, 96, 1e-12, 1e-7
 FAR = 2.0**-20  # relative step that measures a slope
+# How far below the largest loss, in nats, the formula between two losses is of use, and how many
+# steps from its root are tried.
+DEEP, TRIES = 700.0, 3
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
@@ -56,14 +62,17 @@ def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
 
 def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
     """Bracket ε(delta), 0 < delta < 1; None where the profile does not decide it."""
-    guess = _guess(pair, delta)
-    if guess is None:
-        return None
 
     def bracket(epsilon: float) -> tuple[float, float]:
         found = profile_of_one(pair, epsilon)
         return (0.0, 1.0) if found is None else (float(found.lower), float(found.upper))
 
+    table = pair.loss_atoms
+    if table is not None:
+        return _between_losses(table, bracket, delta)
+    guess = _crossing(pair, delta)
+    if guess is None:
+        return None
     # The two ends are about this far from each other.
     lower, upper = bracket(guess)
     far = guess * (1.0 + FAR) + TINY
@@ -72,24 +81,31 @@ def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
     return Bounds(*certified_epsilon(bracket, delta, guess, FARTHEST, step))
 
 
-def _guess(pair: DominatingPair, delta: float) -> float | None:
-    """Return roughly the ε where the profile is ``delta``, by its table or by bisection."""
-    table = pair.loss_atoms
-    if table is not None:
-        # Between two losses δ = A - e^ε·B, with A and B the masses above.
-        rest = delta - table.infinite_p
-        top = float(table.loss[-1])
-        above = np.cumsum(table.p[::-1])[::-1]
-        # Far below the largest loss an exponential may overflow; δ is near its largest there.
-        with np.errstate(over="ignore", invalid="ignore"):
-            other = np.cumsum((table.p * np.exp(top - table.loss))[::-1])[::-1]
-            at = np.nan_to_num(above - np.exp(table.loss - top) * other, nan=1.0)
-        place = min(int(np.searchsorted(-at, -rest)), table.loss.size - 1)
-        if not (rest > 0.0 and other[place] < math.inf):
-            return None
-        top += math.log(max(float(above[place]) - rest, TINY) / float(other[place]))
-        return max(top, 0.0)
-    return _crossing(pair, delta)
+def _between_losses(
+    table: Atoms, bracket: Callable[[float], tuple[float, float]], delta: float
+) -> Bounds | None:
+    """Bracket ε(delta) near the root of the profile between two of its losses."""
+    # There δ = A - e^ε·B, with A and B the masses above.
+    rest = delta - table.infinite_p
+    if not rest > 0.0:
+        return None
+    top = float(table.loss[-1])
+    depth = np.minimum(top - table.loss[::-1], DEEP)
+    masses = table.p[::-1]
+    above, other = masses.cumsum(), (masses * np.exp(depth)).cumsum()
+    place = int((above - np.exp(-depth) * other).searchsorted(rest)) - 1
+    if place < 0 or not depth[place] < DEEP:
+        return None
+    slope = max(float(above[place]) - rest, TINY)  # e^ε·B
+    guess = max(top + math.log(slope / float(other[place])), 0.0)
+    error = (4.0 * table.relative_error + (table.p.size + 16) * U) * delta / slope
+    step = 1.1 * (error + table.loss_error) + 4.0 * U * (guess + abs(top))
+    for _ in range(TRIES):
+        low, high = guess - step, guess + step
+        if low > 0.0 and bracket(low)[0] > delta and bracket(high)[1] <= delta:
+            return Bounds(low, high)
+        step *= 4.0
+    return Bounds(*certified_epsilon(bracket, delta, guess, FARTHEST, step))
 
 
 def _crossing(pair: DominatingPair, delta: float) -> float | None:

@@ -232,8 +232,8 @@ class Grid(Solver):
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
     def quick_epsilon_upper(self, delta: float) -> float:
-        """Evaluate the coarsest grid."""
-        if delta == 0.0:
+        """Evaluate the coarsest grid; a single release has no cheaper bound than its answer."""
+        if delta == 0.0 or self._alone is not None:
             return math.inf
         return self._roughly(lambda rough: rough.epsilon_bounds(delta))
 

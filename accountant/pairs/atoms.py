@@ -59,7 +59,14 @@ class AtomicPair(DominatingPair):
 
     @property
     def _table(self) -> Atoms:
-        return _remembered(self)
+        # A pair with few atoms keeps them itself: a question asks for them dozens of times.
+        own: dict[str, Atoms] = getattr(self, "__dict__", {})
+        table = own.get("_few")
+        if table is None:
+            table = _remembered(self)
+            if table.loss.size <= FEW:
+                own["_few"] = table
+        return table
 
     @property
     def loss_atoms(self) -> Atoms:
@@ -150,16 +157,29 @@ class AtomicPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) by a sum over the atoms above ε."""
         table = self._table
-        shift = table.loss_error
-        with np.errstate(over="ignore"):
-            high = -np.expm1(np.minimum(epsilon - table.loss - shift, 0.0))
-            low = -np.expm1(np.minimum(epsilon - table.loss + shift, 0.0))
+        shift, first = table.loss_error, 0
+        if epsilon >= 0.0 and shift < 1e280:
+            # The losses are in order. No difference to those above ε overflows.
+            first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
+            beyond = epsilon - table.loss[first:]
+        else:
+            with np.errstate(over="ignore"):
+                beyond = epsilon - table.loss
+        masses = table.p[first:]
+        least = most = _lost(masses, beyond)
+        if shift > 0.0:
+            least, most = _lost(masses, beyond + shift), _lost(masses, beyond - shift)
         error = 4.0 * table.relative_error + (table.p.size + 16) * U
-        upper = (float(table.p @ high) + table.infinite_p) * (1.0 + error) + 1e-300
-        lower = (float(table.p @ low) + table.infinite_p) * (1.0 - error) - 1e-300
+        upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
+        lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
         # Atoms left out carry less than 1e-300 each.
         upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
         return Bounds(min(max(lower, 0.0), upper), upper)
+
+
+def _lost(masses: FloatArray, beyond: FloatArray) -> float:
+    """Return the sum of masses times ``1 - e^beyond``, where that is positive."""
+    return float(masses @ -np.expm1(np.minimum(beyond, 0.0)))
 
 
 def _seen(masses: FloatArray) -> FloatArray:
@@ -167,29 +187,31 @@ def _seen(masses: FloatArray) -> FloatArray:
     return np.where(masses < 1e-290, masses + TINY, masses)
 
 
-# Tables in the order of their last use: at most this many bytes in all, or one table.
-MOST_BYTES = 64 * 2**20
+# Tables with more atoms than this, in the order of their last use: equal pairs share them. They are
+# limited to so many, and to so many bytes in all, or one table.
+FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
 _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = ModuleLock()
 
 
 def _remembered(pair: AtomicPair) -> Atoms:
-    """Return the atoms of a pair, computed again only when the cache has evicted them."""
+    """Return the atoms of a pair; many are computed again only when the cache has evicted them."""
     with _lock:
-        if pair in _tables:
+        if _tables and pair in _tables:
             _tables.move_to_end(pair)
             return _tables[pair]
     table = pair.atoms()
     for column in (table.loss, table.p, table.q):
         column.flags.writeable = False
+    if table.loss.size <= FEW:
+        return table
     with _lock:
         _tables[pair] = table
         total = sum(_bytes(each) for each in _tables.values())
-        while len(_tables) > 1 and total > MOST_BYTES:
+        while len(_tables) > 1 and (total > MOST_BYTES or len(_tables) > MOST_TABLES):
             total -= _bytes(_tables.popitem(last=False)[1])
     return table
 
 
 def _bytes(table: Atoms) -> int:
-    # Even a small table costs its pair and its entry.
-    return 2**10 + sum(column.nbytes for column in (table.loss, table.p, table.q))
+    return sum(column.nbytes for column in (table.loss, table.p, table.q))
