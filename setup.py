@@ -16,12 +16,13 @@ def units(folder: Path, *names: str) -> list[str]:
 
 TRAINING = SRC / "training"
 RENYI = units(SRC, "mixture_renyi", "mixture_renyi_sum", "shift_law")
-OTHERS = [*RENYI, *units(SRC, "convolution", "discretise")]
+OTHERS = [*RENYI, *units(SRC, "convolution", "discretise", "elementary")]
 SUBSAMPLED = [unit for unit in units(SRC) if unit not in OTHERS]
 # One thin module each, and the C it needs: no C file is compiled or linked twice.
 MODULES = {
     "convolution": units(SRC, "convolution"),
     "discretise": units(SRC, "discretise"),
+    "elementary": units(SRC, "elementary"),
     "environment": [],
     "mixture_renyi": RENYI,
     "randomness": units(TRAINING, "chacha", "discrete_gaussian", "rounded_normal"),

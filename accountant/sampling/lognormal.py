@@ -60,8 +60,8 @@ class Cells(NamedTuple):
 def normal_tail(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return P{N(0, 1) > z} and the absolute error of each."""
     tail = np.array([0.5 * math.erfc(x / _SQRT2) for x in z.tolist()])
-    # 8 units for erfc, and its argument's rounding times the logarithmic derivative.
-    return tail, tail * (8.0 + 4.0 * (z * z + 2.0)) * U + 1e-320
+    # 16 units for erfc, and its argument's rounding times the logarithmic derivative.
+    return tail, tail * (16.0 + 4.0 * (z * z + 2.0)) * U + 1e-320
 
 
 def lognormal_cells(scores: FloatArray, noise_multiplier: float) -> Cells:

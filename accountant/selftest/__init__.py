@@ -1,8 +1,9 @@
 """A quick check that the numerics of *this* installation are those that were tested.
 
 A processor that flushes subnormal numbers, a compiler that rearranges sums or a broken mathematics
-library would void every certificate. Each check compares answers of this machine with enclosures
-that another program computed in ball arithmetic, and stored, once and for all.
+library would void every certificate. The checks compare answers of this machine, and the elementary
+functions behind them, with enclosures that other programs computed in ball arithmetic, and stored,
+once and for all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from accountant.errors import AccountantError
-from accountant.selftest import numerics, system
+from accountant.selftest import functions, numerics, system
 
 __all__ = ["Check", "checks"]
 
@@ -41,6 +42,9 @@ class Check:
 
 _ALL: tuple[tuple[str, Callable[[], Iterator[str | None]]], ...] = (
     ("floating-point arithmetic", system.arithmetic),
+    ("the C library's functions", functions.libm),
+    ("the core's own functions", functions.core),
+    ("NumPy's and SciPy's functions", functions.arrays),
     ("DP-SGD: privacy profiles", numerics.profiles),
     ("DP-SGD: inverted for ε", numerics.inverses),
     ("Rényi divergences", numerics.divergences),
