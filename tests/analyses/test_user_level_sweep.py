@@ -109,6 +109,27 @@ def test_forty_users():
     assert judged >= 4
 
 
+# Losses of thousands in every step, whose law has dozens of humps.
+HUMPS = (0.4877, 0.374, 319_999, 96, 0.0031)
+
+
+def test_a_user_of_many_records_under_little_noise():
+    q, sigma, steps, records, delta = HUMPS
+    found = ac.epsilon_bounds(q, sigma, steps, delta, user_records=records)
+    # Where the slow test's balls cross δ.
+    assert found.lower <= 2536565725.0
+    assert found.upper >= 2536565715.0
+    assert found.upper - found.lower <= 1e-7 * found.upper
+
+
+@pytest.mark.slow
+def test_that_user_against_balls():
+    q, sigma, steps, records, delta = HUMPS
+    for epsilon, is_above in ((2536565715.0, True), (2536565725.0, False)):
+        ball = removal(q, sigma, steps, records, epsilon, 3000)
+        assert (ball[0] > delta) if is_above else (ball[1] < delta)
+
+
 @pytest.mark.slow
 def test_a_thousand_users():
     wide, wrong, judged = sweep(1, 1000, cheaply=False)

@@ -94,21 +94,43 @@ static double window_minorant(const acct_cf_decay *d, double x1, double x2, doub
 
 /* The same where the shift is random: L' = slope/sigma^2 is at most that at x2, and log N + cL is at least a
  * concave quadratic, by the tangent at the middle for c >= 0 and by the chord for c < 0. */
-static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
+static double piece_minorant(const acct_cf_decay *d, double x1, double x2, const acct_mixture_point *p1,
+                             const acct_mixture_point *p2) {
     const acct_step *s = &d->law->step;
     const double var = s->sigma * s->sigma, c = d->moments->order, mid = 0.5 * (x1 + x2);
-    acct_mixture_point p1, pm, p2;
-    acct_mixture_at(s->mixture, x1, NULL, &p1);
+    acct_mixture_point pm;
     acct_mixture_at(s->mixture, mid, NULL, &pm);
-    acct_mixture_at(s->mixture, x2, NULL, &p2);
-    const double error = p1.error + pm.error + p2.error;
-    const double a1 = c >= 0.0 ? pm.loss + (x1 - mid) * pm.slope / var : p1.loss;
-    const double a2 = c >= 0.0 ? pm.loss + (x2 - mid) * pm.slope / var : p2.loss;
+    const double error = p1->error + pm.error + p2->error;
+    const double a1 = c >= 0.0 ? pm.loss + (x1 - mid) * pm.slope / var : p1->loss;
+    const double a2 = c >= 0.0 ? pm.loss + (x2 - mid) * pm.slope / var : p2->loss;
     const double e1 = c * a1 - 0.5 * x1 * x1 / var, e2 = c * a2 - 0.5 * x2 * x2 / var;
     const double size = (x1 * x1 + x2 * x2) / var + fabs(c) * (x2 - x1) * pm.slope / var;
     const double margin = 1e-9 + 1e-12 * size + d->moments->log_mgf_err + 4.0 * fabs(c) * error;
-    *length = (p2.loss - p1.loss) - error;
-    return fmin(e1, e2) + log(s->sigma / (ACCT_SQRT_2PI * p2.slope)) - d->moments->log_mgf - margin;
+    return fmin(e1, e2) + log(s->sigma / (ACCT_SQRT_2PI * p2->slope)) - d->moments->log_mgf - margin;
+}
+
+/* most pieces of a window, and how wide they should be in units of sigma: the quadratic falls by e^{-1/32}
+ * from the middle of one of half a sigma */
+#define MOST_PIECES 64
+#define PIECE 0.5
+
+/* the least over pieces of the window: shifts spread over many deviations are no quadratic */
+static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
+    const acct_step *s = &d->law->step;
+    const int pieces = (int)fmin(fmax(ceil((x2 - x1) / (PIECE * s->sigma)), 1.0), MOST_PIECES);
+    acct_mixture_point p1, p2;
+    acct_mixture_at(s->mixture, x1, NULL, &p1);
+    const acct_mixture_point first = p1;
+    double least = INFINITY, x = x1;
+    for (int i = 1; i <= pieces; i++) {
+        const double next = i < pieces ? x1 + (x2 - x1) * i / pieces : x2;
+        acct_mixture_at(s->mixture, next, NULL, &p2);
+        least = fmin(least, piece_minorant(d, x, next, &p1, &p2));
+        p1 = p2;
+        x = next;
+    }
+    *length = (p2.loss - first.loss) - (p2.error + first.error);
+    return least;
 }
 
 /* the drop of the window [x1, x2] of the noise */

@@ -151,6 +151,7 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     if (!rare &&
         walk(w, step, steps, delta, direction, middle, close, 0, saddle.epsilon > 0.0 ? &saddle : NULL, out))
         return ACCT_OK;
+    if (step->mixture && acct_bounds_are_narrow(out, 1e-8)) return ACCT_OK; /* as its round-off allows */
     /* where events are rare, one step spends everything */
     const double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
     if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, 1e-10, 0, NULL, out)) return ACCT_OK;

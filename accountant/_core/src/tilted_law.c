@@ -11,7 +11,7 @@
 #include "vmath.h"
 
 void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
-    memset(law, 0, sizeof *law);
+    memset(law, 0, offsetof(acct_tilted_law, panel));
     double **slots[ACCT_TILTED_LAW_ARRAYS] = {
         &law->node,     &law->x2,       &law->loss,   &law->quad, &law->gauss, &law->exp_loss, &law->e2_plus,
         &law->e2_minus, &law->loss_err, &law->weight, &law->term, &law->slope, &law->rate};

@@ -18,7 +18,7 @@
 /* arrays of this length lie side by side: not a multiple of a page, or all of them would meet in the
  * same sets of the cache */
 #define ACCT_MAX_NODES 2600
-#define ACCT_MAX_PANELS 256
+#define ACCT_MAX_PANELS 1024
 /* large shifts under little noise take many panels: all that a law may have */
 #define ACCT_MIXTURE_NODES (ACCT_MAX_PANELS * ACCT_GL_ORDER + 40)
 
@@ -37,10 +37,10 @@ typedef struct {
     double *loss_err; /* absolute error of L, that of the node included */
     double *term, *slope, *rate; /* scratch of acct_tilted_law_moments */
     double *weight;   /* tilted weights: gauss * e^{cL} / A(c), of the last acct_tilted_law_moments */
-    acct_panel panel[ACCT_MAX_PANELS];
     double q_above, pq_above; /* Q(x > hi) and (P - Q)(x > hi) */
     double above_err;         /* bound on the relative error of both */
     double outside;           /* bound on P and on Q of {x < lo} */
+    acct_panel panel[ACCT_MAX_PANELS]; /* not cleared by acct_tilted_law_place: mostly unused */
 } acct_tilted_law;
 
 typedef struct {

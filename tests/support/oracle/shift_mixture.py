@@ -30,14 +30,14 @@ class NotConverged(ArithmeticError):
 def _loss(s, shifts, weights, x):
     w0 = 1.0 - math.fsum(weights)
     e = [np.log(w) + d * (2 * x - d) / (2 * s * s) for d, w in zip(shifts, weights, strict=True)]
-    e.append(np.full_like(x, math.log(w0)))
+    e.append(np.full_like(x, math.log(max(w0, 1e-300))))
     return np.logaddexp.reduce(np.array(e), axis=0)
 
 
 def _saddle(s, shifts, weights, n, eps, remove):
     """(c, spread) near the saddle of the integrand, in floating point: no result depends on it."""
     best = None
-    for t in np.arange(-9.0, 9.0, 0.05):
+    for t in np.arange(min(-9.0, -math.log(max(abs(eps), 1.0))), 9.0, 0.05):
         c = 1 + math.exp(t) if remove else -math.exp(t)
         # At high orders the integrand is largest far out, near c times the largest shift.
         far = max(c, 1.0) * shifts[-1] + 14 * s
