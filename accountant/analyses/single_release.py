@@ -20,10 +20,10 @@ from accountant.pairs.base import has_profile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant.pairs.atoms import Atoms
+    from accountant.pairs.atoms import Atoms, Losses
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["epsilon_of_one", "profile_of_one"]
+__all__ = ["epsilon_between_losses", "epsilon_of_one", "profile_of_one"]
 
 FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
 # Of the search for a first guess: rounds, edges in each, the ends, and when to stop.
@@ -63,28 +63,28 @@ def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
 def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
     """Bracket ε(delta), 0 < delta < 1; None where the profile does not decide it."""
 
-    def bracket(epsilon: float) -> tuple[float, float]:
+    def profile(epsilon: float) -> Bounds:
         found = profile_of_one(pair, epsilon)
-        return (0.0, 1.0) if found is None else (float(found.lower), float(found.upper))
+        return Bounds(0.0, 1.0) if found is None else found
 
     table = pair.loss_atoms
     if table is not None:
-        return _between_losses(table, bracket, delta)
+        return epsilon_between_losses(table, profile, delta)
     guess = _crossing(pair, delta)
     if guess is None:
         return None
     # The two ends are about this far from each other.
-    lower, upper = bracket(guess)
-    far = guess * (1.0 + FAR) + TINY
-    slope = (0.5 * (lower + upper) - bracket(far)[0]) / (far - guess)
+    near, far = profile(guess), guess * (1.0 + FAR) + TINY
+    lower, upper = float(near.lower), float(near.upper)
+    slope = (0.5 * (lower + upper) - float(profile(far).lower)) / (far - guess)
     step = (upper - lower) / slope if slope > 0.0 else 0.0
-    return Bounds(*certified_epsilon(bracket, delta, guess, FARTHEST, step))
+    return _certified(profile, delta, guess, step)
 
 
-def _between_losses(
-    table: Atoms, bracket: Callable[[float], tuple[float, float]], delta: float
+def epsilon_between_losses(
+    table: Atoms | Losses, profile: Callable[[float], Bounds], delta: float
 ) -> Bounds | None:
-    """Bracket ε(delta) near the root of the profile between two of its losses."""
+    """Bracket ε(delta), near the root of the profile between two of the losses of a table."""
     # There δ = A - e^ε·B, with A and B the masses above.
     rest = delta - table.infinite_p
     if not rest > 0.0:
@@ -102,10 +102,20 @@ def _between_losses(
     step = 1.1 * (error + table.loss_error) + 4.0 * U * (guess + abs(top))
     for _ in range(TRIES):
         low, high = guess - step, guess + step
-        if low > 0.0 and bracket(low)[0] > delta and bracket(high)[1] <= delta:
+        if low > 0.0 and profile(low).lower > delta and profile(high).upper <= delta:
             return Bounds(low, high)
         step *= 4.0
-    return Bounds(*certified_epsilon(bracket, delta, guess, FARTHEST, step))
+    return _certified(profile, delta, guess, step)
+
+
+def _certified(
+    profile: Callable[[float], Bounds], delta: float, guess: float, step: float
+) -> Bounds:
+    def ends(epsilon: float) -> tuple[float, float]:
+        found = profile(epsilon)
+        return float(found.lower), float(found.upper)
+
+    return Bounds(*certified_epsilon(ends, delta, guess, FARTHEST, step))
 
 
 def _crossing(pair: DominatingPair, delta: float) -> float | None:

@@ -14,7 +14,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
-from accountant.analyses.single_release import epsilon_of_one, profile_of_one
+from accountant.analyses.direct import Direct
 from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError, UnsupportedError
@@ -215,10 +215,10 @@ class Grid(Solver):
         # The scan of orders is the same for every question.
         self._curve = lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
         self._far = self._renyi and _is_far(parts)
+        self._direct = Direct(parts)
         # The profile of one release is at most the conversion of its curve.
-        once = sum(n for _, n in parts) == 1
-        self._sharper = not once and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
-        self._alone = parts[0][0] if once else None
+        sharper = not self._direct.is_lone and self._renyi
+        self._sharper = sharper and any(pair.sharper_rdp for pair, _ in parts)
 
     def _least(self) -> float:
         # Losses just below the end of every support add up (Theorem M2 on the edges).
@@ -232,14 +232,14 @@ class Grid(Solver):
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
     def quick_epsilon_upper(self, delta: float) -> float:
-        """Evaluate the coarsest grid; a single release has no cheaper bound than its answer."""
-        if delta == 0.0 or self._alone is not None:
+        """Evaluate the coarsest grid; what needs none has no cheaper bound than its answer."""
+        if delta == 0.0 or self._direct.is_known():
             return math.inf
         return self._roughly(lambda rough: rough.epsilon_bounds(delta))
 
     def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid; a single release has no cheaper bound than its answer."""
-        if self._alone is not None:
+        """Evaluate the coarsest grid; what needs none has no cheaper bound than its answer."""
+        if self._direct.is_known():
             return math.inf
         return self._roughly(lambda rough: rough.delta_bounds(epsilon))
 
@@ -287,8 +287,8 @@ class Grid(Solver):
 
     def _epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        exact = None if self._alone is None else epsilon_of_one(self._alone, delta)
-        if exact is not None and is_within(exact, TOLERANCES[0]):
+        exact = self._direct.epsilon_bounds(delta)
+        if exact is not None and not self._sharper and is_within(exact, TOLERANCES[0]):
             return capped(exact, pure)
         found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
         known = capped(found, pure)
@@ -300,8 +300,8 @@ class Grid(Solver):
         return known
 
     def _delta(self, epsilon: float) -> Bounds:
-        exact = None if self._alone is None else profile_of_one(self._alone, epsilon)
-        if exact is not None and self._alone is not None and self._settles(exact, self._alone):
+        exact = self._direct.delta_bounds(epsilon)
+        if exact is not None and not self._sharper and self._settles(exact):
             return exact
         # Masses that do not decide it at two edges take a grid long to narrow down.
         found, narrow = self._ask(
@@ -315,11 +315,11 @@ class Grid(Solver):
             known = capped(known, self._renyi_delta(epsilon))
         return known
 
-    def _settles(self, found: Bounds, pair: DominatingPair) -> bool:
-        """Tell whether a bracket of one release is as narrow as a grid's would be, or nearly."""
+    def _settles(self, found: Bounds) -> bool:
+        """Tell whether a bracket without a grid is as narrow as one with it, or nearly."""
         lower, upper = float(found.lower), float(found.upper)
         # The error of the losses limits every grid, and a negligible δ needs no narrow bracket.
-        wide = min(max(TOLERANCES[0], 64.0 * pair.loss_error), TOLERANCES[-1])
+        wide = min(max(TOLERANCES[0], 64.0 * self._direct.loss_error), TOLERANCES[-1])
         if upper - lower <= NEGLIGIBLE:
             wide = max(wide, TOLERANCES[1])
         return upper <= max(lower * (1.0 + wide), LEAST)

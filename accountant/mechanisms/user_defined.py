@@ -122,7 +122,9 @@ def _log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:
         gap = (p - q) / q
         ratio = p / q
         far = (ratio < 1e-300) | (ratio > 1e300)
-        loss = np.where(far, np.log(p) - np.log(q), np.log(np.where(far, 1.0, ratio)))
+        loss = np.log(np.where(far, 1.0, ratio))
+        if far.any():
+            loss[far] = np.log(p[far]) - np.log(q[far])
         return np.where(np.abs(gap) < 0.5, np.log1p(gap), loss)
 
 

@@ -18,7 +18,7 @@ from accountant.pairs.excess import divergence, rdp_excess_terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AtomicPair", "Atoms"]
+__all__ = ["AtomicPair", "Atoms", "Losses", "profile_of_losses"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -43,6 +43,16 @@ class Atoms(NamedTuple):
     q: FloatArray
     infinite_p: float
     infinite_q: float
+    relative_error: float
+    loss_error: float
+
+
+class Losses(NamedTuple):
+    """As :class:`Atoms`, under P alone."""
+
+    loss: FloatArray
+    p: FloatArray
+    infinite_p: float
     relative_error: float
     loss_error: float
 
@@ -81,6 +91,15 @@ class AtomicPair(DominatingPair):
         if error == 0.0:
             return low, high
         return math.nextafter(low - error, -math.inf), math.nextafter(high + error, math.inf)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """As of every pair, computed once."""
+        own: dict[str, float] = getattr(self, "__dict__", {})
+        found = own.get("_pure")
+        if found is None:
+            found = own["_pure"] = super().pure_epsilon
+        return found
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -156,25 +175,29 @@ class AtomicPair(DominatingPair):
 
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) by a sum over the atoms above ε."""
-        table = self._table
-        shift, first = table.loss_error, 0
-        if epsilon >= 0.0 and shift < 1e280:
-            # The losses are in order. No difference to those above ε overflows.
-            first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
-            beyond = epsilon - table.loss[first:]
-        else:
-            with np.errstate(over="ignore"):
-                beyond = epsilon - table.loss
-        masses = table.p[first:]
-        least = most = _lost(masses, beyond)
-        if shift > 0.0:
-            least, most = _lost(masses, beyond + shift), _lost(masses, beyond - shift)
-        error = 4.0 * table.relative_error + (table.p.size + 16) * U
-        upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
-        lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
-        # Atoms left out carry less than 1e-300 each.
-        upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
-        return Bounds(min(max(lower, 0.0), upper), upper)
+        return profile_of_losses(self._table, epsilon)
+
+
+def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
+    """Bracket H(ε) of a table by a sum over its losses above ε."""
+    shift, first = table.loss_error, 0
+    if epsilon >= 0.0 and shift < 1e280:
+        # The losses are in order. No difference to those above ε overflows.
+        first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
+        beyond = epsilon - table.loss[first:]
+    else:
+        with np.errstate(over="ignore"):
+            beyond = epsilon - table.loss
+    masses = table.p[first:]
+    least = most = _lost(masses, beyond)
+    if shift > 0.0:
+        least, most = _lost(masses, beyond + shift), _lost(masses, beyond - shift)
+    error = 4.0 * table.relative_error + (table.p.size + 16) * U
+    upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
+    lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
+    # Atoms left out carry less than 1e-300 each.
+    upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
+    return Bounds(min(max(lower, 0.0), upper), upper)
 
 
 def _lost(masses: FloatArray, beyond: FloatArray) -> float:

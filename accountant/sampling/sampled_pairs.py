@@ -324,7 +324,7 @@ class SampledAtoms(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return the inner atoms carried forward; those of one law alone become finite."""
-        table, q = self.inner.atoms(), self.q
+        table, q = self.inner.loss_atoms, self.q
         loss, p, mass_q = table.loss, table.p, table.q
         if self.add:
             new = -loss_of_sample(q, -loss)

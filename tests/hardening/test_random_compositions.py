@@ -31,6 +31,10 @@ def test_many_compositions():
     assert not violations(range(1000, 1000 + COMPOSITIONS))
 
 
+def test_numbers_that_failed():
+    assert not violations([11776, 44366])
+
+
 @pytest.mark.parametrize(
     ("share", "end"), [(1.0 - 1e-4, "upper"), (1.0 + 1e-4, "lower")], ids=["below", "above"]
 )

@@ -265,7 +265,7 @@ class ComposedLaw:
 
     def chord_share(self, epsilon: float) -> float:
         """Return the share of chords, which a finer grid mends, in the error of the lower end."""
-        if self._lower.excess is None or not self._inside(epsilon):
+        if self._lower.excess is None or epsilon == math.inf or not self._inside(epsilon):
             return 0.0
         _, error, _, nearest = self._sums(self._lower, epsilon)
         chords = self._chords(self._lower, epsilon, nearest)
