@@ -193,6 +193,13 @@ def knot_above(total: Window, offset: float, spacing: float, epsilon: float) -> 
     return index, offset + index * spacing - epsilon
 
 
+def weighed(outside: float, most: float, above: float) -> float:
+    """Return ``outside * (most + e^above)``; infinitely much times nothing is no number."""
+    if not (outside < math.inf and above < 700.0):
+        return math.inf
+    return outside * (most + math.exp(above))
+
+
 def total_sums(
     total: Total, offset: float, spacing: float, tilt: float, epsilon: float, last: int
 ) -> tuple[float, float, float, float]:
@@ -215,6 +222,5 @@ def total_sums(
     error = 4e-13 * gross + round_off + 1e-290  # what lies too far above
     if total.outside > 0.0:
         end = offset + (total.first + total.weights.size) * spacing - epsilon
-        above = tilt * (nearest - end)
-        error += total.outside * (most + (math.exp(above) if above < 700.0 else math.inf))
+        error += weighed(total.outside, most, tilt * (nearest - end))
     return value, 1.0001 * error, slope, nearest

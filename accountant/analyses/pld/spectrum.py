@@ -22,6 +22,7 @@ from accountant.analyses.pld.fft import (
     fft_size,
     knot_above,
     reading,
+    weighed,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Spectrum(NamedTuple):
             end = offset + (self.first + self.size) * spacing - epsilon
             # Weights e^{-tilt (v - nearest)}(1 - e^{-v}) are largest at e^{-v} = tilt/(1 + tilt).
             most = min(1.0, math.exp(min(tilt * nearest, 700.0)) / (1.0 + tilt))
-            error += self.outside * (most + math.exp(tilt * (nearest - end)))
+            error += weighed(self.outside, most, tilt * (nearest - end))
         return value, 1.0001 * error, slope, nearest
 
     def _above(
