@@ -6,10 +6,26 @@ import contextlib
 from contextlib import AbstractContextManager
 from typing import Any
 
-from accountant.errors import UnsupportedError
+from accountant.errors import LedgerError, UnsupportedError
 from accountant.store.database import Database
 
 __all__ = ["Postgres"]
+
+# What no later attempt changes. Before a session begins the driver has texts alone, no codes.
+_FINAL = (
+    "password authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "authentication failed",
+    "does not exist",
+    "is not permitted to log in",
+    "permission denied",
+)
+
+_UNREADABLE = (
+    "url must be postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and characters such as / @ : # ? in"
+    " a part of it must be written as %2F %40 %3A %23 %3F; this one cannot be read"
+)
 
 
 class Postgres(Database):
@@ -127,12 +143,36 @@ class Postgres(Database):
 
     def _connected(self) -> Any:
         if self._connection is None:
-            made = self._driver.connect(
-                self._url, autocommit=True, connect_timeout=max(2, round(self._timeout))
-            )
+            made = self._connect()
             # Whatever the server's setting: what is acknowledged is on its disk.
             made.execute("SET synchronous_commit = on")
             # A client that hangs in its turn makes all others wait.
             made.execute("SET idle_in_transaction_session_timeout = '60s'")
             self._connection = made
         return self._connection
+
+    def _connect(self) -> Any:
+        """Connect once; what would fail again is a LedgerError, which is not tried again."""
+        if _is_ambiguous(self._url):
+            raise LedgerError(_UNREADABLE)
+        try:
+            return self._driver.connect(
+                self._url, autocommit=True, connect_timeout=max(2, round(self._timeout))
+            )
+        except self._driver.Error as error:
+            # The driver quotes what it could not read, which may be a part of the password.
+            if not self.is_lost(error) or "invalid" in str(error):
+                raise LedgerError(_UNREADABLE) from None
+            needs = getattr(getattr(error, "pgconn", None), "needs_password", False)
+            if needs or any(each in str(error) for each in _FINAL):
+                raise LedgerError(f"the database of this store lets nobody in: {error}") from None
+            raise
+
+
+def _is_ambiguous(url: str) -> bool:
+    """Tell whether a part of the password could be read as the server's address."""
+    place, _, options = url.partition("://")[2].partition("?")
+    login, mark, _ = place.rpartition("@")
+    if not mark:
+        return "@" in options
+    return any(each in login for each in "/@#") or login.count(":") > 1

@@ -1,9 +1,13 @@
 """A charge ends its turn before the server's disk has it; nobody is told of it before then."""
 
+import time
+import traceback
+
 import pytest
 
 import accountant as ac
 from accountant import store
+from accountant.errors import LedgerConflict, LedgerError
 from accountant.ledger import Budget
 
 BLOCK = "acme/visits/2026-01"
@@ -46,3 +50,52 @@ def test_what_was_seen_of_another_client_outlives_a_power_cut(url, server, seen,
         power_cut(server)
         assert shared.head().rows == row
         assert shared.verify(shared.head()).passed
+
+
+@pytest.fixture
+def locked(server):
+    """A role that must give its password."""
+    import psycopg
+
+    rules = server.home / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text("local all locked scram-sha-256\n" + before)
+    with psycopg.connect(server._url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right'")
+        connection.execute("SELECT pg_reload_conf()")
+    yield
+    rules.write_text(before)
+    with psycopg.connect(server._url(), autocommit=True) as connection:
+        connection.execute("DROP ROLE locked")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        "locked:hunter2@/postgres",  # a wrong password
+        "locked@/postgres",  # none
+        "owner:hunter2@/nowhere",  # no such database
+        "nobody:hunter2@/postgres",  # no such role
+        "owner:hunter2/x@/postgres",  # a slash that should have been written as %2F
+        "owner:2?hunter2@/postgres",
+        "owner:x@hunter2@/postgres",
+        "owner@/postgres?hunter2=1&",
+    ],
+)
+def test_what_will_be_refused_again_is_refused_at_once(server, locked, login):
+    mark = "&" if "?" in login else "?"
+    start = time.monotonic()
+    with pytest.raises(LedgerError) as refused:
+        store.open(f"postgresql://{login}{mark}host={server.home}", timeout=30.0)
+    assert time.monotonic() - start < 10.0
+    assert type(refused.value) is LedgerError
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value, limit=0))
+
+
+def test_a_server_that_is_starting_is_waited_for(url, server):
+    server.kill()
+    with pytest.raises(LedgerConflict, match=r"could not be used for 0\.3 s"):
+        store.open(url, timeout=0.3)
+    server.start()
+    store.open(url, create=True).close()
