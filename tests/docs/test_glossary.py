@@ -44,6 +44,7 @@ PACKAGES = (
     "accountant.learn.pate",
     "accountant.learn.selection",
     "accountant.ledger",
+    "accountant.matrix",
     "accountant.mechanisms",
     "accountant.noise",
     "accountant.plots",

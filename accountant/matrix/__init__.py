@@ -1,0 +1,35 @@
+"""Strategies of matrix mechanisms: noise that is correlated between the steps of a run.
+
+A strategy is a lower-triangular matrix C with ones on its diagonal. The run releases C x + noise, x
+the contributions of the steps, or, which tells the same, x + C⁻¹ noise. No strategy here builds a
+matrix: a step's noise needs as many vectors of memory as the strategy has bands or buffers.
+"""
+
+# series: power series with error bounds, and sums over a pattern. strategy: the base class, and the
+# bounds that every strategy has. toeplitz: what Toeplitz strategies share. banded, inverse,
+# buffered, tree: the strategies. stream: their noise, step by step.
+from accountant.matrix.banded import BandedToeplitz, banded_square_root, input_perturbation
+from accountant.matrix.buffered import BufferedToeplitz
+from accountant.matrix.inverse import (
+    BandedInverse,
+    banded_inverse_square_root,
+    lambda_cgd,
+    output_perturbation,
+)
+from accountant.matrix.strategy import Strategy
+from accountant.matrix.stream import NoiseStream
+from accountant.matrix.tree import BinaryTree
+
+__all__ = [
+    "BandedInverse",
+    "BandedToeplitz",
+    "BinaryTree",
+    "BufferedToeplitz",
+    "NoiseStream",
+    "Strategy",
+    "banded_inverse_square_root",
+    "banded_square_root",
+    "input_perturbation",
+    "lambda_cgd",
+    "output_perturbation",
+]

@@ -1,0 +1,178 @@
+"""The base class of strategies: sensitivity, errors, noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, NamedTuple
+
+from accountant import checks
+from accountant.bounds import Bounds
+from accountant.environment import to_nearest
+from accountant.relations import NeighbouringRelation
+
+if TYPE_CHECKING:
+    from accountant.matrix.stream import NoiseStream
+    from accountant.mechanisms.gaussian import Gaussian
+
+__all__ = ["Participation", "Strategy"]
+
+_RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
+
+
+class Participation(NamedTuple):
+    """When a record takes part: checked numbers.
+
+    Attributes
+    ----------
+    separation : int
+        Steps between two participations, at least, or exactly where ``cyclic``.
+    most : int
+        Participations, at most.
+    cyclic : bool
+        Whether the distance is always the same.
+    """
+
+    separation: int
+    most: int
+    cyclic: bool
+
+
+class Strategy(ABC):
+    """A lower-triangular matrix C with ones on the diagonal, known by its structure.
+
+    Subclasses are frozen dataclasses with a field ``steps``. Contributions have norm at most one.
+    """
+
+    steps: int
+
+    @property
+    @abstractmethod
+    def bands(self) -> int:
+        """The number of diagonals that are not zero; columns ``bands`` apart do not overlap."""
+
+    @abstractmethod
+    def rms_error_bounds(self) -> Bounds:
+        """Bracket the root mean square error of the prefix sums, over all steps.
+
+        For noise of standard deviation one on the encoding: multiply by noise multiplier and
+        sensitivity. Certified (docs/theorems_matrix.md, Theorem X3).
+        """
+
+    @abstractmethod
+    def max_error_bounds(self) -> Bounds:
+        """Bracket the standard deviation of the worst prefix sum, in the same unit."""
+
+    @abstractmethod
+    def stream(self, size: int, *, whole: bool = False) -> NoiseStream:
+        """Return the stream of this strategy's noise, of ``size`` entries a step.
+
+        With ``whole`` integers give integers (Theorem X5).
+        """
+
+    @abstractmethod
+    def _sensitivity(self, participation: Participation) -> tuple[float, float]:
+        """Bracket the sensitivity for checked numbers."""
+
+    @abstractmethod
+    def _drift(self, scale: float, participation: Participation | None) -> float:
+        """Bound the effect of rounding in whole streams, in grid steps for one coordinate.
+
+        ``scale`` is the standard deviation of the fresh noise in grid steps. The effect is over the
+        whole run, or, for None, over the ``bands`` steps that one participation reaches.
+        """
+
+    @to_nearest
+    def sensitivity_bounds(
+        self,
+        *,
+        min_separation: int | None = None,
+        max_participations: int | None = None,
+        cyclic: bool = False,
+    ) -> Bounds:
+        """Bracket the ℓ2 sensitivity of the encoding.
+
+        Parameters
+        ----------
+        min_separation : int, optional
+            A record takes part at steps at least this far apart. By default it takes part once.
+        max_participations : int, optional
+            And at most so often; by default as often as the separation allows.
+        cyclic : bool
+            Whether participations are exactly ``min_separation`` apart.
+
+        Returns
+        -------
+        Bounds
+            The upper end holds for contributions that are chosen adaptively; the lower end is
+            reached by equal or by alternating contributions. They agree up to rounding where
+            coefficients are non-negative and fall, and where columns that far apart do not overlap.
+
+        Notes
+        -----
+        *Guarantee.* docs/theorems_matrix.md, Theorems X1 and X2.
+        """
+        return Bounds(
+            *self._sensitivity(
+                _participation(self.steps, min_separation, max_participations, cyclic)
+            )
+        )
+
+    @to_nearest
+    def mechanism(
+        self,
+        noise_multiplier: float,
+        *,
+        min_separation: int | None = None,
+        max_participations: int | None = None,
+        cyclic: bool = False,
+        relation: NeighbouringRelation = NeighbouringRelation.ZERO_OUT,
+    ) -> Gaussian:
+        """Return the Gaussian mechanism of the whole run, without amplification by sampling.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            Standard deviation of the noise on every coordinate of the encoding, over the bound on
+            one contribution.
+        min_separation, max_participations, cyclic
+            As in :meth:`sensitivity_bounds`; they must not depend on the data.
+        relation : NeighbouringRelation, keyword only
+            Zero-out or replace-one.
+
+        Notes
+        -----
+        *Guarantee.* Theorem S14, with contributions that may depend on what was released before
+        (Denisov, McMahan, Rush, Smith, Thakurta 2022, Theorem 2.1).
+        """
+        from accountant.mechanisms.gaussian import Gaussian
+
+        sensitivity = self.sensitivity_bounds(
+            min_separation=min_separation, max_participations=max_participations, cyclic=cyclic
+        ).upper
+        return Gaussian(
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
+            sensitivity=float(sensitivity),
+            relation=checks.supported_relation("correlated noise", relation, _RELATIONS),
+        )
+
+    def __repr__(self) -> str:
+        """Return the shortest constructor call."""
+        shown = []
+        for part in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, part.name)
+            if part.default is MISSING or value != part.default:
+                shown.append(f"{part.name}={value!r}" if part.kw_only else repr(value))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _participation(
+    steps: int, min_separation: object, max_participations: object, cyclic: object
+) -> Participation:
+    separation = steps
+    if min_separation is not None:
+        separation = checks.integer("min_separation", min_separation, 1, advice="It counts steps")
+    most = -(-steps // separation)
+    if max_participations is not None:
+        most = min(most, checks.integer("max_participations", max_participations, 1))
+    return Participation(separation, most, checks.flag("cyclic", cyclic))
