@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import accountant
-from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers, stores
+from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers, report, stores
 from accountant.cli.audit import audit
 from accountant.cli.group import Group
 from accountant.cli.train import train
@@ -34,7 +34,8 @@ __all__ = ["main"]
         "accountant epsilon --help",
     ),
     epilog="Exit codes: 0 answered, 1 doctor or audit found a fault, 2 the question or a file is"
-    " wrong, 3 a budget refuses, 4 no certified answer was reached, 130 interrupted.",
+    " wrong, 3 a budget refuses, 4 no certified answer was reached, 70 a fault of accountant, 130"
+    " interrupted.",
 )
 @click.version_option(accountant.__version__, prog_name="accountant")
 def main() -> None:
@@ -51,6 +52,7 @@ for _command in (
     *dp_sgd.COMMANDS,
     *compositions.COMMANDS,
     *ledgers.COMMANDS,
+    *report.COMMANDS,
     *stores.COMMANDS,
     *doctor.COMMANDS,
     *completion.COMMANDS,

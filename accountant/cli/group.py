@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from accountant.cli import plain_text
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
 from accountant.safe_text import shown
 
-__all__ = ["ANSWERED", "EXHAUSTED", "FAILED", "INTERRUPTED", "REFUSED", "WRONG", "Command", "Group"]
+__all__ = [
+    "ANSWERED",
+    "DEFECT",
+    "EXHAUSTED",
+    "FAILED",
+    "INTERRUPTED",
+    "REFUSED",
+    "WRONG",
+    "Command",
+    "Group",
+]
 
 # Exit codes; docs/cli.md documents them.
 ANSWERED = 0
@@ -21,15 +33,38 @@ FAILED = 1  # doctor: these numerics are not to be trusted; audit: a claim is re
 WRONG = 2  # the question, a value or a file: something the user can mend
 REFUSED = 3  # a privacy budget does not allow it
 EXHAUSTED = 4  # no certified answer was reached
+DEFECT = 70  # as in sysexits.h: a fault of this package
 INTERRUPTED = 130
+# Set to anything, it shows where a defect is.
+TRACEBACK = "ACCOUNTANT_TRACEBACK"
 
 
 class Command(click.Command):
-    """A command whose help ends with examples to copy."""
+    """A command whose help ends with examples to copy.
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **extra: Any) -> None:
+    ``names`` are arguments of the library that options set under another name.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: tuple[str, ...] = (),
+        names: dict[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
         super().__init__(*args, **extra)
         self.examples = examples
+        self.names = names or {}
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors name its options, not the arguments behind them."""
+        try:
+            return super().invoke(ctx)
+        except AccountantError as error:
+            error.args = tuple(
+                named_options(each, self) if isinstance(each, str) else each for each in error.args
+            )
+            raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, one a line and never wrapped, so that they can be copied."""
@@ -38,6 +73,26 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def named_options(message: str, command: Command) -> str:
+    """Return a message that names options where the library names its arguments.
+
+    An argument is known by its place, at the beginning of a message, or by its underscore.
+    """
+    names = dict(command.names)
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name:
+            written = max(option.opts, key=len)
+            names.setdefault(option.name, written)
+            names.setdefault(written.lstrip("-").replace("-", "_"), written)
+
+    def named(found: re.Match[str]) -> str:
+        word = found[0]
+        known = found.start() == 0 or "_" in word
+        return names.get(word, word) if known else word
+
+    return re.sub(r"(?<![\w./-])[A-Za-z_]\w*", named, message)
 
 
 class Group(click.Group):
@@ -91,7 +146,7 @@ class Group(click.Group):
         for stream in (sys.stdout, sys.stderr):
             # A terminal that cannot show ε still gets its answer.
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")
+                stream.reconfigure(errors=plain_text.HANDLER)
         try:
             code = super().main(*args, **(extra | {"standalone_mode": False}))
         except click.exceptions.NoArgsIsHelpError as error:
@@ -111,12 +166,26 @@ class Group(click.Group):
             code = _complain(str(error), WRONG)
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", INTERRUPTED)
+        except Exception as error:
+            code = _defect(error)
         sys.exit(code if isinstance(code, int) else ANSWERED)
 
 
 def _complain(message: str, code: int) -> int:
     click.echo(f"accountant: {shown(message)}", err=True)
     return code
+
+
+def _defect(error: Exception) -> int:
+    """Say that the fault is ours, without the error's own words, which may quote the data."""
+    if os.environ.get(TRACEBACK):
+        raise error
+    kind = type(error).__name__
+    return _complain(
+        f"a fault of accountant itself ({kind}); nothing that was printed before is wrong. Set"
+        f" {TRACEBACK}=1 to see where, and please report it",
+        DEFECT,
+    )
 
 
 def _of_files(error: OSError) -> str:

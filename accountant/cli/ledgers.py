@@ -1,4 +1,4 @@
-"""Questions about a saved ledger: its contents, and the statement for a reviewer."""
+"""Questions about a saved ledger: what it holds, and the ε it has spent."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import click
 
 from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command
-from accountant.cli.options import JSON, STDIN, read_stdin, require_different, written
+from accountant.cli.options import JSON, STDIN, read_stdin
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table, progress
+from accountant.cli.output import print_table
 from accountant.cli.stores import SECRET_FILE, ledger_at
-from accountant.display import text_up
-from accountant.errors import DomainError, LedgerError
+from accountant.errors import LedgerError
+from accountant.safe_text import shown
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "LEDGER", "load"]
 
 # Rows of the table of mechanisms before "and so on".
 MOST_ROWS = 40
-FORMATS = ("html", "md", "json")
+# Labels of a mechanism before "and so on", and letters of one.
+MOST_LABELS, LONGEST = 3, 60
 
 
 class LedgerPath(click.Path):
@@ -85,12 +86,13 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     store; "-" is standard input. Left out, δ are those of its budget and of the training runs in
     it, or 1e-5 where it has none.
     """
-    from accountant.report import ASSUMED_DELTA
+    from accountant.ledger.evaluation import ASSUMED_DELTA
 
     book, digest = load(ledger)
     rows = brackets(book, deltas or book.deltas or (ASSUMED_DELTA,))
     relation = "none" if book.relation is None else book.relation.words
     counts = book.counts
+    labels = _labels(book)
     if as_json:
         print_json(
             {
@@ -98,7 +100,8 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
                 "releases": len(book),
                 "records": len(book.history),
                 "mechanisms": [
-                    {"mechanism": repr(mechanism), "count": count} for mechanism, count in counts
+                    {"mechanism": repr(mechanism), "count": count, "labels": list(words)}
+                    for (mechanism, count), words in zip(counts, labels, strict=True)
                 ],
                 "budget": None if book.budget is None else repr(book.budget),
                 "epsilons": rows,
@@ -106,8 +109,11 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
             }
         )
         return
-    cells = [(repr(mechanism), str(count)) for mechanism, count in counts[:MOST_ROWS]]
-    print_table(("mechanism", "count"), cells, left=frozenset((0,)))
+    cells = [
+        (_joined(words), repr(mechanism), str(count))
+        for (mechanism, count), words in zip(counts[:MOST_ROWS], labels, strict=False)
+    ]
+    print_table(("label", "mechanism", "count"), cells, left=frozenset((0, 1)))
     if len(counts) > MOST_ROWS:
         click.echo(f"… and {len(counts) - MOST_ROWS} further mechanisms")
     print_epsilons(rows)
@@ -118,65 +124,18 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     click.echo(f"{len(book)} releases, {relation}, certified; {digest}")
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        "accountant report ledger.json -o report.html",
-        "accountant report ledger.json -o report.md --delta 1e-6 --unit 'one patient'",
-        "accountant report - --format json < ledger.json",
-    ),
-)
-@LEDGER
-@click.option(
-    "--output", "-o", type=written(), help="Where it goes (.html, .md, .json); else it is printed."
-)
-@click.option("--format", "kind", type=click.Choice(FORMATS), help="If OUTPUT's name does not say.")
-@click.option("--delta", type=float, help="δ of the headline; LEDGER's own, or 1e-5, if left out.")
-@click.option("--title", default="Privacy statement", show_default=True)
-@click.option("--unit", default="one record of the data set", help="What one record is, in words.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded; as --format json.")
-def report(
-    ledger: Path | str, output: Path | None, kind: str | None, as_json: bool, **words: Any
-) -> None:
-    """Write the privacy statement of LEDGER for a reviewer.
-
-    One self-contained page (or Markdown, or JSON): what was released, certified ε at several δ,
-    what an attacker can achieve, looser analyses, and what a reviewer must check. LEDGER is a file,
-    or URL#BLOCK for a block of a store; "-" is standard input.
-    """
-    kind = _kind(output, kind, as_json)
-    named = ledger if isinstance(ledger, Path) and ledger != STDIN else None
-    require_different(LEDGER=named, OUTPUT=output)
-    from accountant.report import STAGES, statement
-
-    book, digest = load(ledger)
-    with progress("composing", STAGES) as advance:
-        made = statement(book, checksum=digest, advance=advance, **words)
-    text = {"html": made.html, "md": made.markdown, "json": made.json}[kind]()
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    output.write_text(text, encoding="utf-8")
-    epsilon, delta = text_up(made.headline.epsilon), made.headline.delta
-    values = {"epsilon": made.headline.epsilon, "delta": delta, "report": str(output)}
-    if as_json:
-        print_json(values)
-        return
-    click.echo(f"ε ≤ {epsilon} at δ = {delta:g}, {made.relation}; saved {output}")
+def _labels(book: Accountant) -> list[tuple[str, ...]]:
+    """Return the labels of each mechanism of ``book.counts``, in order of first appearance."""
+    found: dict[Any, dict[str, None]] = {mechanism: {} for mechanism, _ in book.counts}
+    for item in book.history:
+        if item.label:
+            found[item.mechanism][shown(item.label, LONGEST)] = None
+    return [tuple(words) for words in found.values()]
 
 
-def _kind(output: Path | None, kind: str | None, as_json: bool) -> str:
-    """Return the format that the options and the name of the output agree on."""
-    suffix = "" if output is None else output.suffix.lower().lstrip(".")
-    suffix = {"htm": "html", "markdown": "md"}.get(suffix, suffix)
-    if kind is None and output is None and as_json:
-        return "json"
-    found = kind or suffix or "html"
-    if found not in FORMATS:
-        raise DomainError(
-            f"--output must end in .html, .md or .json, or --format say which; got {output}"
-        )
-    return found
+def _joined(words: tuple[str, ...]) -> str:
+    more = f"; and {len(words) - MOST_LABELS} more" if len(words) > MOST_LABELS else ""
+    return "; ".join(words[:MOST_LABELS]) + more
 
 
-COMMANDS = (show, report)
+COMMANDS = (show,)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from accountant.cli.plain_text import plain
 from accountant.display import json_value
 
 __all__ = ["answer", "as_json", "given", "print_table", "progress", "terminal"]
@@ -51,6 +52,9 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
+    encoding = terminal().encoding
+    headings = [plain(heading, encoding) for heading in headings]
+    rows = [[plain(cell, encoding) for cell in row] for row in rows]
     table = Table()
     for number, heading in enumerate(headings):
         # Words may be folded; a number must never be cut.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
 __all__ = [
+    "ASSUMED_DELTA",
     "FORMER_NAMES",
     "WRAPPERS",
     "delta_bounds",
@@ -22,6 +23,9 @@ __all__ = [
     "epsilon_bounds",
     "sampled",
 ]
+
+# The δ of an answer where neither the question nor the ledger gives one.
+ASSUMED_DELTA = 1e-5
 
 
 def epsilon_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:

@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 from accountant import checks
 from accountant.errors import UnsupportedError
@@ -137,6 +136,9 @@ def _tail(first: FloatArray, n: FloatArray) -> FloatArray:
     inside = (first >= 1.0) & (first <= n)
     safe = np.where(inside, first, 1.0)
     others = np.where(inside, n - safe + 1.0, 1.0)
+    # Loaded when needed: SciPy's functions take longer to import than all the rest.
+    from scipy import special
+
     values = special.betainc(safe, others, 0.5)
     return np.asarray(np.where(inside, values, np.where(first < 1.0, 1.0, 0.0)))
 

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 
 __all__ = ["Axis", "Chart", "Series", "line_chart"]
 
-WIDTH, HEIGHT = 640, 300
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 14, 46
+WIDTH, HEIGHT = 640, 340
+LEFT, RIGHT, TOP, BOTTOM = 84, 38, 14, 58
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _grid(x: Axis, y: Axis) -> list[str]:
     for value, text in x.ticks():
         at = round(LEFT + x.place(value) * (right - LEFT), 2)
         lines.append(f'<line class="grid" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>')
-        lines.append(f'<text class="tick middle" x="{at}" y="{bottom + 17}">{text}</text>')
+        lines.append(f'<text class="tick middle" x="{at}" y="{bottom + 21}">{text}</text>')
     for value, text in y.ticks():
         at = round(TOP + (1.0 - y.place(value)) * (bottom - TOP), 2)
         lines.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at}" y2="{at}"/>')
@@ -114,7 +114,7 @@ def _grid(x: Axis, y: Axis) -> list[str]:
         f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>',
         f'<text class="name middle" x="{middle}" y="{HEIGHT - 6}">{escape(x.label)}</text>',
         (
-            f'<text class="name middle" transform="translate(16 {across}) rotate(-90)">'
+            f'<text class="name middle" transform="translate(20 {across}) rotate(-90)">'
             f"{escape(y.label)}</text>"
         ),
     ]
@@ -124,8 +124,8 @@ def _grid(x: Axis, y: Axis) -> list[str]:
 def _legend(series: Sequence[Series]) -> list[str]:
     lines = []
     for number, one in enumerate(series):
-        at, stroke = TOP + 16 + 18 * number, f"{LEFT + 14},{TOP + 12 + 18 * number}"
-        lines.append(f'<polyline class="line {one.kind}" points="{stroke} {LEFT + 44},{at - 4}"/>')
+        at, stroke = TOP + 20 + 24 * number, f"{LEFT + 14},{TOP + 14 + 24 * number}"
+        lines.append(f'<polyline class="line {one.kind}" points="{stroke} {LEFT + 44},{at - 6}"/>')
         lines.append(f'<text class="tick" x="{LEFT + 52}" y="{at}">{escape(one.name)}</text>')
     return lines
 

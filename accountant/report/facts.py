@@ -43,8 +43,8 @@ _THEOREMS = {
     "renyi": ("M12", "C7"),
     "combined": ("G1", "G2", "G7", "M12", "C7", "P7", "C1", "M20"),
 }
-# Every statement uses these: composition, fixed parameters, prefixes, attacks, chords.
-GENERAL = ("M1", "L1", "L8", "C16", "C19", "C20", "R1", "R2")
+# Every statement uses these: composition, fixed parameters, prefixes, attacks, chords, the μ.
+GENERAL = ("M1", "L1", "L8", "C8", "C16", "C19", "C20", "R1", "R2", "R3", "R4")
 _NUMBER = re.compile(r"\b[A-Z]\d{1,2}\b")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accountant.display import json_value, text_down, text_up
 from accountant.errors import UnsupportedError
-from accountant.report import charts, facts
+from accountant.report import answers, charts, facts, proofs
 from accountant.report.charts import Axis, Chart, Series
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "VERSION", "html", "markdown", "to_json"]
 
 FORMAT = "accountant-statement"
-VERSION = 1
+VERSION = 2
 # Digits shown; the certificates have more.
 DIGITS = 5
+# Brackets narrower than this, relative to ε, are called exact.
+EXACT = 1e-3
 NO_BOUND = "∞"
 
 
@@ -66,11 +68,28 @@ def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) ->
         "s": statement,
         "rows": rows,
         "start": nearest,
-        "samplers": list(dict.fromkeys(release.sampler for release in statement.releases)),
+        "answers": answers.summary(statement),
+        "evaluation": answers.evaluation(statement),
+        "proofs": proofs.proofs(statement.theorems, statement.deployment.documentation),
+        "steps_words": _steps_words(statement),
         "own": facts.of_name(statement.analysis),
-        "protected": facts.PROTECTED.get(statement.relation, "nothing"),
         "question": facts.QUESTIONS.get(statement.relation, "what was released"),
     }
+
+
+def _steps_words(statement: Statement) -> str:
+    """Say whether ε over the releases is exact, or a bound."""
+    delta = plain(statement.headline.delta)
+    if all(step.epsilon - step.epsilon_lower <= EXACT * step.epsilon for step in statement.steps):
+        return (
+            f"Exact ε at δ = {delta} had the releases stopped early: the bounds from above and"
+            " below agree to three digits at every point."
+        )
+    return (
+        f"An upper bound on ε at δ = {delta} had the releases stopped early (solid), with a lower"
+        " one (dashed). Where they differ the composition was not exact, and the truth is between"
+        " them."
+    )
 
 
 def _charts(statement: Statement) -> dict[str, Chart]:
@@ -154,7 +173,7 @@ def down(value: float) -> str:
 
 def plain(value: float) -> str:
     """Write a given number with the fewest digits that restore it, as in 1e-5."""
-    return repr(value).replace("e-0", "e-")
+    return "0" if value == 0.0 else repr(value).replace("e-0", "e-")
 
 
 def percent(value: float) -> str:

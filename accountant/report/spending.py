@@ -6,6 +6,7 @@ side (Theorem R2 of docs/theorems_report.md), so that the work is bounded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import up
+from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
 from accountant.mechanisms import Gaussian, Mechanism
+from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ FEW_DELTAS = DELTAS[1::2]
 # Further points of the profile, for the bounds on attackers.
 MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+# Pieces up to the ε of the statement, for the summary μ; the same if an answer takes longer.
+MANY_PIECES, FEW_PIECES = 96, 24
 # Limits on the number of different Gaussian steps for one answer, and for many answers.
 MOST, MOST_OFTEN = 520, 70
 
@@ -112,10 +118,32 @@ class Spending:
         """Whether an answer takes less than a few milliseconds."""
         return self.is_gaussian and len(self.above.parts) <= 8
 
-    def points(self) -> list[tuple[float, float]]:
-        """Return certified points (ε, δ) of the profile, for the bounds on attackers."""
-        epsilons = MANY_EPSILONS if self._is_quick else EPSILONS
-        return [(e, float(self.above.delta_bounds(e).upper)) for e in epsilons]
+    def points(self, most: float) -> list[Point]:
+        """Bracket the profile at many ε, a part of them evenly spaced up to ``most``."""
+        epsilons = set(MANY_EPSILONS if self._is_quick else EPSILONS)
+        if 0.0 < most < math.inf:
+            pieces = MANY_PIECES if self._is_quick else FEW_PIECES
+            epsilons.update(most * k / pieces for k in range(1, pieces + 1))
+        return [self._point(epsilon) for epsilon in sorted(epsilons)]
+
+    def _point(self, epsilon: float) -> Point:
+        bounds = self.above.delta_bounds(epsilon)
+        lower, upper = float(bounds.lower), float(bounds.upper)
+        if self.rounded:
+            lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
+        return Point(epsilon, lower, upper)
+
+    @cached_property
+    def gaussian_mu(self) -> float | None:
+        """The exact μ, rounded up, where every part is Gaussian noise without a sample."""
+        total: list[tuple[float, int]] = []
+        for mechanism, count in self.above.parts:
+            (pair, *others) = mechanism.pairs()
+            part = pair.gaussian_part
+            if others or part is None or part.sampling_probability != 1.0:
+                return None
+            total.append((up(1.0 / part.noise_multiplier), count))
+        return compose_gdp(total)
 
     @property
     def analysis(self) -> tuple[str, str]:

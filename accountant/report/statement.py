@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import accountant
 from accountant import checks, safe_text
-from accountant.bounds import Bounds
-from accountant.report import attack_table, comparison, facts, over_steps, spending
+from accountant.ledger.evaluation import ASSUMED_DELTA
+from accountant.report import facts, numbers
 from accountant.report.attack_table import Attack, Guess
 from accountant.report.comparison import Comparison
+from accountant.report.deployment import Deployment, sampling_words
+from accountant.report.gaussian_summary import GaussianSummary
+from accountant.report.numbers import Row, Step, User
+from accountant.report.tone import Tone, tone
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant, Entry
     from accountant.mechanisms import Mechanism
 
-__all__ = ["ReleaseRow", "Row", "Statement", "Step", "statement"]
+__all__ = ["BudgetRow", "ReleaseRow", "Row", "Statement", "Step", "statement"]
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
-# The δ if neither the call nor the ledger gives one.
-ASSUMED_DELTA = 1e-5
-# Points of the trade-off curve.
-RATES = 50
 
 
 @dataclass(frozen=True)
 class ReleaseRow:
-    """One mechanism and how often it ran; ``labels`` are the caller's words, shortened."""
+    """One mechanism and how often it ran; ``labels`` are the caller's words, shortened.
+
+    ``sampling`` says what its sampling probability or batch size means.
+    """
 
     mechanism: str
     about: str
@@ -37,28 +40,16 @@ class ReleaseRow:
     sampler: str
     labels: tuple[str, ...]
     theorems: tuple[str, ...]
+    sampling: str = ""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A certified bracket of ε at one δ."""
+class BudgetRow:
+    """The (ε, δ) that the ledger enforces, and by which filter."""
 
+    epsilon: float
     delta: float
-    epsilon: float
-    epsilon_lower: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """A certified bracket of ε after the first ``releases`` releases.
-
-    Its ends agree where the composition was exact. Elsewhere the lower end shows how loose the
-    upper end may be.
-    """
-
-    releases: int
-    epsilon: float
-    epsilon_lower: float
+    filter: str
 
 
 @dataclass(frozen=True)
@@ -67,12 +58,14 @@ class Statement:
 
     Attributes
     ----------
-    title, unit : str
-        The caller's description of the subject and of one record.
+    deployment : Deployment
+        What the caller says and no ledger knows: title, unit, records, who is trusted, tuning.
     version : str
         Of this library.
     ledger : str or None
         The checksum of the ledger, to tie the statement to it.
+    budget : BudgetRow or None
+        What the ledger enforces.
     relation, definition : str
         The neighbouring relation.
     releases, omitted_releases
@@ -81,6 +74,14 @@ class Statement:
         The number of releases.
     headline : Row
         The bracket at the δ of the statement.
+    tone : Tone
+        How large that ε is, in words.
+    pure : Row or None
+        The bracket at δ = 0, where it is finite.
+    gaussian : GaussianSummary or None
+        μ, the δ down to which it holds, and its regret.
+    user : User or None
+        The bracket for a person with several records.
     analysis, reason : str
         The analysis that answered, and why it was chosen.
     rounded : bool
@@ -99,16 +100,20 @@ class Statement:
         What a reviewer must check; where the proofs are.
     """
 
-    title: str
-    unit: str
+    deployment: Deployment
     version: str
     ledger: str | None
+    budget: BudgetRow | None
     relation: str
     definition: str
     releases: tuple[ReleaseRow, ...]
     omitted_releases: int
     total: int
     headline: Row
+    tone: Tone
+    pure: Row | None
+    gaussian: GaussianSummary | None
+    user: User | None
     analysis: str
     reason: str
     rounded: bool
@@ -120,6 +125,16 @@ class Statement:
     comparisons: tuple[Comparison, ...]
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The caller's description of the subject."""
+        return self.deployment.title
+
+    @property
+    def unit(self) -> str:
+        """The caller's description of one record."""
+        return self.deployment.unit
 
     def html(self) -> str:
         """Return the statement as one self-contained page."""
@@ -139,6 +154,19 @@ class Statement:
 
         return render.to_json(self)
 
+    def registry(self) -> str:
+        """Return a draft for the deployments registry (OpenDP, NIST), as YAML.
+
+        Raises
+        ------
+        DomainError
+            The registry requires a field that no ledger knows, and ``deployment.registry`` lacks
+            it; the message names all of them.
+        """
+        from accountant.report import registry
+
+        return registry.entry(self)
+
     def values(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return asdict(self)
@@ -148,8 +176,9 @@ def statement(
     ledger: Accountant,
     delta: float | None = None,
     *,
-    title: str = "Privacy statement",
-    unit: str = "one record of the data set",
+    title: str | None = None,
+    unit: str | None = None,
+    deployment: Deployment | None = None,
     checksum: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Statement:
@@ -160,10 +189,13 @@ def statement(
     ledger : Accountant
         The ledger.
     delta : float, optional
-        In (0, 1): the δ of the headline. The default is that of the ledger's budget, or else the
-        least δ noted in it (:attr:`Accountant.deltas <accountant.Accountant.deltas>`), or 1e-5.
-    title, unit : str
-        Descriptions for the page: of its subject, and of one record.
+        In [0, 1): the δ of the headline; 0 states pure differential privacy. The default is that of
+        the ledger's budget, or else the least δ noted in it
+        (:attr:`Accountant.deltas <accountant.Accountant.deltas>`), or 1e-5.
+    title, unit : str, optional
+        Short for those of ``deployment``.
+    deployment : Deployment, optional
+        What no ledger knows: the unit of privacy, who is trusted, the number of records, tuning.
     checksum : str, optional
         Of the ledger's file, to be shown.
     advance : callable
@@ -177,8 +209,9 @@ def statement(
     Notes
     -----
     *Guarantee.* Every ε is an upper bound for parameters fixed in advance (Theorem L1), every bound
-    on an attacker holds for all attacks (Theorems C16, C19, C20, R1). Brackets of a ledger of very
-    many different steps are those of rounded parameters (Theorem R2).
+    on an attacker holds for all attacks (Theorems C16, C19, C20, R1), and so does μ with its
+    regret (R3, R4). Brackets of a ledger of very many different steps are those of rounded
+    parameters (Theorem R2).
 
     Examples
     --------
@@ -192,104 +225,45 @@ def statement(
     """
     if delta is None:
         delta = next(iter(ledger.deltas), ASSUMED_DELTA)
-    target = checks.number(checks.TARGET_DELTA, delta)
-    for name, words in (("title", title), ("unit", unit)):
-        checks.instance(name, words, str, "a str")
-    history, counts = ledger.history, ledger.counts
-    releases, omitted = _releases(history, counts)
+    target = checks.number(checks.DELTA.renamed("delta"), delta)
+    about = _deployment(deployment, title, unit)
+    history, counts, budget = ledger.history, ledger.counts, ledger.budget
+    releases, omitted = _releases(history, counts, about.records)
     relation = ledger.relation
-    spent = _spending(history, counts, target, advance)
+    spent = numbers.numbers(history, counts, target, about.user_records, advance)
     # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
     used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
     used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
     used |= dict.fromkeys(n for one in spent["comparisons"] for n in one.theorem.split(", "))
     return Statement(
-        title=safe_text.shown(title),
-        unit=safe_text.shown(unit),
+        deployment=about,
         version=accountant.__version__,
         ledger=checksum,
+        budget=(None if budget is None else BudgetRow(budget.epsilon, budget.delta, budget.filter)),
         relation="none" if relation is None else relation.words,
         definition="" if relation is None else relation.definition,
         releases=releases,
         omitted_releases=omitted,
         total=len(ledger),
-        assumptions=facts.assumptions(list(kinds), ledger.budget),
+        tone=tone(spent["headline"].epsilon),
+        assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
         **spent,
     )
 
 
-STAGES = 5
-
-
-def _spending(
-    history: tuple[Entry, ...],
-    counts: tuple[tuple[Mechanism, int], ...],
-    delta: float,
-    advance: Callable[[], None],
-) -> dict[str, Any]:
-    """Return everything that is computed."""
-    if not counts:
-        return _nothing(delta)
-    once, often = spending.Spending(counts), spending.Spending(counts, spending.MOST_OFTEN)
-    headline = _row(once, delta)
-    advance()
-    # ε at δ is at least that at a larger δ, and the headline's bracket may be sharper.
-    table = tuple(_row(once if often.above is once.above else often, d) for d in often.deltas)
-    advance()
-    known = [(row.epsilon, row.delta) for row in (*table, headline)]
-    profile = attack_table.SampledProfile([*known, *often.points()])
-    advance()
-    compared = comparison.comparisons(often.above, delta)
-    advance()
-    ends = Bounds(headline.epsilon_lower, headline.epsilon)
-    steps = over_steps.over_steps(history, counts, ends, delta)
-    analysis, reason = once.analysis
-    advance()
-    return {
-        "headline": headline,
-        "analysis": analysis,
-        "reason": reason,
-        "rounded": often.rounded,
-        "table": table,
-        "steps": tuple(Step(length, high, low) for length, low, high in steps),
-        **_attacker(profile),
-        "comparisons": compared,
-    }
-
-
-def _nothing(delta: float) -> dict[str, Any]:
-    """Return the numbers of an empty ledger."""
-    profile = attack_table.SampledProfile([(0.0, 0.0)])
-    return {
-        "headline": Row(delta, 0.0, 0.0),
-        "analysis": "nothing",
-        "reason": "nothing was released",
-        "rounded": False,
-        "table": tuple(Row(d, 0.0, 0.0) for d in spending.DELTAS),
-        "steps": (),
-        **_attacker(profile),
-        "comparisons": (),
-    }
-
-
-def _attacker(profile: attack_table.SampledProfile) -> dict[str, Any]:
-    """Return what an attacker can achieve."""
-    return {
-        "attacks": attack_table.attacks(profile, attack_table.FPRS),
-        "curve": attack_table.attacks(profile, [(k / RATES) ** 2 for k in range(RATES + 1)]),
-        "guesses": attack_table.guesses(profile),
-    }
-
-
-def _row(spent: spending.Spending, delta: float) -> Row:
-    bounds = spent.epsilon_bounds(delta)
-    return Row(delta, float(bounds.upper), float(bounds.lower))
+def _deployment(given: Deployment | None, title: str | None, unit: str | None) -> Deployment:
+    if given is not None:
+        checks.instance("deployment", given, Deployment, "a Deployment")
+    told = given or Deployment()
+    if title is not None:
+        told = replace(told, title=title)
+    return told if unit is None else replace(told, unit=unit)
 
 
 def _releases(
-    history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...]
+    history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...], records: int | None
 ) -> tuple[tuple[ReleaseRow, ...], int]:
     shown = counts[:MOST_ROWS]
     labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in shown}
@@ -314,6 +288,7 @@ def _releases(
                 sampler=facts.sampler(mechanism),
                 labels=words,
                 theorems=facts.theorems(mechanism),
+                sampling=sampling_words(mechanism, records),
             )
         )
     return tuple(rows), len(counts) - len(shown)

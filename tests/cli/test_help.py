@@ -42,6 +42,7 @@ def desk(tmp_path, monkeypatch):
     (tmp_path / ".config" / "fish" / "completions").mkdir(parents=True)
     Path("pipeline.json").write_text(json.dumps(PIPELINE))
     Path("pipeline.toml").write_text(TOML)
+    Path("deployment.toml").write_text("unit = 'one visit'\n")
     rng = np.random.default_rng(0)
     rows = [f"{x},{int(x > 0)}" for x in rng.normal(size=300)]
     Path("data.csv").write_text("\n".join(["x,label", *rows]))

@@ -52,8 +52,10 @@ def test_show(saved):
     assert answer["epsilons"][0]["epsilon"] == two_runs().epsilon(1e-5)
     assert answer["releases"] == 202
     assert answer["relation"] == "add-or-remove"
+    assert [row["labels"] for row in answer["mechanisms"]] == [["training"], ["histogram"]]
     text = run("show", saved).output
     assert "Gaussian(5.0)" in text
+    assert "histogram" in text
     assert run("show", "-", input=saved.read_text()).output == text
 
 
@@ -95,9 +97,13 @@ def test_bad_ledgers_are_one_line_and_no_traceback(saved, command, tmp_path):
         (["report", "no/such.json"], "does not exist"),
         (["report", "."], "is a directory"),
         (["report", "LEDGER", "-o", "no/such/folder/x.html"], "No such file"),
-        (["report", "LEDGER", "-o", "x.docx"], ".html, .md or .json"),
-        (["report", "LEDGER", "--delta", "0"], "delta"),
+        (["report", "LEDGER", "-o", "x.docx"], ".html, .md, .json or .yaml"),
+        (["report", "LEDGER", "--delta", "1"], "delta"),
         (["report", "LEDGER", "--delta", "nan"], "delta"),
+        (["report", "LEDGER", "--records", "0"], "records"),
+        (["report", "LEDGER", "--about", "LEDGER"], "different files"),
+        (["report", "LEDGER", "--documentation", "x"], "https://"),
+        (["report", "LEDGER", "--format", "registry"], "basic.data_curators"),
         (["show", "LEDGER", "--delta", "2"], "delta"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 import accountant as ac
 from accountant.report import statement
-from support.browser import browser, installed
+from support.browser import axe, browser, installed, violations
 
 pytestmark = pytest.mark.skipif(installed() is None, reason="no Chromium is installed")
 
@@ -153,3 +153,39 @@ def test_it_prints(page, url):
     paper = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
     assert paper.startswith(b"%PDF")
     assert 2 <= paper.count(b"/Type /Page\n") + paper.count(b"/Type/Page\n") <= 9
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_no_violation(page, url, scheme, width):
+    if axe() is None:
+        pytest.skip("axe-core is not installed (npm install axe-core)")
+    page.scheme(scheme)
+    page.open(url, width=width)
+    assert violations(page) == []
+    page.scheme("light")
+
+
+def test_a_dark_page_is_dark_and_prints_light(page, url):
+    page.scheme("dark")
+    page.open(url)
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert page.ask(colour) == "rgb(21, 24, 27)"
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.ask(colour) == "rgb(255, 255, 255)"
+    page.call("Emulation.setEmulatedMedia", media="")
+    page.scheme("light")
+
+
+def test_figures_are_readable_on_a_phone(page, url):
+    page.open(url, width=390)
+    sizes = page.ask(
+        "[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(sizes) >= 9
+    cut = page.ask(
+        "[...document.querySelectorAll('svg')].filter(s => {const b = s.getBoundingClientRect();"
+        " return [...s.querySelectorAll('text')].some(t => {const c = t.getBoundingClientRect();"
+        " return c.left < b.left - 1 || c.right > b.right + 1 || c.bottom > b.bottom + 1})}).length"
+    )
+    assert cut == 0

@@ -229,7 +229,7 @@ def test_every_rendering_is_whole(case):
         if tag == "svg":
             assert attributes["role"] == "img"
     values = json.loads(made.json())
-    assert (values["format"], values["version"]) == ("accountant-statement", 1)
+    assert (values["format"], values["version"]) == ("accountant-statement", 2)
     assert set(values["statement"]) == set(made.values())
     text = made.markdown()
     for row in made.table:
@@ -326,13 +326,6 @@ def test_no_two_theorems_share_a_number():
     assert len(set(numbers)) == len(numbers)
 
 
-def test_the_page_says_where_each_letter_is():
-    page = statement(dp_sgd(5)).html()
-    for kind in schema._registry().values():
-        for number in facts.of_name(kind.__name__, kind.__doc__):
-            assert f"{number[0]} in <code>theorems_" in page, number
-
-
 def test_samplers_are_named_and_their_check_is_asked_for():
     made = statement(dp_sgd())
     assert "Poisson" in made.releases[0].sampler
@@ -426,7 +419,7 @@ def test_prefixes_of_a_history():
 
 
 def test_arguments_are_checked():
-    for delta in (0.0, 1.0, -1.0, math.nan):
+    for delta in (1.0, -1.0, math.nan):
         with pytest.raises(DomainError):
             statement(dp_sgd(), delta)
     with pytest.raises(ArgumentTypeError):

@@ -10,6 +10,9 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 FLAGS = [
     "--headless",
@@ -28,6 +31,25 @@ FLAGS = [
 def installed() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def axe() -> Path | None:
+    """Return the script of axe-core: AXE_CORE, or what npm installed in the checkout."""
+    places = os.environ.get("AXE_CORE"), ROOT / "node_modules" / "axe-core" / "axe.min.js"
+    return next((Path(place) for place in places if place and Path(place).is_file()), None)
+
+
+def violations(page: "Page") -> list:
+    """Return what axe-core finds wrong with the page, and where."""
+    page.ask(axe().read_text(encoding="utf-8") + ";0")
+    answer = page.call(
+        "Runtime.evaluate",
+        expression="axe.run().then(found => JSON.stringify(found.violations.map("
+        "one => [one.id, one.help, one.nodes.map(node => node.html.slice(0, 200))])))",
+        awaitPromise=True,
+        returnByValue=True,
+    )
+    return json.loads(answer["result"]["value"])
 
 
 class Page:
@@ -81,6 +103,11 @@ class Page:
         self.call("Page.navigate", url=url)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
+
+    def scheme(self, name: str) -> None:
+        """Show pages as to someone who prefers "light" or "dark"."""
+        feature = {"name": "prefers-color-scheme", "value": name}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
 
     def ask(self, expression: str):
         """Evaluate JavaScript; the debugger may do so where the page may not."""
