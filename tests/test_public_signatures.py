@@ -18,6 +18,7 @@ NAMES = {
 }
 SAMPLERS = [
     sampling.CyclicBatches(dataset_size=100, batch_size=10, epochs=2),
+    sampling.CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=3, steps=5),
     sampling.FixedSizeSampler(dataset_size=100, batch_size=10, steps=5),
     sampling.FullBatch(dataset_size=100, steps=5),
     sampling.PoissonSampler(dataset_size=100, sampling_probability=0.1, steps=5),

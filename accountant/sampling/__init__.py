@@ -5,8 +5,8 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 """
 
 # Samplers, each with the mechanism of one of its steps: poisson_batches (poisson), fixed_size,
-# with_replacement, truncated_poisson, random_allocation, shuffled, cyclic, full_batch, and
-# correlated_noise; sampler, batch_size_sampler and drawing are shared.
+# with_replacement, truncated_poisson, random_allocation, shuffled, cyclic, cyclic_poisson,
+# full_batch, and correlated_noise; sampler, batch_size_sampler and drawing are shared.
 # Pairs: sampled_pairs for Poisson sampling when a record is added or removed; replacement_pair,
 # poisson_replacement and sampled_replacement when a record is *exchanged for another* (drawing
 # with replacement is with_replacement, and its pair mixture_pair); allocation_pair and
@@ -19,6 +19,7 @@ from accountant.sampling.correlated_noise import (
     tree_strategy,
 )
 from accountant.sampling.cyclic import CyclicBatches
+from accountant.sampling.cyclic_poisson import CyclicPoisson
 from accountant.sampling.fixed_size import FixedSizeSampled, FixedSizeSampler
 from accountant.sampling.full_batch import FullBatch
 from accountant.sampling.poisson import PoissonSampled
@@ -32,6 +33,7 @@ from accountant.sampling.with_replacement import WithReplacementSampled, WithRep
 __all__ = [
     "Allocated",
     "CyclicBatches",
+    "CyclicPoisson",
     "FixedSizeSampled",
     "FixedSizeSampler",
     "FullBatch",
