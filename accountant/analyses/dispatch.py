@@ -82,7 +82,7 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
             return ExchangeContour(parts)
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
-    if len(groups := groups_of(parts)) > 1:
+    if len(parts) > 1 and len(groups := groups_of(parts)) > 1:
         return ByGroups(parts, _together(parts, joint), tuple(_whole(p, joint) for p in groups))
     return _together(parts, joint)
 

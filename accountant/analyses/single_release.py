@@ -5,7 +5,6 @@ Theorem G9 of docs/theorems_grid.md.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import TYPE_CHECKING
 
@@ -37,9 +36,10 @@ DEEP, TRIES = 700.0, 3
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
     """Bracket δ(epsilon), epsilon >= 0, of a pair with masses; None if they do not decide it."""
     if has_profile(pair):
-        # A blend has one only where its parts do.
-        with contextlib.suppress(UnsupportedError):
+        try:
             return pair.profile(epsilon)
+        except UnsupportedError:  # a blend has one only where its parts do
+            pass
     moved = pair.loss_error
     if not (epsilon < FARTHEST and moved < 1.0):
         return None

@@ -212,13 +212,19 @@ class Grid(Solver):
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)
-        # The scan of orders is the same for every question.
-        self._curve = lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
-        self._far = self._renyi and _is_far(parts)
         self._direct = Direct(parts)
         # The profile of one release is at most the conversion of its curve.
         sharper = not self._direct.is_lone and self._renyi
         self._sharper = sharper and any(pair.sharper_rdp for pair, _ in parts)
+
+    @cached_property
+    def _curve(self) -> Callable[[float], float]:
+        # The scan of orders is the same for every question.
+        return lru_cache(maxsize=4096)(renyi_conversion.curve_of(self.parts))
+
+    @cached_property
+    def _far(self) -> bool:
+        return self._renyi and _is_far(self.parts)
 
     def _least(self) -> float:
         # Losses just below the end of every support add up (Theorem M2 on the edges).

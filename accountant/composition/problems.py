@@ -67,9 +67,7 @@ class _TooManyError(Exception):
 
 
 def _alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
-    found = dict.fromkeys(
-        tuple(sorted(_merged(each), key=repr)) for each in limited(mechanism.alternatives())
-    )
+    found = dict.fromkeys(_in_order(_merged(each)) for each in limited(mechanism.alternatives()))
     if len(found) > MOST_ALTERNATIVES:
         raise _TooManyError
     return tuple(found)
@@ -103,6 +101,10 @@ def limited(rows: Iterator[Counted]) -> Iterator[Counted]:
         if index > 4 * MOST_ALTERNATIVES:
             raise _TooManyError
         yield row
+
+
+def _in_order(parts: Counted) -> Counted:
+    return tuple(sorted(parts, key=repr)) if len(parts) > 1 else parts
 
 
 def _merged(parts: Counted) -> Counted:

@@ -157,6 +157,22 @@ class ExponentialLossPair(DominatingPair):
         scale = -math.expm1(-a)
         return _around(root * (root / scale), 64.0, min(less, 0.0) ** 2 / scale)
 
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Bracket a + 2·log(1 - √(δ(1 - e^{-a})))."""
+        # The product may underflow.
+        return self._inverse(math.sqrt(delta) * math.sqrt(-math.expm1(-self.reach)))
+
+    def _inverse(self, root: float) -> Bounds | None:
+        """Bracket a + 2·log(1 - root), root within 16 U; None where it is near 1."""
+        if not (root < 0.9 and self.reach < math.inf):
+            return None
+        # The error of the root is at most ten times as large in the logarithm.
+        rest = 2.0 * math.log1p(-root)
+        error = 512.0 * U * abs(rest) + 4.0 * U * self.reach + 5e-324
+        high = min(math.nextafter(self.reach + rest + error, math.inf), self.reach)
+        low = math.nextafter(self._least + rest - error, -math.inf)
+        return Bounds(max(low, 0.0), max(high, 0.0))
+
 
 class LaplacePair(ExponentialLossPair):
     """Laplace noise: half of the mass of P at the loss a, e^{-a}/2 at -a, the rest between."""
@@ -195,6 +211,10 @@ class LaplacePair(ExponentialLossPair):
         return _around(
             -math.expm1(0.5 * (epsilon - a)), 32.0, -math.expm1(0.5 * (epsilon - self._least))
         )
+
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Bracket a + 2·log(1 - δ)."""
+        return self._inverse(delta)
 
 
 def divergence_from(excess: float, order: float) -> float:

@@ -47,4 +47,6 @@ def _at_least_one(terms: Iterable[tuple[float, int]]) -> float:
         if mass >= 1.0:
             return 1.0
         log_none += count * math.log1p(-mass)
+    if log_none == 0.0:
+        return 0.0
     return min(up(-math.expm1(log_none * (1.0 + 2.0**-48)), 16.0), 1.0)

@@ -30,7 +30,7 @@ _THEOREMS = {
     "TruncatedCDP": ("M12", "C15"),
     "ZCDP": ("M12", "C15"),
     "nothing": (),
-    "profile": ("S15",),
+    "profile": ("G9",),
     "gaussian": ("M3",),
     "contour": ("1", "2", "14", "16"),
     "mixture contour": (
