@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.calibration.any_mechanism import calibrate
+    from accountant.certificates import Certificate, certificate
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
     from accountant.derived import BestOfPoissonRuns, BestOfRuns
@@ -71,6 +72,7 @@ __version__ = "0.1.0"
 
 # Loaded when first used, so that importing the package stays light.
 _LATER = {
+    "accountant.certificates": ("Certificate", "certificate"),
     "accountant.compare": ("compare_samplers",),
     "accountant.composition": ("Composition", "parallel"),
     "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns"),
@@ -127,6 +129,7 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "Certificate",
     "Composition",
     "DiscreteGaussian",
     "DiscreteGaussianVector",
@@ -157,6 +160,7 @@ __all__ = [
     "calibrate_q",
     "calibrate_sigma",
     "calibrate_steps",
+    "certificate",
     "compare_samplers",
     "delta_bounds",
     "epsilon_bounds",

@@ -7,6 +7,7 @@ import click
 import accountant
 from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers, report, stores
 from accountant.cli.audit import audit
+from accountant.cli.certify import certify
 from accountant.cli.group import Group
 from accountant.cli.train import train
 
@@ -19,7 +20,7 @@ __all__ = ["main"]
     sections={
         "How much was spent?": ("epsilon", "delta", "curve", "compose", "samplers"),
         "How much noise, how many steps?": ("sigma", "steps", "q"),
-        "Train, and show what it cost": ("train", "show", "report"),
+        "Train, and show what it cost": ("train", "show", "report", "certify"),
         "Budgets of a team": ("store",),
         "This installation": ("doctor", "audit", "completion"),
     },
@@ -58,5 +59,6 @@ for _command in (
     *completion.COMMANDS,
     train,
     audit,
+    certify,
 ):
     main.add_command(_command)

@@ -1,0 +1,138 @@
+"""One step of noise with random shifts, in plain floating point: for searches, never for claims."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import log_ndtr
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import FloatArray
+
+__all__ = ["Step"]
+
+# Exponents beyond which sums of exponentials are taken by their logarithms.
+LARGE = 500.0
+# Orders above which no window goes as far as the tilted noise.
+FARTHEST = 300.0
+ROOM = 25.0
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """N(0, σ²) whose mean moves by d_j with probability w_j; ``count`` such steps.
+
+    ``lost`` is an upper bound on the weight of further shifts that are not listed.
+    """
+
+    sigma: float
+    shifts: FloatArray
+    weights: FloatArray
+    count: int
+    lost: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the mean always moves by the same amount."""
+        return self.weights.size == 1 and self.weights[0] == 1.0
+
+    @cached_property
+    def stays(self) -> float:
+        """The probability of no shift."""
+        return max(1.0 - self.moves, 0.0)
+
+    @cached_property
+    def moves(self) -> float:
+        """The probability of some shift."""
+        return math.fsum(self.weights)
+
+    @property
+    def lost_delta(self) -> float:
+        """What shifts that are not listed add to δ (Theorem D9)."""
+        return self.count * self.lost / (self.stays - self.lost) if self.lost else 0.0
+
+    @property
+    def furthest(self) -> float:
+        """The largest shift."""
+        return float(self.shifts.max())
+
+    def loss(self, x: Any) -> Any:
+        """Return L at real or complex points, of the branch that is real on the real line."""
+        x = np.asarray(x)[..., None]
+        u = self.shifts * (2.0 * x - self.shifts) / (2.0 * self.sigma**2)
+        top = np.maximum(u.real.max(axis=-1), 0.0)
+        small = top < LARGE
+        lifted = np.where(small[..., None], u, 0.0)
+        moved = (self.weights * np.expm1(lifted)).sum(axis=-1)
+        with np.errstate(divide="ignore"):
+            near = np.log1p(moved)
+        scaled = (self.weights * np.exp(u - top[..., None])).sum(axis=-1)
+        far = top + np.log(scaled + self.stays * np.exp(-top))
+        return np.where(small, near, far)
+
+    def mean_shift(self, x: FloatArray) -> FloatArray:
+        """Return the posterior mean of the shift, σ² times the slope of the loss."""
+        u = self.shifts * (2.0 * x[..., None] - self.shifts) / (2.0 * self.sigma**2)
+        top = np.maximum(u.max(axis=-1), 0.0)
+        masses = self.weights * np.exp(u - top[..., None])
+        total = masses.sum(axis=-1) + self.stays * np.exp(-top)
+        return np.asarray((self.shifts * masses).sum(axis=-1) / total)
+
+    def log_density(self, x: Any) -> Any:
+        """Return log N at real or complex points."""
+        return -(x**2) / (2.0 * self.sigma**2) - math.log(self.sigma * math.sqrt(2.0 * math.pi))
+
+    def log_mass_above(self, x: float, *, moved: bool) -> float:
+        """Return the logarithm of P{X > x} (moved) or Q{X > x}."""
+        still = float(log_ndtr(-x / self.sigma))
+        if not moved:
+            return still
+        parts = np.log(self.weights) + log_ndtr((self.shifts - x) / self.sigma)
+        kept = math.log(self.stays) + still if self.stays > 0.0 else -math.inf
+        return float(np.logaddexp.reduce(np.append(parts, kept)))
+
+    def window(self, log_share: float, *, moved: bool) -> tuple[float, float]:
+        """Return the ends beyond which the noise has at most a share, of which the logarithm."""
+        low = -self.sigma * quantile(log_share - ROOM)  # the path's ends must be smaller still
+        below, above = 0.0, self.furthest + self.sigma * quantile(log_share)
+        if not moved:
+            return low, self.sigma * quantile(log_share)
+        for _ in range(60):
+            middle = 0.5 * (below + above)
+            inside = self.log_mass_above(middle, moved=True) <= log_share
+            below, above = (below, middle) if inside else (middle, above)
+        return low, above
+
+    def reach(self, c: float, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return points from low to high or beyond the tilted noise, L and log N there."""
+        far = (
+            max(high, self.furthest * max(c, 0.0) + 0.9 * (high + self.furthest - low))
+            if (c < FARTHEST)
+            else 1.5 * high
+        )
+        size = int(min(max(400, 8.0 * (far - low) / self.sigma), 6000))
+        x = np.linspace(low, far, size)
+        return x, self.loss(x), self.log_density(x)
+
+    def log_moments(
+        self, c: float, x: FloatArray, loss: FloatArray, noise: FloatArray
+    ) -> FloatArray:
+        """Return log A(c) on the windows that end at each of equally spaced points."""
+        exponent, spacing = c * loss, math.log(x[1] - x[0])
+        if exponent.max() > LARGE or float(loss.max()) > LARGE:
+            return np.asarray(np.logaddexp.accumulate(noise + exponent + spacing))
+        second = np.cumsum(np.exp(noise + spacing) * (np.expm1(exponent) - c * np.expm1(loss)))
+        return np.log1p(np.maximum(second, -0.9))
+
+
+def quantile(log_share: float) -> float:
+    """Return z with log Φ(-z) at most a given number below -1."""
+    low, high = 0.0, math.sqrt(-2.0 * log_share) + 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if log_ndtr(-middle) <= log_share else (middle, high)
+    return high

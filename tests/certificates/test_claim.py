@@ -1,0 +1,106 @@
+"""Certificates of random runs pass the checker, at the accountant's own ε; false claims do not."""
+
+import json
+import math
+import random
+
+import pytest
+
+pytest.importorskip("flint")
+import accountant as ac
+from accountant.sampling import WithReplacementSampled
+from dp_verifier import Refused, check
+
+
+def sampled(q, sigma, steps):
+    return steps * ac.PoissonSampled(ac.Gaussian(sigma), q)
+
+
+RUNS = {
+    "run": (sampled(0.01, 1.0, 1000), 1e-5),
+    "two kinds and plain noise": (
+        sampled(0.01, 1.0, 1000) + sampled(0.001, 0.8, 3000) + 3 * ac.Gaussian(5.0),
+        1e-6,
+    ),
+    "users with four records": (2000 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01).group(4), 1e-6),
+    "plain noise": (5 * ac.Gaussian(1.0), 1e-6),
+    "one step": (sampled(0.01, 1.0, 1), 1e-5),
+    "two steps": (sampled(0.3, 1.0, 2), 1e-5),
+    "little noise": (sampled(0.5, 0.3, 3), 1e-5),
+    "hardly ever": (sampled(1e-6, 1.0, 100), 1e-3),
+    "large delta": (sampled(0.9, 50.0, 10**5), 0.5),
+    "many steps": (sampled(1e-6, 5.0, 10**12), 1e-20),
+    "draws with replacement": (
+        2000 * WithReplacementSampled(1.1, batch_size=16, dataset_size=1600),
+        1e-6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_certificate_passes(name):
+    run, delta = RUNS[name]
+    made = ac.certificate(run, delta)
+    check(made.text)
+    assert made.epsilon >= run.epsilon_bounds(delta).lower
+    assert made.epsilon <= run.epsilon(delta * (1 - 1e-8))
+    assert len(made.text) < 20_000
+
+
+@pytest.mark.parametrize("name", set(RUNS) - {"hardly ever"})
+def test_a_smaller_epsilon_is_refused(name):
+    run, delta = RUNS[name]
+    document = json.loads(ac.certificate(run, delta).text)
+    lower = float(run.epsilon_bounds(delta).lower)
+    for epsilon in (math.nextafter(lower * (1 - 1e-8), 0.0), 0.9 * lower, 0.0):
+        document["claim"]["epsilon"] = epsilon
+        with pytest.raises(Refused):
+            check(json.dumps(document))
+
+
+def test_a_ledger_has_one_certificate():
+    ledger = ac.Accountant()
+    ledger.step(noise_multiplier=1.0, sampling_probability=0.01, count=500)
+    ledger.step(noise_multiplier=1.2, sampling_probability=0.02, count=700)
+    ledger.compose(ac.Gaussian(10.0))
+    made = ac.certificate(ledger, 1e-6)
+    claim, _ = check(made.text)
+    assert sorted(law.count for law in claim.laws) == [1, 500, 700]
+    assert made.epsilon == pytest.approx(ledger.epsilon(1e-6), rel=1e-8)
+
+
+def test_what_cannot_be_certified_says_so():
+    with pytest.raises(ac.UnsupportedError, match="Gaussian"):
+        ac.certificate(ac.Laplace(1.0), 1e-6)
+    with pytest.raises(ac.DomainError, match="empty"):
+        ac.certificate(ac.Accountant(), 1e-6)
+    for delta in (0.0, 1.0):
+        with pytest.raises(ac.DomainError, match="delta"):
+            ac.certificate(ac.Gaussian(1.0), delta)
+
+
+def random_run(rng):
+    """A problem of the sweep's domain: parameters over all their magnitudes."""
+
+    def between(low, high):
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    kinds = rng.choice((1, 1, 1, 2, 3))
+    parts = [
+        sampled(between(1e-9, 1.0), between(0.2, 100.0), round(between(1, 1e12)))
+        for _ in range(kinds)
+    ]
+    run = parts[0]
+    for part in parts[1:]:
+        run = run + part
+    return run, between(1e-30, 0.9)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_runs(seed):
+    run, delta = random_run(random.Random(seed))
+    try:
+        made = ac.certificate(run, delta)
+    except ac.UnsupportedError as error:
+        pytest.skip(str(error))
+    check(made.text)

@@ -1,0 +1,89 @@
+"""Documents that a checker of certificates must accept or refuse, and why.
+
+All are about one run, or one step, of which the truth is known: ε(1e-5) = 1.82823666… for 1,000
+steps at q = 0.01, σ = 1. The false claims lower ε and bend the evidence in every way that would
+make the computed bound smaller if some term were left out of it.
+"""
+
+import copy
+import json
+
+import accountant as ac
+
+STEP = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+
+
+def scaled(document, way, key, factor):
+    """Scale a number of the line, or of all its rules."""
+    evidence = document["evidence"][way]
+    places = [evidence] if key in evidence else [r for r in evidence.get("rules", ()) if r]
+    for place in places:
+        if key in place:
+            value = place[key] * factor
+            place[key] = max(round(value), 1) if key in ("orders", "nodes") else value
+    return document
+
+
+def one_way(run, delta, remove):
+    """A certificate for one direction at the least ε of that direction."""
+    from accountant.certificates.evidence import evidence_of
+    from accountant.certificates.statement import listed, steps_of
+
+    steps, way = steps_of(run), "remove" if remove else "add"
+    solver = run.profile().solvers()[0 if remove else -1]
+    epsilon = float(solver.epsilon_bounds(delta * (1 - 3e-9)).upper)
+    claim = {"relation": "add-or-remove", "direction": way, "epsilon": epsilon, "delta": delta}
+    claim["parts"] = [listed(step) for step in steps]
+    evidence = {way: evidence_of(steps, epsilon, delta, remove=remove)}
+    return {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
+
+
+def bent(document, way):
+    """Yield the document with its evidence bent in many ways."""
+    for key in ("orders", "nodes", "step", "distance", "rise", "spacing", "first"):
+        for factor in (0.02, 0.1, 0.3, 0.6, 0.9, 1.1, 1.5, 3.0, 10.0):
+            yield scaled(copy.deepcopy(document), way, key, factor)
+    for share in (0.2, 0.3, 0.36, 0.4, 0.43, 0.46, 0.5):
+        for upper in (False, True):
+            less = copy.deepcopy(document)
+            for each in less["evidence"][way].get("rules", ()):
+                cut = round(share * each["nodes"])
+                each["nodes"] -= cut
+                each["first"] += 0.0 if upper else cut * each["spacing"]
+                each.pop("decay", None)
+            yield less
+    less = copy.deepcopy(document)
+    less["evidence"][way]["kind"] = "chernoff"
+    for key in ("orders", "step"):
+        less["evidence"][way].pop(key, None)
+    yield less
+
+
+def probes():
+    """Yield (text, whether it must pass)."""
+    runs = ((1000 * STEP, 1e-5), (2 * ac.PoissonSampled(ac.Gaussian(1.0), 0.3), 1e-5))
+    for run, delta in runs:
+        for remove in (True, False):
+            way = "remove" if remove else "add"
+            honest = one_way(run, delta, remove)
+            yield json.dumps(honest), True
+            for less in (0.999, 0.98, 0.8):
+                false = copy.deepcopy(honest)
+                false["claim"]["epsilon"] *= less
+                yield json.dumps(false), False
+                for each in bent(false, way):
+                    yield json.dumps(each), False
+            more = copy.deepcopy(honest)
+            more["claim"]["parts"][0]["count"] = (
+                round(more["claim"]["parts"][0]["count"] * 1.01) + 1
+            )
+            yield json.dumps(more), False
+    for remove in (True, False):
+        honest = one_way(STEP, 1e-5, remove)
+        yield json.dumps(honest), True
+        for moved in (-0.1, 0.1):
+            false = copy.deepcopy(honest)
+            false["claim"]["epsilon"] *= 0.999
+            if "threshold" in next(iter(false["evidence"].values())):
+                next(iter(false["evidence"].values()))["threshold"] += moved
+            yield json.dumps(false), False

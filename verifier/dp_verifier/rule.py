@@ -1,0 +1,168 @@
+"""The transform of one step on a line, by a trapezoid sum along a shifted path (Theorem K1)."""
+
+from itertools import pairwise
+from math import isqrt
+
+from flint import acb, acb_mat, arb
+
+from dp_verifier.document import Refused, count, fields, number, numbers
+from dp_verifier.laws import ball, both_signs
+
+MOST_NODES = 10_000
+KEPT, MIDDLING, SMALL, LARGE = "kept", "middling", "small", "large"
+
+
+class Rule:
+    """Nodes x_j + ia, x_j = first + jh, and cells [x_j - h/2, x_j + h/2] that fill the window."""
+
+    def __init__(self, law, given):
+        fields(given, "rule", ("rise", "spacing", "first", "nodes"), ("decay", "labels"))
+        self.law = law
+        self.nodes = count(given["nodes"], "nodes", MOST_NODES)
+        wide, narrow = "1e12", "1e-30"
+        self.exact = [
+            number(given[key], key, low, wide)
+            for key, low in (("rise", narrow), ("spacing", narrow), ("first", "-" + wide))
+        ]
+        self.exact_decay = []
+        if "decay" in given:
+            self.exact_decay = numbers(given["decay"], "decay", "-1e12", wide)
+        self.cuts, self.exact_width = {}, None
+        if "labels" in given:
+            labels = fields(given["labels"], "labels", ("upper", "width"), ("lower",))
+            self.exact_width = number(labels["width"], "width", narrow, wide)
+            for key in labels.keys() - {"width"}:
+                self.cuts[key] = number(labels[key], key, "-1e12", wide)
+            if self.cuts.get("lower", self.cuts["upper"]) > self.cuts["upper"]:
+                raise Refused("the lower threshold must not be above the upper one")  # (K3, 1)
+        self.splits = "lower" in self.cuts
+
+    def refresh(self):
+        """Compute nodes, losses and labels at the precision that now holds."""
+        law = self.law
+        self.a, self.h, first = (ball(each) for each in self.exact)
+        self.edges = [first + (j - arb("0.5")) * self.h for j in range(self.nodes + 1)]
+        self.low, self.high = self.edges[0], self.edges[-1]
+        self.angle = 2 * self.a * law.shift / law.sigma**2
+        if not self.angle < arb.pi():  # (K1, 1)
+            raise Refused("rise: the path must stay below the first zero of e^L")
+        z = [acb(first + j * self.h, self.a) for j in range(self.nodes)]
+        self.loss = [law.ratio(each).log() for each in z]  # 0 <= arg < pi/2: the principal branch
+        self.noise = [self.h * law.density(each) for each in z]
+        self.edge_loss = [law.ratio(each).log() for each in self.edges]
+        self.edge_noise = [law.density(each) for each in self.edges]
+        self.stretch = (2 * self.a**2 / law.sigma**2).exp()  # (K1, proof): |N| on the strip
+        if self.exact_width is not None:
+            self.width = ball(self.exact_width)
+            self.below = {key: [self._below(each, key) for each in z] for key in self.cuts}
+            self.edge_below = {
+                key: [self._below(each, key) for each in self.edges] for key in self.cuts
+            }
+
+    def _below(self, z, key):
+        """Return the probability that z and noise of the labels' width are below a threshold."""
+        return ((z - ball(self.cuts[key])) / (self.width * arb(2).sqrt())).erfc() / 2
+
+    def labels(self, kind):
+        """Return the label at each node, the label's supremum on each cell, and at both edges."""
+        if not self.cuts:
+            one = arb(1)
+            return [one] * self.nodes, [one] * self.nodes, (one, one)
+        above, edge = self.below["upper"], self.edge_below["upper"]
+        if kind == KEPT:  # decreases
+            return above, edge[:-1], (edge[0], edge[-1])
+        if kind == LARGE:  # increases
+            edge = [1 - each for each in edge]
+            return [1 - each for each in above], edge[1:], (edge[0], edge[-1])
+        below, edge_below = self.below["lower"], self.edge_below["lower"]
+        if kind == SMALL:
+            return below, edge_below[:-1], (edge_below[0], edge_below[-1])
+        values = [u - v for u, v in zip(above, below, strict=True)]
+        cells = [u.min(1 - v) for u, v in zip(edge[:-1], edge_below[1:], strict=True)]
+        return values, cells, (edge[0] - edge_below[0], edge[-1] - edge_below[-1])
+
+    def growth(self, c):
+        """Return bounds on |e^{cL}| over the strip above each edge of a cell (K1, 3)."""
+        if c >= 0:
+            return [(c * each).exp() for each in self.edge_loss]
+        if not 2 * self.angle < arb.pi():
+            raise Refused("rise: too high for an order below 0")
+        away = -(self.law.sigma**2) / self.law.shift * self.angle.cos().log()
+        return [(c * self.law.ratio(each - away).log()).exp() for each in self.edges]
+
+    def drop(self, c, y):
+        """Return d such that |A(c + iy')| <= A(c) - d for all y' >= y (K2, b; Theorem 7)."""
+        law, total = self.law, arb(0)
+        knots = [ball(each) for each in self.exact_decay]
+        for ends in pairwise(knots):
+            left, right = ends
+            if not (self.low <= left and left < right and right <= self.high):  # (K2, 1)
+                raise Refused("decay: the knots must increase and stay in the window")
+            losses = [law.ratio(each).log() for each in ends]
+            length = losses[1] - losses[0]
+            lines = losses
+            if c >= 0:  # the tangent at the middle is below the convex loss, else the chord above
+                middle = (left + right) / 2
+                slope = law.mean_shift(middle) / law.sigma**2
+                lines = [law.ratio(middle).log() + slope * (x - middle) for x in ends]
+            left, right = (law.density(x) * (c * u).exp() for x, u in zip(ends, lines, strict=True))
+            height = left.min(right) * law.sigma**2 / law.mean_shift(ends[1])
+            if self.cuts:
+                height *= self._below(ends[1], "upper")
+            total += (height * length * (1 - _sinc(y * length / 2))).max(arb(0))
+        return total
+
+
+class Sum:
+    """The integral of (label) N e^{(c+iy)L} over the window, for every y >= 0 (Theorem K1).
+
+    It is within the error of the sum over j of weight_j e^{iy loss_j}.
+    """
+
+    def __init__(self, rule, c, kind):
+        self.loss, (labels, cells, ends) = rule.loss, rule.labels(kind)
+        law, edges, grown, factor = rule.law, rule.edges, rule.growth(c), rule.stretch
+        if rule.cuts:
+            factor = factor * (2 * rule.a**2 / rule.width**2).exp()
+        total, summit = arb(0), law.density(arb(0))
+        for j, label in enumerate(cells):
+            right_of_0, left_of_0 = edges[j] > 0, edges[j + 1] < 0
+            noise = summit
+            if right_of_0 or left_of_0:
+                noise = rule.edge_noise[j if right_of_0 else j + 1]
+            total += noise * label * grown[j].max(grown[j + 1])
+        ended = rule.edge_noise[0] * grown[0] * ends[0] + rule.edge_noise[-1] * grown[-1] * ends[1]
+        aliased = 2 * rule.h * total / ((2 * arb.pi() * rule.a / rule.h).exp() - 1)
+        self.error = factor * (aliased + 2 * rule.a * ended)
+        terms = zip(rule.noise, labels, self.loss, strict=True)
+        self.weights = [noise * label * (c * loss).exp() for noise, label, loss in terms]
+
+    def real(self):
+        """Return the value at y = 0."""
+        return sum(self.weights, acb(0)).real + both_signs(self.error)
+
+    def along(self, step, orders):
+        """Return the values at y = k*step, k < orders, as one product of two matrices."""
+        block = isqrt(orders - 1) + 1
+        turn = [(acb(0, 1) * step * each).exp() for each in self.loss]
+        near = [[acb(1)] * len(turn)]
+        for _ in range(block):
+            near.append([u * v for u, v in zip(near[-1], turn, strict=True)])
+        turn, far = near.pop(), [self.weights]
+        for _ in range((orders - 1) // block):
+            far.append([u * v for u, v in zip(far[-1], turn, strict=True)])
+        slack = acb(both_signs(self.error), both_signs(self.error))
+        values = (acb_mat(far) * acb_mat(near).transpose()).entries()
+        return [each + slack for each in values[:orders]]
+
+    def beyond(self, y):
+        """Return a bound on the modulus for all y' >= y (K2, a)."""
+        pairs = zip(self.weights, self.loss, strict=True)
+        return sum((abs(w) * (-y * each.imag).exp() for w, each in pairs), self.error)
+
+
+def _sinc(t):
+    """Return a bound on |sin(t')/t'| for all t' >= t."""
+    if t > arb("4.6"):
+        return 1 / t
+    return (t.sin() / t).max(arb("0.2173")) if t < 3 else arb("0.2173") if t > 3 else arb(1)
