@@ -209,6 +209,8 @@ def _worst(
             max(float(each.upper) for each in brackets),
         )
     lower = upper = 0.0
+    if len(solvers) > 2:  # the worst first, so that most others need no more than a quick bound
+        solvers = sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))
     for one in solvers:
         # A direction that cannot exceed the worst one so far needs no more digits.
         if lower > 0.0 and any(bound(one) <= lower for bound in quick):

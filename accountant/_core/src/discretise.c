@@ -74,7 +74,12 @@ static ptrdiff_t top_knot(const acct_cells *c, double *out) {
         const double e = error_at(c, i), b = upper_share(c, i - 1, width, &p);
         const double both = c->p_low[i - 1] + c->p_high[i - 1];
         raise(&g, gap_above(both, c->q_low[i - 1] + c->q_high[i - 1], c->t[i - 1], e));
-        if (i > 1) raise(&g, gap_below(c->p_high[i - 2], c->q_high[i - 2], c->t[i - 1], e, growth));
+        if (i > 1) {
+            const double whole = i == 2 ? 1.0 : 0.0; /* the first cell counts as one */
+            const double p_below = c->p_high[i - 2] + whole * c->p_low[i - 2];
+            const double q_below = c->q_high[i - 2] + whole * c->q_low[i - 2];
+            raise(&g, gap_below(p_below, q_below, c->t[i - 1], e, growth));
+        }
         if (out[i] > 0.0 && (out[i] + b) * (1.0 - 64.0 * ACCT_U) > g / width * (1.0 + 64.0 * ACCT_U))
             return i;
         out[i - 1] += out[i] + p;
@@ -125,7 +130,9 @@ static void chords_and_gaps(const acct_cells *c, ptrdiff_t last, double *out, do
         const double b = upper_share(c, i, width, &p);
         out[i] += p - b;
         out[i + 1] += b;
-        if (i + 1 < last) { /* the tangent at the middle of the cell */
+        if (i == 0 && last > 1) { /* at the lower end, below which the profile is a line */
+            raise(&gap[1], gap_below(both, other, c->t[1], f, growth));
+        } else if (i + 1 < last) { /* the tangent at the middle of the cell */
             raise(&gap[i], gap_above(c->p_low[i], c->q_low[i], c->t[i], e));
             raise(&gap[i + 1], gap_below(c->p_high[i], c->q_high[i], c->t[i + 1], f, growth));
         } else { /* at its end, beyond which the profile is zero */

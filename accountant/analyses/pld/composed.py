@@ -39,6 +39,11 @@ NEAR, TRIM = 32.0, 1e-3
 # Number of points of a grid that takes a few milliseconds.
 SMALL = 2**12
 
+# Lattices up to this many, incommensurate, are looked for a grid that contains all nearly.
+MOST_FITTED = 2
+# Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
+DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
+
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
 # How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
@@ -262,7 +267,7 @@ class Composed:
                 known = bounds.intersection(known)
                 if excess <= 1.0:
                     return known
-        spacing, best, size, blind = self._spacing(parts, saddle, scale), math.inf, 0, 0
+        spacing, best, size, blind = self._first_spacing(parts, saddle, scale), math.inf, 0, 0
         trim, tried, unlucky = 1.0, False, False
         for _ in range(6):
             plan = self._plan(saddle, scale, spacing, trim)
@@ -282,9 +287,8 @@ class Composed:
             blind += excess == math.inf
             if blind > 1:
                 break
-            if trim == 1.0 and (excess < NEAR or self._atoms) and one.chord_share(at) < 0.5:
-                # The tolerance is nearly met. The omitted tails are the likelier cause, because
-                # the spacing was chosen to use half of the tolerance.
+            if trim == 1.0 and one.omitted_share(at) > 0.5:
+                # What is left out, and not the spacing, makes the bracket wide.
                 best, trim = min(best, excess), TRIM if excess < NEAR else TRIM**2
                 continue
             if tried and not (excess < 0.9 * best) and best < math.inf:
@@ -335,11 +339,20 @@ class Composed:
             spacing = min(widest_spacing(atoms, saddle.tilt, spacing), most)
         return self._fitted(spacing)
 
+    def _first_spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
+        """Return a spacing whose bracket tells, at little cost, how fine a large grid must be."""
+        spacing = self._spacing(parts, saddle, scale)
+        if self._atoms or self._pure or DEVIATIONS * saddle.deviation < LARGE * spacing:
+            return spacing
+        return self._fitted(COARSER * spacing)
+
     def _fitted(self, spacing: float) -> float:
         """Return a spacing of at most ``spacing`` whose grid fits the lattices."""
         if not self._lattices or max(self._lattices) < 4.0 * spacing:
             return spacing
         if self._finest is None:
+            if len(self._lattices) > MOST_FITTED and not self._pure:
+                return spacing  # no grid fits all; the largest losses lie on knots anyway
             return fitting_spacing(self._lattices, spacing, 0.1 * spacing, 0.2 * self._tolerance)
         if self._finest >= spacing:
             return self._finest / math.ceil(self._finest / spacing)

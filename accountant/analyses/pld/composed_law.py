@@ -263,13 +263,17 @@ class ComposedLaw:
             held += 0 if side.excess is None else 16 * side.excess.spectrum.size
         return held
 
-    def chord_share(self, epsilon: float) -> float:
-        """Return the share of chords, which a finer grid mends, in the error of the lower end."""
-        if self._lower.excess is None or epsilon == math.inf or not self._inside(epsilon):
-            return 0.0
-        _, error, _, nearest = self._sums(self._lower, epsilon)
-        chords = self._chords(self._lower, epsilon, nearest)
-        return chords / (chords + 2.0 * error) if chords > 0.0 else 0.0
+    def omitted_share(self, epsilon: float) -> float:
+        """Return the share of the bracket that tails and round-off have; none is the spacing's."""
+        if not self._inside(epsilon) or epsilon > self.high:
+            return 1.0
+        upper, lower = self._upper, self._lower
+        high, above, _ = self._evaluate(upper, epsilon)
+        low, below, _ = self._evaluate(lower, epsilon)
+        _, alone, _ = self._evaluate(lower._replace(excess=None), epsilon)  # without chords
+        infinite = upper.infinite - lower.infinite
+        omitted, whole = above + alone + infinite, high - low + above + below + infinite
+        return omitted / whole if 0.0 < whole < math.inf else 1.0
 
     def delta_upper(self, epsilon: float) -> float:
         """Return a number not below the profile at ``epsilon``."""

@@ -79,12 +79,26 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
     low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
     offset = part.offset or 0.0
-    if part.offset is None and (table := part.seen_atoms()) is not None:
+    if part.offset is not None:
+        offset = _lattice_knot(part, offset, plan.spacing)
+    elif (table := part.seen_atoms()) is not None:
         offset = heaviest_atom(table, plan.saddle.tilt)
     margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
     first = math.floor((low - offset) / plan.spacing + margin)
     last = math.ceil((high - offset) / plan.spacing - margin)
     return LossGrid(offset, plan.spacing, first, max(last, first + 1))
+
+
+def _lattice_knot(part: GridPart, offset: float, spacing: float) -> float:
+    """Return a point of the part's lattice for a knot: the last one, where the grid misses some.
+
+    In any other cell an atom costs little more than a density, but no loss may be rounded up.
+    """
+    step, high = part.pair.lattice[1] if part.pair.lattice else 0.0, part.pair.support[1]
+    ratio = step / spacing
+    if part.pure or not high < math.inf or not 0.0 < ratio < 2.0**40 or ratio == round(ratio):
+        return offset
+    return offset + round((high - offset) / step) * step
 
 
 def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:

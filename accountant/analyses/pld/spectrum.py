@@ -54,7 +54,7 @@ MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
 # knots, or a share of those of the sum.
 FINER, NARROW, CORE = 16, 512, 2**10
 # Frequencies and knots that are summed together.
-BLOCK, CHUNK = 32, 128
+BLOCK, CHUNK = 256, 512
 
 
 class Spectrum(NamedTuple):
@@ -240,20 +240,27 @@ def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | N
 def direct_sums(
     weights: FloatArray, centre: int, loud: IntArray, size: int
 ) -> tuple[ComplexArray, float]:
-    """Return Σ w_i e^{-iθ(i - centre)} at the loud frequencies, and a bound on its error."""
+    """Return Σ w_i e^{-iθ(i - centre)} at the loud frequencies, and a bound on its error.
+
+    Chunks of knots share the phases of a chunk: a product of matrices, and one phase a chunk.
+    """
     mass = float(weights.sum()) * (1.0 + 1e-12)
     used = np.flatnonzero(weights)
-    blocks, place = np.unique(loud // BLOCK, return_inverse=True)
-    total = np.zeros((blocks.size, BLOCK), dtype=np.complex128)
+    first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
+    chunks = -(-(last - first) // CHUNK)
+    rows = np.zeros((chunks, CHUNK))
+    rows.ravel()[: last - first] = weights[first:last]
+    starts = first - centre + CHUNK * np.arange(chunks)
+    total = np.empty(loud.size, dtype=np.complex128)
     turn = -2j * math.pi / size
-    for start in range(0, used.size, CHUNK):
-        chunk = used[start : start + CHUNK]
-        distance = chunk - centre
-        inner = np.exp(turn * (np.outer(distance, np.arange(BLOCK)) % size))
-        outer = np.exp(turn * (np.outer(BLOCK * blocks, distance) % size)) * weights[chunk]
-        total += outer @ inner
-    roundings = 2.0 * CHUNK + used.size / CHUNK + 128.0
-    return total[place, loud % BLOCK], roundings * U * mass
+    for start in range(0, loud.size, BLOCK):
+        block = loud[start : start + BLOCK]
+        inner = np.exp(turn * (np.outer(np.arange(CHUNK), block) % size))
+        sums = rows @ inner.real + 1j * (rows @ inner.imag)
+        sums *= np.exp(turn * (np.outer(starts % size, block) % size))
+        total[start : start + BLOCK] = sums.sum(axis=0)
+    roundings = 2.0 * CHUNK + chunks + 128.0
+    return total, roundings * U * mass
 
 
 def _power(base: ComplexArray, count: int) -> ComplexArray:

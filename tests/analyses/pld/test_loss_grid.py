@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -103,3 +104,35 @@ class TestGridLaws:
         pair = grid_pairs.randomized_response(1.0)
         law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
         assert law.upper == pytest.approx(law.lower, rel=1e-13)
+
+    @pytest.mark.parametrize("above", [1e-9, 0.1, 0.5, 0.93])
+    @pytest.mark.parametrize("spacing", [0.1, 1e-2])
+    @pytest.mark.parametrize("has_atoms", [False, True])
+    def test_an_atom_in_the_first_cell_costs_nothing_below_it(self, above, spacing, has_atoms):
+        """Its losses are those of Laplace noise: an atom at either end, the upper one on a knot."""
+        most = 1.0 / 3.0
+        cells = math.ceil(2.0 * most / spacing - above)
+        knots = LossGrid(most, 2.0 * most / (cells - 1.0 + above), -cells, 0)
+        law = discretise(Laplace(3.0).pairs()[0], knots, has_atoms)
+        with mpmath.workdps(40):
+            for epsilon in np.linspace(-1.2, 1.2, 31) * most:
+                at = mpmath.mpf(float(epsilon))
+                if epsilon < -most:
+                    true = 1 - mpmath.exp(at)
+                else:
+                    true = max(1 - mpmath.exp((at - mpmath.mpf(1) / 3) / 2), mpmath.mpf(0))
+                low = exact_profile(law, law.lower, at + law.loss_error)
+                assert low <= true
+                assert exact_profile(law, law.upper, at - law.loss_error) >= true or not has_atoms
+                assert true - low <= (spacing**2 if epsilon < -most else spacing)
+
+
+def exact_profile(law, masses, epsilon):
+    """Return the finite part of a law's profile without round-off; ``epsilon`` is of mpmath."""
+    knots, total = law.knots, mpmath.mpf(0)
+    offset, spacing = mpmath.mpf(knots.offset), mpmath.mpf(knots.spacing)
+    for i in np.flatnonzero(masses):
+        loss = offset + (knots.first + int(i)) * spacing
+        if loss > epsilon:
+            total -= mpmath.mpf(float(masses[i])) * mpmath.expm1(epsilon - loss)
+    return total
