@@ -41,9 +41,20 @@ def existing(stdin: bool = False) -> click.Path:
     return click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=stdin)
 
 
+class Written(click.Path):
+    """A file to write, in a folder that is there: known before the work, not after it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse a folder that is not there."""
+        path: Path = super().convert(value, param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"No such file or directory: the folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
 def written() -> click.Path:
     """Return the type of a file to write."""
-    return click.Path(dir_okay=False, path_type=Path)
+    return Written(dir_okay=False, path_type=Path)
 
 
 def require_different(**files: Path | None) -> None:

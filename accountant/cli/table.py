@@ -1,4 +1,4 @@
-"""The data of ``accountant train``: a CSV or an NPZ, read whole or refused in one line.
+"""The data of ``accountant train``: a CSV, a Parquet or an NPZ, read whole or refused in one line.
 
 What is refused is named by its place in the file, never by its contents: records are secret.
 """
@@ -7,33 +7,83 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accountant.errors import DomainError
+from accountant.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["read"]
+__all__ = ["Data", "read"]
 
 
-def read(path: Path, target: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return features and targets of a CSV or NPZ file.
+class Data(NamedTuple):
+    """Features, targets, and the names of the columns of features where the file has names."""
+
+    features: NDArray[np.float64]
+    target: NDArray[np.float64]
+    names: tuple[str, ...] | None
+
+
+def read(path: Path, target: str | None, features: str | None = None) -> Data:
+    """Return features and targets of a file.
 
     Parameters
     ----------
     path : Path
-        An NPZ if its name ends in .npz, else a CSV.
+        A Parquet or an NPZ by the end of its name, else a CSV.
     target : str, optional
-        The name or the number of a CSV's column of targets; the last when left out.
+        The name or the number of the column of targets; the last when left out.
+    features : str, optional
+        Names or numbers of the columns of features, as "age,dose"; all others when left out.
     """
     import numpy as np
 
-    if path.suffix.lower() == ".npz":
-        return _arrays(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        found = _arrays(path)
+        if isinstance(found, Data):
+            for option, words in (("--target", target), ("--features", features)):
+                if words is not None:
+                    raise DomainError(f"{option} needs columns; {path} holds the arrays X and y")
+            return found
+        names, values = found
+    else:
+        names, values = _parquet(path) if suffix == ".parquet" else _csv(path)
+    columns = values.shape[1]
+    if columns < 2:
+        raise DomainError("the data must have a target column and at least one feature")
+    goal = columns - 1 if target is None else _column("--target", target, names, columns)
+    if features is None:
+        chosen = [k for k in range(columns) if k != goal]
+    else:
+        chosen = [_column("--features", one, names, columns) for one in _words(features)]
+        if goal in chosen or len(set(chosen)) != len(chosen):
+            raise DomainError(
+                f"--features must be different columns, without the target's; got {features!r:.200}"
+            )
+    return Data(
+        np.ascontiguousarray(values[:, chosen]),
+        values[:, goal],
+        None if names is None else tuple(names[k] for k in chosen),
+    )
+
+
+def _words(text: str) -> list[str]:
+    words = next(csv.reader([text]), [])
+    if not words:
+        raise DomainError("--features must name at least one column")
+    return [word.strip() for word in words]
+
+
+def _csv(path: Path) -> tuple[list[str] | None, NDArray[np.float64]]:
+    """Read numbers, and the line of names if there is one."""
+    import numpy as np
+
     rows = _rows(path)
     names = _names(path, rows)
     if names is not None:
@@ -46,19 +96,61 @@ def read(path: Path, target: str | None) -> tuple[NDArray[np.float64], NDArray[n
                 f"record {number} of {path} is not a row of {columns} numbers, as many as its first"
                 " line has; encode words as numbers first"
             )
-    column = _column(target, names, columns)
-    values = np.array(table, dtype=np.float64).reshape(len(table), columns)
-    return np.delete(values, column, axis=1), values[:, column]
+    return names, np.array(table, dtype=np.float64).reshape(len(table), columns)
 
 
-def _arrays(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Read X and y of an NPZ."""
+def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+    """Read columns of numbers, without gaps."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise UnsupportedError(
+            "a Parquet file needs pyarrow, which is not installed; run: pip install"
+            " 'dp-accountant[parquet]'"
+        ) from None
+    try:
+        table: Any = parquet.read_table(path)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise DomainError(f"{path} must be a Parquet file; it is damaged or another") from error
+    names = [str(name) for name in table.column_names]
+    for name, column in zip(names, table.columns, strict=True):
+        if column.null_count:
+            raise DomainError(
+                f"column {name!r:.60} of {path} has records without a value; fill them in first,"
+                " by a value that does not come from the data"
+            )
+    return _columns(path, names, [column.to_numpy() for column in table.columns])
+
+
+def _columns(
+    path: Path, names: list[str], arrays: Sequence[NDArray[Any]]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Join named columns of real numbers."""
+    import numpy as np
+
+    if len(set(names)) != len(names):
+        raise DomainError(f"the names of the columns of {path} must be different")
+    for name, array in zip(names, arrays, strict=True):
+        if array.dtype.kind not in "biuf":
+            raise DomainError(
+                f"column {name!r:.60} of {path} must hold real numbers; encode words as numbers"
+                " first"
+            )
+    if not arrays:
+        raise DomainError(f"{path} has no columns")
+    return names, np.column_stack([np.asarray(array, dtype=np.float64) for array in arrays])
+
+
+def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
+    """Read X and y of an NPZ, or its columns where all arrays are."""
     import numpy as np
 
     try:
         with np.load(path, allow_pickle=False) as arrays:
             names = list(arrays.files)
-            found = [np.asarray(arrays[name]) for name in ("X", "y") if name in names]
+            found = {name: np.asarray(arrays[name]) for name in names}
     except (OSError, MemoryError):
         raise
     except Exception as error:
@@ -66,13 +158,19 @@ def _arrays(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         raise DomainError(
             f"{path} must be an NPZ file of NumPy arrays; it is damaged or something else"
         ) from error
-    if len(found) != 2:
-        raise DomainError(f"{path} must hold arrays X and y; it holds {names}")
-    if any(array.dtype.kind not in "biuf" for array in found):
+    if not {"X", "y"} <= set(names):
+        lengths = {array.shape for array in found.values()}
+        if len(lengths) == 1 and len(next(iter(lengths))) == 1:
+            return _columns(path, names, list(found.values()))
+        raise DomainError(
+            f"{path} must hold arrays X and y, or columns of one length; it holds {names}"
+        )
+    both = found["X"], found["y"]
+    if any(array.dtype.kind not in "biuf" for array in both):
         raise DomainError(f"{path} must hold X and y as real numbers")
-    if [array.ndim for array in found] != [2, 1]:
+    if [array.ndim for array in both] != [2, 1]:
         raise DomainError(f"{path} must hold X of shape (records, features) and y of (records,)")
-    return found[0], found[1]
+    return Data(both[0], both[1], None)
 
 
 def _rows(path: Path) -> list[list[str]]:
@@ -114,13 +212,9 @@ def _numbers(row: list[str]) -> list[float] | None:
         return None
 
 
-def _column(target: str | None, names: list[str] | None, columns: int) -> int:
-    if columns < 2:
-        raise DomainError("the data must have a target column and at least one feature")
-    if target is None:
-        return columns - 1
-    if names is not None and target in names:
-        return names.index(target)
-    if re.fullmatch("-?[0-9]{1,9}", target) and -columns <= int(target) < columns:
-        return int(target) % columns
-    raise DomainError(f"--target {target!r} is neither a column's name nor its number")
+def _column(option: str, wanted: str, names: list[str] | None, columns: int) -> int:
+    if names is not None and wanted in names:
+        return names.index(wanted)
+    if re.fullmatch("-?[0-9]{1,9}", wanted) and -columns <= int(wanted) < columns:
+        return int(wanted) % columns
+    raise DomainError(f"{option} {wanted!r:.200} is neither a column's name nor its number")

@@ -32,8 +32,19 @@ OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adam
 FILE = written()
 
 
+# What the trainer calls them.
+NAMES = {
+    "target_epsilon": "--epsilon",
+    "expected_batch_size": "--batch-size",
+    "dataset_size": "the number of records",
+    "X": "the features",
+    "y": "the target",
+}
+
+
 @click.command(
     cls=Command,
+    names=NAMES,
     examples=(
         (
             "accountant train data.csv -o model.npz --target label --epsilon 2 --delta 1e-5"
@@ -56,7 +67,8 @@ FILE = written()
 @click.option("--model", "kind", type=click.Choice(MODELS), default="logistic", show_default=True)
 @click.option("--classes", type=int, help="Number of classes (softmax, mlp); it is public.")
 @click.option("--hidden", default="64", show_default=True, help="Hidden widths of mlp, as 64,32.")
-@click.option("--target", help="The CSV's target column, by name or number; the last if left out.")
+@click.option("--target", help="The target's column, by name or number; the last if left out.")
+@click.option("--features", help="Columns of features, as age,dose; all others if left out.")
 @click.option("--unit-rows", is_flag=True, help="Scale every record to norm 1.")
 @click.option("--penalty", type=float, default=0.0, help="Weight of half the squared weights.")
 @click.option("--clipping-norm", type=float, default=1.0, show_default=True)
@@ -72,21 +84,23 @@ FILE = written()
 def train(
     data: Path, output: Path, kind: str, ledger: Path | None, as_json: bool, **given: Any
 ) -> None:
-    """Train a model on DATA (CSV or NPZ) by DP-SGD.
+    """Train a model on DATA (CSV, Parquet or NPZ) by DP-SGD.
 
-    A CSV holds numbers, with or without a line of names; an NPZ holds X and y. Encode words before,
-    by a vocabulary that does not come from the data. The ε printed is that of everything in the
-    ledger: of earlier runs, too.
+    A CSV holds numbers, with or without a line of names; a Parquet file has named columns; an NPZ
+    holds X and y, or named columns. Encode words before, by a vocabulary that does not come from
+    the data. The ε printed is that of everything in the ledger: of earlier runs, too.
     """
     from accountant.cli import table
 
     ledger = ledger or output.with_suffix(".ledger.json")
     require_different(DATA=data, OUTPUT=output, LEDGER=ledger, CHECKPOINT=given["checkpoint"])
-    X, y = table.read(data, given.pop("target"))
+    if (given["steps"] is None) == (given["epochs"] is None):
+        raise DomainError("say how many steps, by one of --steps and --epochs")
+    X, y, names = table.read(data, given.pop("target"), given.pop("features"))
     if not len(X) and given["sampling_probability"] is None:
         raise DomainError(f"{data} holds no records")
     result, record = _run(X, y, kind, ledger, **given)
-    save(output, result, kind)
+    save(output, result, kind, names)
     plan = result.plan
     values = {
         "epsilon": result.epsilon,
@@ -215,12 +229,15 @@ def optimiser(name: str, rate: float) -> Any:
     return made[name]()
 
 
-def save(path: Path, result: TrainingResult, kind: str) -> None:
+def save(
+    path: Path, result: TrainingResult, kind: str, names: tuple[str, ...] | None = None
+) -> None:
     """Write parameters, public settings and the statement into one NPZ file."""
     import numpy as np
 
     about = {
         "model": kind,
+        "features": None if names is None else list(names),
         "statement": result.statement,
         "private": result.private,
         "epsilon": result.epsilon if math.isfinite(result.epsilon) else "inf",

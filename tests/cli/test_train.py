@@ -59,14 +59,87 @@ def test_npz_and_text(tmp_path):
     assert "add-or-remove" in done.output
 
 
+def weights(path):
+    with np.load(path) as saved:
+        return saved["parameters"], json.loads(str(saved["about"]))
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "parquet"])
+def test_named_columns(table, tmp_path, kind):
+    columns = {"a": X[:, 0], "label": Y, "b": X[:, 1], "c": X[:, 2]}
+    data = table
+    if kind == "npz":
+        np.savez(data := tmp_path / "columns.npz", **columns)
+    if kind == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(columns), data := tmp_path / "data.parquet")
+    done = call(data, "-o", tmp_path / "m.npz", "--target", "label", "--features", "c,a",
+                "--steps", 2, "--seed", 1)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found, about = weights(tmp_path / "m.npz")
+    assert about["features"] == ["c", "a"]
+    np.savez(tmp_path / "plain.npz", X=X[:, [2, 0]], y=Y)
+    call(tmp_path / "plain.npz", "-o", tmp_path / "same.npz", "--steps", 2, "--seed", 1)
+    same, about = weights(tmp_path / "same.npz")
+    assert about["features"] is None
+    np.testing.assert_array_equal(found, same)
+
+
+def bad_parquets(folder):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    tables = {
+        "words": pyarrow.table({"a": ["x", "y"], "label": [0, 1]}),
+        "gaps": pyarrow.table({"a": [1.0, None], "label": [0, 1]}),
+        "one": pyarrow.table({"label": [0, 1]}),
+    }
+    for name, one in tables.items():
+        parquet.write_table(one, folder / f"{name}.parquet")
+        yield folder / f"{name}.parquet"
+    (folder / "text.parquet").write_text("a,label\n1,2\n")
+    yield folder / "text.parquet"
+
+
+def test_bad_parquets_are_one_line(tmp_path):
+    for path in bad_parquets(tmp_path):
+        done = call(path, "-o", tmp_path / "m.npz", "--steps", 3)
+        assert done.exit_code == 2, done.output
+        assert len(done.output.strip().splitlines()) == 1
+
+
+def test_without_its_reader_parquet_is_refused_by_its_extra(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "d.parquet").write_bytes(b"PAR1")
+    done = call(tmp_path / "d.parquet", "-o", tmp_path / "m.npz", "--steps", 3)
+    assert done.exit_code == 2
+    assert "pip install 'dp-accountant[parquet]'" in done.output
+
+
+def test_columns_and_arrays_are_not_mixed(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=Y)
+    done = call(tmp_path / "d.npz", "-o", tmp_path / "m.npz", "--steps", 3, "--features", "a")
+    assert "--features needs columns" in done.output
+    np.savez(tmp_path / "e.npz", a=X, b=Y)
+    assert "holds ['a', 'b']" in call(tmp_path / "e.npz", "-o", tmp_path / "m.npz", "--steps",
+                                      3).output  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--steps", 3, "--epochs", 1], "at most one"),
-        ([], "steps"),
+        (["--steps", 3, "--epochs", 1], "one of --steps and --epochs"),
+        ([], "--steps"),
         (["--steps", 3, "--model", "softmax"], "--classes"),
         (["--steps", 3, "--target", "nothing"], "--target"),
         (["--steps", 3, "--target=--3"], "--target"),
+        (["--steps", 3, "--features", "a,nothing"], "--features 'nothing'"),
+        (["--steps", 3, "--features", "a,a"], "--features must be different"),
+        (["--steps", 3, "--features", "a,label"], "--features must be different"),
+        (["--steps", 3, "--features", ""], "--features must name"),
+        (["--steps", 3, "--clipping-norm", 0], "--clipping-norm must"),
+        (["--steps", 3, "--model", "softmax", "--classes", 1], "the target must"),
+        (["--steps", 3, "--ledger", "no/such/l.json"], "'--ledger'"),
         (["--steps", 3, "--target", "9" * 5000], "--target"),
         (["--steps", 3, "--model", "mlp", "--classes", 2, "--hidden", "x"], "--hidden"),
     ],
@@ -209,7 +282,7 @@ def test_a_mark_of_the_encoding_is_no_part_of_the_first_cell(tmp_path):
 
     path = tmp_path / "data.csv"
     path.write_bytes(b"\xef\xbb\xbf1,2,0\n3,4,1\n")
-    features, targets = read(path, None)
+    features, targets, _ = read(path, None)
     assert features.tolist() == [[1, 2], [3, 4]]
     assert targets.tolist() == [0, 1]
     path.write_bytes(b"\xef\xbb\xbflabel,b\n3,4\n")
