@@ -95,7 +95,11 @@ def randomized_response(event: Any, relation: NeighbouringRelation) -> Parts:
     """Convert RandomizedResponseDpEvent: one bucket of k, random with probability p (E4)."""
     p, k = number(event, "noise_parameter", highest=1.0), whole(event, "num_buckets", least=1)
     if relation is ADD_OR_REMOVE:
-        raise Refused(event, "the event does not say what is released without the record")
+        raise Refused(
+            event,
+            "the event does not say what is released without the record;"
+            " neighboring_relation must be `REPLACE_ONE` or `REPLACE_SPECIAL`",
+        )
     if k == 1 or p == 1.0:
         return ()
     if p == 0.0:
@@ -115,7 +119,11 @@ def mixture_of_gaussians(event: Any, relation: NeighbouringRelation) -> Parts:
     noise = number(event, "standard_deviation")
     shifts, chances = tuple(event.sensitivities), tuple(event.sampling_probs)
     if relation is REPLACE_ONE:
-        raise Refused(event, "no theorem bounds a mixture of Gaussians against another")
+        raise Refused(
+            event,
+            "no theorem bounds a mixture of Gaussians against another; neighboring_relation must be"
+            " `ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`",
+        )
     found = MixtureOfGaussians(
         noise or 1.0, sensitivities=shifts, probabilities=chances, relation=relation
     )

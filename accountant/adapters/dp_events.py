@@ -7,21 +7,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dp_accounting
 
 from accountant import checks
 from accountant.adapters._dp_events import NonPrivate, convert
 from accountant.adapters._dp_events_releases import Parts, Refused, no_noise
+from accountant.bounds import Bounds
 from accountant.composition import Composition
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.bounds import Bounds
 
 __all__ = ["ExactAccountant", "composition"]
 
@@ -134,9 +132,15 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         return super().compose(event, checks.integer("count", count, 1))
 
     def get_epsilon(self, target_delta: float) -> float:
-        """Return ε at ``target_delta`` in [0, 1), certified never too small."""
-        epsilon = self.releases.epsilon(target_delta)
-        return epsilon if self._private else math.inf
+        """Return ε at ``target_delta`` in [0, 1], certified never too small.
+
+        Everything is (0, 1)-private, so ε is 0 at δ = 1, except after a NonPrivateDpEvent, for
+        which dp-accounting answers ∞ at every δ.
+        """
+        if not self._private:
+            checks.number(_DELTA, target_delta)
+            return math.inf
+        return 0.0 if _is_one(target_delta) else self.releases.epsilon(target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return δ at ``target_epsilon`` >= 0, certified never too small."""
@@ -145,8 +149,24 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
 
     def get_epsilon_bounds(self, target_delta: float) -> Bounds:
         """Return a certified bracket of ε; its lower end is that of the stated pairs."""
-        bounds = self.releases.epsilon_bounds(target_delta)
-        return bounds if self._private else type(bounds)(math.inf, math.inf)
+        if not self._private:
+            checks.number(_DELTA, target_delta)
+            return Bounds(math.inf, math.inf)
+        if _is_one(target_delta):
+            return Bounds(0.0, 0.0)
+        return self.releases.epsilon_bounds(target_delta)
+
+
+_DELTA = checks.Argument(
+    "target_delta",
+    "a probability in [0, 1]",
+    lambda x: (x >= 0.0) & (x <= 1.0),
+    "Choose it well below one over the number of records",
+)
+
+
+def _is_one(delta: float) -> bool:
+    return checks.number(_DELTA, delta) == 1.0
 
 
 def _parts(event: Any, relation: NeighbouringRelation) -> Parts:

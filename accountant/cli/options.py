@@ -46,7 +46,7 @@ class Written(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse a folder that is not there."""
-        path: Path = super().convert(value, param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if not path.parent.is_dir():
             self.fail(f"No such file or directory: the folder {str(path.parent)!r}", param, ctx)
         return path

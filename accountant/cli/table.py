@@ -43,6 +43,7 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
     """
     import numpy as np
 
+    table: tuple[list[str] | None, NDArray[np.float64]]
     suffix = path.suffix.lower()
     if suffix == ".npz":
         found = _arrays(path)
@@ -51,9 +52,10 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
                 if words is not None:
                     raise DomainError(f"{option} needs columns; {path} holds the arrays X and y")
             return found
-        names, values = found
+        table = found
     else:
-        names, values = _parquet(path) if suffix == ".parquet" else _csv(path)
+        table = _parquet(path) if suffix == ".parquet" else _csv(path)
+    names, values = table
     columns = values.shape[1]
     if columns < 2:
         raise DomainError("the data must have a target column and at least one feature")
