@@ -6,6 +6,7 @@ all parts Gaussian, subsampled or not       the native contour (``contour``)
 equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
 any of these together, in one direction     the native contour (``mixture contour``)
 equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
+equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
 one release that inverts its own profile    that profile (``profile``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
@@ -28,6 +29,7 @@ from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
+from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.tolerances import wanted_tolerances
 from accountant.analyses.upper_pairs import UpperPairs
@@ -80,6 +82,8 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
             return MixtureContour(parts)
         if isinstance(parts[0][0], ExchangePair) and parts[0][1] > 1:
             return ExchangeContour(parts)
+        if plays(parts):
+            return ReplacementGame(parts)
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:

@@ -305,7 +305,15 @@ def test_every_theorem_named_exists():
         named = facts.of_name(kind.__name__, kind.__doc__)
         assert named, kind
         assert set(named) <= known
-    for analysis in ("gaussian", "contour", "mixture contour", "exchange contour", "grid", "renyi"):
+    for analysis in (
+        "gaussian",
+        "contour",
+        "mixture contour",
+        "exchange contour",
+        "replacement game",
+        "grid",
+        "renyi",
+    ):
         assert set(facts.of_name(analysis)) <= known
     assert set(facts.GENERAL) <= known
     for made in (statement(two_runs()), statement(_of(2 * ac.ZCDP(0.01)))):

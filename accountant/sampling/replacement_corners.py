@@ -1,0 +1,58 @@
+"""What replacing a record can do to the sum of a batch: a few corners that bound it.
+
+A step of replace-one is decided by three points of a unit ball: what the record contributes, what
+its replacement does, and what another record would contribute in its place. With a and b the ways
+from the third point to the first two, the step's divergences grow with |a|² and |b|² and fall with
+⟨a, b⟩. The boxes here cover all triples, and a box is bounded by its corner.
+docs/theorems_sampling.md, Theorem S18.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+__all__ = ["Corner", "bands"]
+
+
+class Corner(NamedTuple):
+    """An upper bound on |a|² and on |b|², and a lower bound on ⟨a, b⟩, for radius one."""
+
+    first: float
+    second: float
+    product: float
+
+
+# Ends of the boxes for |a|² and |b|²: denser where one of them is small or nearly its largest.
+_SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
+_EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
+# Differences |a|² - |b|² at which bands of boxes end.
+_BANDS = (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0)
+
+
+@lru_cache(maxsize=1)
+def bands() -> tuple[tuple[Corner, ...], ...]:
+    """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
+
+    The triples with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
+    """
+    found: list[list[Corner]] = [[] for _ in pairwise(_BANDS)]
+    for low, high in pairwise(_EDGES):
+        for least, most in pairwise(_EDGES):
+            # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
+            if high + most < 4.0 or high < most:
+                continue
+            corner = Corner(high, most, _least_product(low, least))
+            middle = 0.5 * (low + high - least - most)
+            place = sum(middle < end for end in _BANDS[1:-1])
+            found[place].append(corner)
+    return tuple(tuple(row) for row in found)
+
+
+def _least_product(first: float, second: float) -> float:
+    """Bound ⟨a, b⟩ from below for |a|² >= first, |b|² >= second: a triangle in the unit circle."""
+    both = first * second
+    root = math.sqrt(both * (4.0 - first) * (4.0 - second))
+    return max(0.25 * (both - root) - 1e-12, 0.0)

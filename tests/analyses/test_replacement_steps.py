@@ -1,0 +1,83 @@
+"""Batches of a fixed size under replace-one: the game from above, real data sets from below."""
+
+import math
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.analyses.replacement_steps import ReplacementGame, plays
+from accountant.sampling import FixedSizeSampled, FixedSizeSampler
+
+
+def gaussian_profile(distance, epsilon):
+    def below(x):
+        return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+    half = distance / 2
+    return below(half - epsilon / distance) - math.exp(epsilon) * below(-half - epsilon / distance)
+
+
+def last_step(q, distance, epsilon):
+    """Return the largest profile of one step (Theorem S6)."""
+    if epsilon < 0.0:
+        return -math.expm1(epsilon) + math.exp(epsilon) * last_step(q, distance, -epsilon)
+    return q * gaussian_profile(distance, math.log1p(math.expm1(epsilon) / q))
+
+
+def two_steps(q, unit, epsilon, triple):
+    """Return δ of the triple's step followed by the best last one, by a plain sum."""
+    (a, along, across) = triple
+    x = np.linspace(-9.0, 13.0, 500)
+    y = np.linspace(-9.0, 11.0, 160) if across else np.zeros(1)
+    dy = y[1] - y[0] if across else 1.0
+    grid, other = np.meshgrid(x, y, indexing="ij")
+    noise = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    if across:
+        noise = noise * np.exp(-(other**2) / 2) / math.sqrt(2 * math.pi) * dy
+    u = 1 - q + q * np.exp(a * unit * (grid - a * unit / 2))
+    size = unit**2 * (along**2 + across**2)
+    v = 1 - q + q * np.exp(unit * (along * grid + across * other) - size / 2)
+    rest = [last_step(q, 2 * unit, e) for e in (epsilon - np.log(u / v)).ravel()]
+    return float((noise * u).ravel() @ np.array(rest))
+
+
+def game(q, sigma, count):
+    step = FixedSizeSampled(sigma, batch_size=round(q * 1000), dataset_size=1000)
+    ((parts),) = (((step.pairs()[0], count),),)
+    assert plays(parts)
+    return ReplacementGame(parts)
+
+
+@pytest.mark.parametrize(("q", "sigma", "epsilon"), [(0.05, 1.0, 0.7), (0.2, 2.0, 0.4)])
+def test_two_steps_are_above_what_data_reach(q, sigma, epsilon):
+    found = game(q, sigma, 2).delta_bounds(epsilon)
+    turned = math.sqrt(2.0)
+    reached = [
+        two_steps(q, 1.0 / sigma, epsilon, triple)
+        for triple in ((2.0, 0.0, 0.0), (1.0, -1.0, 0.0), (turned, 0.0, turned), (1.8, 0.5, 1.1))
+    ]
+    assert found.upper >= max(reached) * (1.0 - 1e-9)
+    assert found.upper <= 1.08 * max(reached)
+    assert found.lower <= max(reached) * (1.0 + 1e-6)
+
+
+def test_the_game_is_below_the_symmetric_pair_and_above_every_fixed_choice():
+    sampler = FixedSizeSampler(dataset_size=10_000, batch_size=100, steps=1000)
+    found = sampler.epsilon_bounds(1.0, 1e-5)
+    # Standing out in every step; the pair of Theorem S6.
+    assert 13.36 < found.lower < 13.37
+    assert found.lower * 1.004 < found.upper < found.lower * 1.013
+    assert found.upper < 14.82
+    steps = sampler.mechanism(1.0)
+    assert steps.explain(1e-5).analysis == "replacement game"
+    assert steps.delta(found.upper) == pytest.approx(1e-5, rel=0.02)
+    assert steps.epsilon_bounds(0.0).upper == math.inf
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5])
+def test_what_the_game_cannot_tell_the_pair_does(delta):
+    step = FixedSizeSampled(3.0, batch_size=7, dataset_size=70)
+    found = (3 * step).epsilon_bounds(delta)
+    assert 0.0 <= found.lower <= found.upper < math.inf
+    assert found.upper <= (3 * ac.Gaussian(1.5)).epsilon(delta) * (1 + 1e-9)
