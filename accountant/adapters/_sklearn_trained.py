@@ -63,7 +63,7 @@ class _Trained(Probabilities, Classifier, ABC):
             averaging="mean",
             rng=self.random_state,
         )
-        steps = (self.result_.steps * self.result_.plan.mechanism,)
+        steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
         self.privacy_ = Privacy(self.result_.epsilon, self.delta, steps, self.result_.private)
         return self
 

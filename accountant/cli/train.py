@@ -182,8 +182,9 @@ def charge_file(record: Path, plan: Plan) -> None:
             book.note_delta(plan.delta)
         # A resumed run is in the ledger already, unless this is another one.
         known = count_charged(book, step, label)
-        if known < plan.steps:
-            book.compose(step, plan.steps - known, label)
+        wanted = plan.charges(plan.steps)
+        if known < wanted:
+            book.compose(step, wanted - known, label)
 
 
 def build(kind: str, columns: int, given: dict[str, Any]) -> Any:

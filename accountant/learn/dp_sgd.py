@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from accountant.learn.models.base import Model
     from accountant.learn.result import Progress, TrainingResult
     from accountant.ledger import Accountant
+    from accountant.matrix import Strategy
 
 __all__ = ["train_dp_sgd"]
 
@@ -55,7 +56,7 @@ def train_dp_sgd(
     optimizer: Optimizer | None = None,
     sampler: str = "poisson",
     sampling_probability: float | None = None,
-    noise: str = "gaussian",
+    noise: str | Strategy = "gaussian",
     averaging: str | Averaging = "last",
     projection_radius: float | None = None,
     ledger: Accountant | None = None,
@@ -94,14 +95,19 @@ def train_dp_sgd(
         Passes over the data: 1 / q steps each, rounded up.
     optimizer : Optimizer, optional
         ``SGD(0.1)`` when left out.
-    sampler : {"poisson", "full"}
-        Every record with probability q, or all of them in every step.
+    sampler : {"poisson", "full", "cyclic"}
+        Every record with probability q, or all of them in every step. With a strategy for
+        ``noise``, "poisson" is cyclic Poisson sampling: each record draws one of as many classes
+        as the strategy has bands, and step t samples from class t modulo that number; "cyclic"
+        takes all records of one of ⌈1/q⌉ classes.
     sampling_probability : float, optional
         q, when the number of records n is itself a secret. Then, and with ``sampler="full"``,
         nothing before, during or after the run depends on n, which may be 0 to 2²⁴.
-    noise : {"gaussian", "discrete_gaussian"}
+    noise : {"gaussian", "discrete_gaussian"} or Strategy
         Gaussian noise rounded to a grid, accounted exactly; or exact discrete Gaussian noise,
-        accounted by Rényi divergences.
+        accounted by Rényi divergences; or a strategy of :mod:`accountant.matrix`, which correlates
+        Gaussian noise between steps (DP-FTRL). Then ``noise_multiplier`` is relative to the
+        encoding's sensitivity, and ``steps`` are those of the strategy, or the first of them.
     averaging : {"last", "mean", "ema"} or Averaging
         Which function of the iterates to keep.
     projection_radius : float, optional
@@ -145,6 +151,10 @@ def train_dp_sgd(
     norms, sums and noise inside the guarantee (docs/theorems_training.md, Theorems T1 to T8). Where
     a callback stops the run because of released values, the steps are those planned: see
     ``plan.epsilon`` in the result.
+
+    With a strategy each block of ``bands`` steps is charged before its first step, and a run
+    without sampling as a whole before the first step (docs/theorems_matrix.md, Theorems X4, X5). A
+    checkpoint then holds noise of steps already made: it is as secret as the data, for ever.
 
     *Algorithm.* Blocks of 128 records, one forward and one backward pass, ghost norms.
 

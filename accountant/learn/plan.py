@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.checks import Argument
+from accountant.display import text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError
 from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
 from accountant.learn.affordable import affordable_steps, unaffordable
+from accountant.learn.correlated import classes_for, noise_kind, require_constant
 from accountant.learn.sampler import require_sampler
 from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
 from accountant.quick import get_epsilon
+from accountant.sampling.cyclic_poisson import class_rate
 
 if TYPE_CHECKING:
     from accountant.learn.clipping import Clipping
     from accountant.ledger import Accountant
+    from accountant.matrix import Strategy
     from accountant.mechanisms.base import Mechanism
 
 __all__ = ["Plan", "make_plan", "require_size"]
@@ -52,7 +56,7 @@ class Plan:
     Attributes
     ----------
     sampler : str
-        ``"poisson"`` or ``"full"``.
+        ``"poisson"``, ``"full"`` or ``"cyclic"``.
     sampling_probability, expected_batch_size : float
         q, and the constant the noisy sum is divided by.
     steps : int
@@ -60,7 +64,8 @@ class Plan:
     noise : str
         ``"gaussian"`` or ``"discrete_gaussian"``.
     noise_multiplier : float
-        Of the whole step, as the ledger records it.
+        Of the whole step, as the ledger records it. With a strategy, over the sensitivity of the
+        encoding.
     delta, epsilon : float
         The guarantee of all these steps, alone: what a ledger holds besides is in the result.
     records : int or None
@@ -68,6 +73,10 @@ class Plan:
         None where it is a secret, and nothing here depends on it.
     run : str
         The label of the run's charges, which a resumed run keeps: no setting.
+    strategy : Strategy or None
+        How the noise of the steps is correlated.
+    classes : int
+        Step t uses records of class t modulo this.
     """
 
     sampler: str
@@ -80,19 +89,39 @@ class Plan:
     epsilon: float
     records: int | None = None
     run: str = ""
+    strategy: Strategy | None = None
+    classes: int = 1
+
+    @property
+    def rate(self) -> float:
+        """The probability with which a record that may take part in a step does."""
+        if self.strategy is None:
+            return self.sampling_probability
+        return class_rate(self.sampling_probability, self.classes) if self.sampled else 1.0
+
+    @property
+    def sampled(self) -> bool:
+        """Whether every participation is a coin, with an account of its own."""
+        return self.sampler == "poisson"
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """What one step releases, for a ledger."""
-        return step_mechanism(self.noise, self.noise_multiplier, self.sampling_probability)
+        """What is charged at once: a step; with a strategy a block of steps, or the whole run."""
+        return step_mechanism(self.noise, self.noise_multiplier, self.rate)
+
+    def charges(self, steps: int) -> int:
+        """Return how often :attr:`mechanism` is charged for the first ``steps`` steps."""
+        if self.strategy is None:
+            return steps
+        return -(-steps // self.classes) if self.sampled else min(steps, 1)
 
     def epsilon_after(self, steps: int) -> float:
         """Return the certified ε of so many of these steps, alone."""
-        q, sigma = self.sampling_probability, self.noise_multiplier
+        sigma, count = self.noise_multiplier, self.charges(steps)
         try:
             if self.noise == "gaussian" and sigma > 0.0:
-                return get_epsilon(q, sigma, steps, self.delta)  # the fastest way to this bound
-            return (steps * self.mechanism).epsilon(self.delta) if steps else 0.0
+                return get_epsilon(self.rate, sigma, count, self.delta)  # the fastest way to it
+            return (count * self.mechanism).epsilon(self.delta) if steps else 0.0
         except AccountantError:
             return math.inf
 
@@ -105,7 +134,12 @@ class Plan:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "run"}
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        for name in ("run", "strategy", "classes"):
+            values.pop(name)
+        if self.strategy is not None:
+            values |= {"strategy": repr(self.strategy), "classes": self.classes}
+        return values
 
 
 def make_plan(
@@ -129,7 +163,8 @@ def make_plan(
 
     What the ledger holds under the label ``run`` already is this run's own: it was resumed.
     """
-    kind = checks.choice("noise", noise, ("gaussian", "discrete_gaussian"))
+    kind, strategy = noise_kind(noise)
+    require_constant(clipping, strategy)
     name = require_sampler(sampler)
     batch, q = _sampling(name, records, expected_batch_size, sampling_probability)
     privacy_delta = checks.number(checks.DELTA, delta)
@@ -139,26 +174,61 @@ def make_plan(
             f" {'neither' if noise_multiplier is None else 'both'}"
         )
     count = _steps(steps, epochs, q)
+    if strategy is not None:
+        count = _steps_of(strategy, count)
+    # Without steps until the ledger has said how many there are.
+    plan = Plan(
+        name, q, batch, count or 0, kind, 0.0, privacy_delta, math.inf,
+        None if is_secret(name, sampling_probability) else records, run,
+        strategy, classes_for(name, strategy, q),
+    )  # fmt: skip
     if target_epsilon is None:
         multiplier = checks.number(NOISE_MULTIPLIER, noise_multiplier)
     else:
-        multiplier = _calibrated(kind, target_epsilon, privacy_delta, q, count)
+        wanted = None if count is None else plan.charges(count)
+        multiplier = _calibrated(kind, target_epsilon, privacy_delta, plan.rate, wanted)
     _require_bounded(clipping, groups, multiplier)
-    step = step_mechanism(kind, multiplier, q)
-    charged = count_charged(ledger, step, run)
+    plan = replace(plan, noise_multiplier=multiplier)
     if count is None and ledger.budget is None:
         raise DomainError(NO_STEPS)
-    if count is None or count > charged:
-        wanted = None if count is None else count - charged
-        found = affordable_steps(ledger, step, wanted, run)
-        if not found and not (count is None and charged):
-            raise BudgetExceeded(unaffordable(ledger, kind, multiplier, q, batch, wanted))
-        count = charged + found
-    plan = Plan(
-        name, q, batch, count, kind, multiplier, privacy_delta, math.inf,
-        None if is_secret(name, sampling_probability) else records, run,
-    )  # fmt: skip
-    return replace(plan, epsilon=plan.epsilon_after(count))
+    count = _admitted(plan, ledger, count)
+    return replace(plan, steps=count, epsilon=plan.epsilon_after(count))
+
+
+def _admitted(plan: Plan, ledger: Accountant, count: int | None) -> int:
+    """Return the steps that the ledger admits: those wanted, or as many as it can."""
+    charged = count_charged(ledger, plan.mechanism, plan.run)
+    needed = None if count is None else plan.charges(count)
+    if needed is not None and needed <= charged:
+        return count or 0
+    wanted = None if needed is None else needed - charged
+    found = affordable_steps(ledger, plan.mechanism, wanted, plan.run)
+    if not found and not (count is None and charged):
+        if plan.strategy is not None:
+            raise BudgetExceeded(
+                f"{count} steps with {plan.strategy!r:.60} do not fit {ledger.budget!r}: they cost"
+                f" ε = {text_up(plan.epsilon_after(count or 0), 4)} at delta = {plan.delta:g}"
+                " alone. Give more noise or fewer steps. Nothing was charged, and no step was made"
+            )
+        raise BudgetExceeded(
+            unaffordable(
+                ledger, plan.noise, plan.noise_multiplier, plan.rate, plan.expected_batch_size,
+                wanted,
+            )
+        )  # fmt: skip
+    return charged + found if count is None else count
+
+
+def _steps_of(strategy: Strategy, count: int | None) -> int:
+    """Return the steps of a run with correlated noise: those of its strategy, or the first."""
+    if count is None:
+        return strategy.steps
+    if count > strategy.steps:
+        raise DomainError(
+            f"steps must be at most {strategy.steps}, those of the strategy; got {count}."
+            " Give noise a strategy of as many steps"
+        )
+    return count
 
 
 def is_secret(sampler: object, sampling_probability: object) -> bool:

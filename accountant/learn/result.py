@@ -112,6 +112,12 @@ class TrainingResult(HoldsLedger):
             else f"Poisson sampling with probability {plan.sampling_probability:.6g}"
         )
         law = "discrete Gaussian" if plan.noise == "discrete_gaussian" else "rounded Gaussian"
+        if plan.strategy is not None:
+            law = "correlated Gaussian"
+            if plan.sampler == "poisson":
+                sampling += f" of {plan.classes} classes in turn"
+            elif plan.sampler == "cyclic":
+                sampling = f"{plan.classes} classes of records in turn"
         text = (
             f"The parameters of this model are (ε, δ)-differentially private with"
             f" ε = {text_up(self.run_epsilon)} and δ = {self.delta:g} under the add-or-remove"

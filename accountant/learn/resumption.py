@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from accountant.learn.checkpoint import Saved
     from accountant.learn.clipping import Clipping
+    from accountant.learn.correlated import ClassBatches
     from accountant.learn.plan import Plan
+    from accountant.matrix import NoiseStream
 
-__all__ = ["Claim", "label", "own_entry", "read", "require_same"]
+__all__ = ["Claim", "label", "own_entry", "read", "require_same", "restore_noise"]
 
 _FIELDS = {
     "identity": dict,
@@ -37,7 +39,7 @@ _FIELDS = {
     "ledger": list,
     "history": list,
 }
-_OWNERS = ("optimizer", "averaging")
+_OWNERS = ("optimizer", "averaging", "noise")
 _RELEASE = ("noise", "sampling_probability", "noise_multiplier")
 
 
@@ -128,6 +130,21 @@ def read(
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
+def restore_noise(
+    path: str | Path, claim: Claim, stream: NoiseStream, batches: ClassBatches, sampler: str
+) -> None:
+    """Go on with the correlated noise and the classes of a saved run."""
+    held = dict(claim.states["noise"])
+    classes = {name: held.pop(name) for name in ("classes",) if name in held}
+    try:
+        if claim.step and sampler != "full" and not classes:
+            raise CheckpointError("noise.classes is missing")
+        stream.restore(claim.step, held)
+        batches.restore(classes)
+    except AccountantError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of nested settings with dotted names."""
     if isinstance(value, dict) and value:
@@ -154,7 +171,7 @@ def _charged(entries: list[Any], plan: Plan, step: int) -> int:
         if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
             raise CheckpointError("ledger must hold the steps of this run, once")
         charged = count
-    if charged < step:
+    if charged < plan.charges(step):
         raise CheckpointError(f"ledger must hold the {step} steps made; it has {charged}")
     return charged
 

@@ -11,6 +11,7 @@ from accountant.learn import resumption
 from accountant.learn.account import count_charged, epsilon_held
 from accountant.learn.checkpoint import Saved, fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
+from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
 from accountant.learn.models.base import Totals
 from accountant.learn.release import (
     Privatiser,
@@ -67,9 +68,17 @@ class Run:
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
         multiplier = clipping.gradient_noise(sigma) if sigma > 0.0 else 0.0
-        self.privatiser = Privatiser(
-            model, plan.noise, multiplier, plan.expected_batch_size, cap=plan.batch_cap
-        )
+        self.privatiser: Privatiser | CorrelatedPrivatiser
+        if plan.strategy is None:
+            self.privatiser = Privatiser(
+                model, plan.noise, multiplier, plan.expected_batch_size, cap=plan.batch_cap
+            )
+        else:
+            self.privatiser = CorrelatedPrivatiser(
+                model, plan.strategy, multiplier, plan.classes,
+                sampled=plan.sampled, cap=plan.batch_cap,
+            )  # fmt: skip
+        self.batches = ClassBatches(len(X), plan.classes, plan.rate)
         if sigma > 0.0:
             self.privatiser.settings(clipping.rule(len(model.groups)))  # refuses what cannot be
             require_row_independence(model, X, y)
@@ -80,10 +89,12 @@ class Run:
         """Make one step; False when the ledger's budget does not allow it."""
         plan = self.plan
         try:
-            self._charge(1)
+            due = plan.charges(self.step + 1) - plan.charges(self.step)
+            if due:
+                self._charge(due)
         except BudgetExceeded:
             return False
-        batch = draw_batch(plan.sampler, len(self.X), plan.sampling_probability, self.generator)
+        batch = self._draw()
         totals = Totals(np.zeros(self.model.size), want_loss=self.diagnostics)
         rule = self.clipping.rule(len(self.model.groups))
         self.model.add_rows(self.X, self.y, batch, rule, totals)
@@ -101,7 +112,8 @@ class Run:
                 else totals.unclipped / plan.expected_batch_size
             )
             self.clipping = self.clipping.updated(fraction)
-        # What is saved after this step, or found in memory, knows the noise of later steps only.
+        # What is saved after this step, or found in memory, knows the noise of later steps only;
+        # correlated noise needs that of earlier ones too (docs/theorems_matrix.md, Theorem X5).
         self.generator.erase()
         self._descend(noisy, deviation)
         self.step += 1
@@ -111,8 +123,15 @@ class Run:
             self._note_public(noisy, rule.sensitivity)
         return True
 
+    def _draw(self) -> NDArray[np.intp] | None:
+        """Return the rows of the next batch, None for all of them."""
+        plan = self.plan
+        if plan.strategy is None or plan.sampler == "full":
+            return draw_batch(plan.sampler, len(self.X), plan.sampling_probability, self.generator)
+        return self.batches.draw(self.step, self.generator)
+
     def _charge(self, steps: int) -> None:
-        """Charge the ledger for steps of this run."""
+        """Charge the ledger for steps, or blocks of steps, of this run."""
         self.ledger.compose(self.plan.mechanism, steps, self.plan.run)
         if self.plan.delta > 0.0 and not self.noted:
             self.ledger.note_delta(self.plan.delta)
@@ -188,6 +207,9 @@ class Run:
         arrays = {"parameters": self.model.parameters}
         arrays |= {f"optimizer.{k}": np.asarray(v) for k, v in self.optimizer.state.items()}
         arrays |= {f"averaging.{k}": np.asarray(v) for k, v in self.averaging.state.items()}
+        if isinstance(self.privatiser, CorrelatedPrivatiser):
+            held = self.privatiser.stream.state | self.batches.state
+            arrays |= {f"noise.{k}": v for k, v in held.items()}
         header = {
             "identity": self.start,
             "data": fingerprint(self.X, self.y),
@@ -216,6 +238,10 @@ class Run:
         self.model.parameters[:] = claim.parameters
         self.optimizer.restore(claim.step, claim.states["optimizer"])
         self.averaging.state = claim.states["averaging"]
+        if isinstance(self.privatiser, CorrelatedPrivatiser):
+            resumption.restore_noise(
+                path, claim, self.privatiser.stream, self.batches, self.plan.sampler
+            )
         self.generator = self.generator._continued(claim.key)
         self.history.public, self.history.private = claim.history
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLERS", "draw_batch", "require_sampler"]
 
-SAMPLERS = ("poisson", "full")
+SAMPLERS = ("poisson", "full", "cyclic")
 
 
 def require_sampler(name: object) -> str:
@@ -22,9 +22,9 @@ def require_sampler(name: object) -> str:
     if isinstance(name, str) and name in SAMPLERS:
         return name
     raise UnsupportedError(
-        f"sampler must be 'poisson' or 'full'; got {name!r}. A shuffled or fixed-size loader is"
-        " another mechanism: its ε can be larger by far than Poisson sampling's, and it has no"
-        " account here"
+        f"sampler must be 'poisson', 'full' or, with a strategy, 'cyclic'; got {name!r}. A shuffled"
+        " or fixed-size loader is another mechanism: its ε can be larger by far than Poisson"
+        " sampling's, and it has no account here"
     )
 
 

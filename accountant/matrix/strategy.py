@@ -71,6 +71,10 @@ class Strategy(ABC):
         """
 
     @abstractmethod
+    def _noise_growth(self) -> float:
+        """Bound the standard deviation of a step's noise, for fresh noise of deviation one."""
+
+    @abstractmethod
     def _sensitivity(self, participation: Participation) -> tuple[float, float]:
         """Bracket the sensitivity for checked numbers."""
 
@@ -81,6 +85,30 @@ class Strategy(ABC):
         ``scale`` is the standard deviation of the fresh noise in grid steps. The effect is over the
         whole run, or, for None, over the ``bands`` steps that one participation reaches.
         """
+
+    @to_nearest
+    def rounded_shift(
+        self, scale: float, *, min_separation: int | None = None, block: bool = False
+    ) -> float:
+        """Bound what the rounding of a whole stream adds to the sensitivity, for one coordinate.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation of the fresh noise, in steps of the grid.
+        min_separation : int, optional
+            As in :meth:`sensitivity_bounds`, cyclic.
+        block : bool
+            Of one participation and the steps that it reaches, in place of the whole run.
+
+        Returns
+        -------
+        float
+            In steps of the grid; of d coordinates √d times as much (Theorem X5). Infinite where
+            round-off has no bound.
+        """
+        whole = _participation(self.steps, min_separation, None, True)
+        return self._drift(scale, None if block else whole)
 
     @to_nearest
     def sensitivity_bounds(

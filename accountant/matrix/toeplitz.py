@@ -96,6 +96,10 @@ class ToeplitzStrategy(Strategy):
             high = min(high, *_coarse(size, most))
         return column.widened(low, high)
 
+    def _noise_growth(self) -> float:
+        inverse = self._inverse()
+        return inverse.widened(*norm_bounds(inverse.values))[1]
+
     def _largest_noise(self, scale: float, rounding: float) -> float:
         """Bound a noise on the grid, where what earlier steps add has the error 1/2 + rounding·it.
 
@@ -103,10 +107,13 @@ class ToeplitzStrategy(Strategy):
         """
         inverse = self._inverse()
         total = float(np.abs(inverse.values).sum()) * (1.0 + self.steps * U)
-        deviation = inverse.widened(*norm_bounds(inverse.values))[1]
         total = inverse.widened(0.0, total)[1]
         room = 1.0 - total * rounding
-        return up((REACH * scale * deviation + total) / room, 32.0) if room > 0.0 else math.inf
+        return (
+            up((REACH * scale * self._noise_growth() + total) / room, 32.0)
+            if room > 0.0
+            else math.inf
+        )
 
 
 def _prefix_sums(column: FloatArray) -> tuple[FloatArray, float]:

@@ -98,6 +98,9 @@ class BinaryTree(Strategy):
             total += used // full * full**2 + (used % full) ** 2
         return total
 
+    def _noise_growth(self) -> float:
+        return math.sqrt(self.steps.bit_length()) * (1.0 + 1e-15)
+
     def _drift(self, scale: float, participation: Participation | None) -> float:
         return 0.0  # sums of integers are exact
 

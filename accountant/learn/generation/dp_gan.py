@@ -192,6 +192,7 @@ def train_dp_gan(
         callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
     )  # fmt: skip
     return GanSynthesis(
-        generator, training, training.steps * training.plan.mechanism, training.ledger,
+        generator, training, training.plan.charges(training.steps) * training.plan.mechanism,
+        training.ledger,
         training.epsilon, delta, training.run_epsilon, training.private,
     )  # fmt: skip
