@@ -37,6 +37,8 @@ LEAST = 1e-280
 # Number of different parts up to which the grid narrows a contour at these tolerances, and which
 # costs about 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
+# Values of δ whose ε tells that another ε has no smaller one.
+NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)
 # Absolute widths of a δ for which no grid is computed.
 NEGLIGIBLE = 1e-12
 
@@ -313,13 +315,23 @@ class Grid(Solver):
         found, narrow = self._ask(
             lambda composed: composed.delta_bounds(epsilon), int(exact is not None)
         )
-        if found is None and exact is None and not self._renyi:
-            raise PrecisionError(self._out_of_reach)
+        if exact is None and (found is None or found.lower < NEAR_ONE[-1] < found.upper):
+            found = self._nearly_one(epsilon).intersection(found)
+            if not (self._renyi or found.lower > 0.0):
+                raise PrecisionError(self._out_of_reach)
         known = Bounds(0.0, 1.0).intersection(found).intersection(exact)
         # Beyond a grid's window its upper end is the value at the window's end.
         if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
             known = capped(known, self._renyi_delta(epsilon))
         return known
+
+    def _nearly_one(self, epsilon: float) -> Bounds:
+        """Bracket a δ far above the saddle point's by a δ near 1 that has a larger ε."""
+        for delta in NEAR_ONE:
+            found, _ = self._ask(lambda composed, at=delta: composed.epsilon_bounds(at))  # type: ignore[misc]
+            if found is not None and found.lower >= epsilon:
+                return Bounds(delta, 1.0)
+        return Bounds(0.0, 1.0)
 
     def _settles(self, found: Bounds) -> bool:
         """Tell whether a bracket without a grid is as narrow as one with it, or nearly."""

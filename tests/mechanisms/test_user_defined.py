@@ -9,6 +9,7 @@ import mpmath as mp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 import accountant as ac
 
@@ -55,3 +56,20 @@ def test_small_masses_keep_their_digits():
         truth = mp.log(mp.mpf(3e-300)) - mp.log(mp.mpf(1e-300))
     assert mp.mpf(pair.support[1]) >= truth
     assert pair.support[1] <= math.log(3.0) * (1 + 1e-14)
+
+
+def test_many_releases_far_above_the_point_of_balance():
+    """Where no grid fits, a δ next to 1 is still known to be next to 1."""
+    one = ac.mechanisms.LossDistribution(
+        lambda t: ndtr(t - 0.5),
+        lambda t: ndtr(0.5 - t),
+        lambda t: ndtr(t + 0.5),
+        lambda t: ndtr(-0.5 - t),
+        relative_error=1e-13,
+    )
+    many = 10**6 * one
+    # The loss is N(n/2, n): all but nothing lies above a fifth of its mean.
+    for epsilon in (0.0, 5e4, 1e5):
+        found = many.delta_bounds(epsilon)
+        assert 0.9 <= found.lower <= 1.0 == found.upper
+    assert many.delta_bounds(5.1e5).upper < 1e-20

@@ -19,10 +19,19 @@ from flint import acb, arb, ctx, fmpq
 
 DIGITS = 18
 NATS = 48.0
+# Balls of complex numbers that are turned grow at every turn: they are made anew so often.
+TURNS = 16
+MOST_POINTS = 60_001
+# Shares of the first step along a line: the losses of rare large shifts reach far.
+CLOSER = (1.0, 0.45, 0.2)
 
 
 class NotConverged(ArithmeticError):
     pass
+
+
+class Disagreed(NotConverged):
+    """Two lines do not agree, which shorter steps may mend."""
 
 
 def ball(x):
@@ -30,10 +39,17 @@ def ball(x):
     return arb(fmpq(*Fraction(x).as_integer_ratio()))
 
 
-def _noise(s, shifts, weights):
-    """(losses, logarithms of the density of Q) at points of the noise, in floating point."""
+def _noise(s, shifts, weights, c=1.0):
+    """(losses, logarithms of the density of Q) at points of the noise, in floating point.
+
+    Up to where e^{c loss} has its weight; None where that is too far.
+    """
     weights = [float(w) for w in weights]
-    x = np.linspace(-14 * s, shifts[-1] + 14 * s, 8001)
+    last = max(c, 1.0) * shifts[-1] + 14 * s
+    points = max(8001, int((last / s + 14) / 0.1))
+    if points > MOST_POINTS:
+        return None
+    x = np.linspace(-14 * s, last, points)
     e = [np.log(w) + d * (2 * x - d) / (2 * s * s) for d, w in zip(shifts, weights, strict=True)]
     e.append(np.full_like(x, math.log1p(-math.fsum(weights))))
     base = math.log((x[1] - x[0]) / (s * math.sqrt(2 * math.pi))) - x * x / (2 * s * s)
@@ -46,12 +62,21 @@ class Saddle:
     def __init__(self, parts, remove):
         self.remove = remove
         self.parts = [(s, n, _noise(s, d, w) if len(d) else None) for s, d, w, n in parts]
+        self.given = parts
+
+    def _parts(self, c):
+        """The parts, with as much of the noise as matters at c."""
+        for (s, n, noise), (_, d, w, _) in zip(self.parts, self.given, strict=True):
+            far = noise is not None and (c - 1.0) * d[-1] > 4.0 * s
+            yield s, n, _noise(s, d, w, c) if far else noise, noise is not None
 
     def at(self, t):
         """(c, log A, mean, variance) at the distance e^t from the poles."""
         c = 1 + math.exp(t) if self.remove else -math.exp(t)
         log_a = mean = var = 0.0
-        for s, n, noise in self.parts:
+        for s, n, noise, shifted in self._parts(c):
+            if shifted and noise is None:
+                return c, math.inf, math.inf, math.inf
             if noise is None:
                 log_a += n * c * (c - 1) / (2 * s * s)
                 mean += n * (2 * c - 1) / (2 * s * s)
@@ -104,12 +129,14 @@ class Transform:
         step, two = arb(hx), 2 * self.s**2
         pairs = [(ball(d), ball(w)) for d, w in zip(shifts, weights, strict=True)]
         rest = 1 - sum((w for _, w in pairs), arb(0))
-        self.weight, self.turn = [], []
+        self.weight, self.turn, self.losses = [], [], []
         for j in range(math.floor(-low / hx), math.ceil(far / hx) + 1):
             x = step * j
             loss = sum((w * ((2 * x - d) * d / two).exp() for d, w in pairs), rest).log()
             self.weight.append(acb((self.c * loss - x * x / two).exp()))
+            self.losses.append(loss)
             self.turn.append(acb(0, self.ht * loss).exp())
+        self.start = self.weight
         self.whole = sum(self.weight, acb(0))
         self.log_a = (self.whole.real * step / (self.s * (2 * arb.pi()).sqrt())).log()
 
@@ -118,7 +145,11 @@ class Transform:
         if self.plain:
             y = self.ht * k
             return (self.n * acb(-y * y, y * (2 * self.c - 1)) / (2 * self.s**2)).exp()
-        self.weight = [a * b for a, b in zip(self.weight, self.turn, strict=True)]
+        if k % TURNS:
+            self.weight = [a * b for a, b in zip(self.weight, self.turn, strict=True)]
+        else:
+            turns = (acb(0, self.ht * k * loss).exp() for loss in self.losses)
+            self.weight = [a * b for a, b in zip(self.start, turns, strict=True)]
         return (sum(self.weight, acb(0)) / self.whole) ** self.n
 
 
@@ -145,23 +176,33 @@ def _sum(parts, eps, remove, c, ht, fine, most):
 def line(parts, eps, remove, most=8000):
     """An enclosure of H(eps), as a ball."""
     value, c, spread = Saddle(parts, remove).find(eps)
-    b, found, old = abs(c - 1) if remove else abs(c), [], ctx.prec
+    b, old = abs(c - 1) if remove else abs(c), ctx.prec
+    # Aliases fall as e^{-2 pi d/h} within distance d < b of the line.
+    step = min(2 * math.pi * 0.6 * b / (NATS + 20), math.pi / (spread * math.sqrt(2 * NATS)) * 0.55)
+    ctx.prec = 160 + int(1.5 * abs(value))
     try:
-        ctx.prec = 160 + int(1.5 * abs(value))
-        for shift, fine in ((1.0, 1.0), (0.9, 0.83)):
-            bb = b * shift
-            # Aliases fall as e^{-2 pi d/h} within distance d < b of the line.
-            ht = fine * min(
-                2 * math.pi * 0.6 * bb / (NATS + 20),
-                math.pi / (spread * math.sqrt(2 * NATS)) * 0.55,
-            )
-            found.append(_sum(parts, eps, remove, 1 + bb if remove else -bb, ht, fine, most))
-        one, two = found
-        if not abs(two).lower() > 0:
-            raise NotConverged("not above zero")
-        apart = float(abs(one - two).upper() / abs(two).lower())
-        if not apart < 10.0**-DIGITS:
-            raise NotConverged(f"disagreement {apart:.1e}")
-        return one + arb(0, (abs(one) * arb(max(1e-17, 1000 * apart))).upper())
+        for closer in CLOSER:
+            try:
+                return _agreed(parts, eps, remove, b, closer * step, most)
+            except Disagreed:
+                if closer == CLOSER[-1]:
+                    raise
     finally:
         ctx.prec = old
+
+
+def _agreed(parts, eps, remove, b, step, most):
+    """What two lines agree on."""
+    found = []
+    for shift, fine in ((1.0, 1.0), (0.9, 0.83)):
+        ht = fine * step * min(1.0, shift)
+        found.append(
+            _sum(parts, eps, remove, 1 + b * shift if remove else -b * shift, ht, fine, most)
+        )
+    one, two = found
+    if not abs(two).lower() > 0:
+        raise NotConverged("not above zero")
+    apart = float(abs(one - two).upper() / abs(two).lower())
+    if not apart < 10.0**-DIGITS:
+        raise Disagreed(f"disagreement {apart:.1e}")
+    return one + arb(0, (abs(one) * arb(max(1e-17, 1000 * apart))).upper())
