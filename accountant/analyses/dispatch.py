@@ -24,6 +24,7 @@ from functools import lru_cache, partial
 
 from accountant.analyses import inverted_profile
 from accountant.analyses.apart import Apart, without_parts_apart
+from accountant.analyses.attained import AttainedGrid, attained_parts
 from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
@@ -96,7 +97,7 @@ def _together(parts: Parts, joint: JointPair) -> Solver:
     if inverted_profile.covers(parts):
         return inverted_profile.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
-        return Grid(parts)
+        return AttainedGrid(parts) if attained_parts(parts) else Grid(parts)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):
         return Renyi(parts)
     return UpperPairs(parts, joint)

@@ -152,6 +152,11 @@ class BoundedRangePair(ExponentialLossPair):
     sharper_rdp = True
 
     @property
+    def attained(self) -> DominatingPair:
+        """Randomised response of ε/2, whose losses lie in a range of ε."""
+        return ResponsePair(0.5 * self._least)
+
+    @property
     def rho(self) -> float:
         """ε²/8."""
         return 0.25 * half_square(self.reach)
