@@ -15,12 +15,11 @@ import scipy.fft
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import fft_error, fft_size
-from accountant.sampling.replacement_laws import laws_above
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.sampling.replacement_laws import LatticeLaw, Step
+    from accountant.sampling.lattice_envelope import LatticeLaw
 
 __all__ = ["Plan", "Value", "play"]
 
@@ -75,9 +74,11 @@ class Value(NamedTuple):
         return max(found * (1.0 + 1e-14) + 1e-300, 0.0) + self.loss_error
 
 
-def play(step: Step, count: int, plan: Plan) -> Value:
-    """Return the adversary's largest δ after ``count`` steps, from above."""
-    laws = laws_above(step, plan.spacing, plan.size - 1)
+def play(laws: tuple[LatticeLaw, ...], count: int, plan: Plan) -> Value:
+    """Return the adversary's largest δ after ``count`` steps of its choice, from above.
+
+    The laws have ``plan.size - 1`` losses ``plan.spacing`` apart on either side of 0.
+    """
     epsilon: FloatArray = np.asarray(plan.low + plan.spacing * np.arange(plan.size), np.float64)
     errors = max(law.mass_error for law in laws), max(law.loss_error for law in laws)
     values = _steps(laws, count, plan, epsilon)

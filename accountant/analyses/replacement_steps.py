@@ -1,24 +1,31 @@
-"""The analysis of equal steps on batches of a fixed size, under replace-one.
+"""The analysis of equal steps on batches of a fixed number of draws, under replace-one.
 
-From above the game of Theorem S19, where it can be played, else the pair of Theorem S6. From below
-the steps in which the record stands out against all others: Poisson sampling with half the noise.
+From above the game of Theorem S19, where it can be played, else the pair of Theorem S6 or S7. From
+below the steps in which the record stands out against all others: Poisson sampling with half the
+noise, or the mixture of Theorem S8.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
+from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.replacement_game import Plan, Value, play
 from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
+from accountant.errors import UnsupportedError
 from accountant.sampling.fixed_size import FixedSizePair
-from accountant.sampling.replacement_laws import Step
+from accountant.sampling.mixture_pair import MixturePair
+from accountant.sampling.repeated_laws import Draws, repeated_laws
+from accountant.sampling.replacement_laws import Step, laws_above
+from accountant.sampling.with_replacement import WithReplacementPair
 
 if TYPE_CHECKING:
-    from accountant.pairs.base import Parts
+    from accountant.pairs.base import DominatingPair, Parts
+    from accountant.sampling.lattice_envelope import LatticeLaw
 
 __all__ = ["ReplacementGame", "plays"]
 
@@ -29,29 +36,97 @@ _SIZE = 1900
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
 _LOW, _HIGH, _WIDEST = 0.15, 1.4, 30.0
 _LEAST_DELTA = 1e-15
+# Draws with a smaller probability count as infinite loss.
+_RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
 _NEAR = (0.5, 1.1)
 
 
+class _Steps(Protocol):
+    """A kind of steps: its laws from above, and brackets of what a record reaches."""
+
+    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+        """Return laws of which one is above a step, whatever the contributions."""
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bracket ε of a record that stands out against all others."""
+
+    def delta(self, epsilon: float) -> Bounds:
+        """Bracket its δ."""
+
+
+class _FixedSize:
+    """Batches without repetition."""
+
+    def __init__(self, pair: FixedSizePair, count: int) -> None:
+        self._step = Step(pair.sampling_probability, 0.5 * pair.distances[0])
+        # A trifle less often and less far.
+        noise = 0.5 / self._step.unit * (1.0 + 8.0 * U)
+        self._less = self._step.q * (1.0 - 4.0 * U), noise, count
+
+    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+        return laws_above(self._step, spacing, size)
+
+    def epsilon(self, delta: float) -> Bounds:
+        return Bounds(*core.epsilon_bounds(*self._less, delta, core.REMOVE))
+
+    def delta(self, epsilon: float) -> Bounds:
+        return Bounds(*core.delta_bounds(*self._less, epsilon, core.REMOVE))
+
+
+class _WithReplacement:
+    """Independent draws."""
+
+    def __init__(self, pair: WithReplacementPair, count: int) -> None:
+        unit, error = 0.5 * pair.distances[0], pair.draw_error
+        kept = sum(weight > _RARE for weight in pair.draws)
+        left_out = math.fsum(pair.draws[kept:]) + pair.infinite_mass
+        self._draws = Draws(pair.draws[:kept], unit, error, 1.001 * left_out)
+        less = MixturePair(self._draws.weights, 2.0 * unit * (1.0 - 8.0 * U), 0.0, False, error)
+        self._reached = MixtureContour(((less, count),))
+        # Draws that are left out are not in the mixture, but may be in its lower end.
+        self._excess = count * (self._draws.remainder + 1e-30)
+
+    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+        return repeated_laws(self._draws, spacing, size)
+
+    def epsilon(self, delta: float) -> Bounds:
+        more = delta + self._excess * 1.001
+        low = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
+        return Bounds(low, max(float(self._reached.epsilon_bounds(delta).upper), low))
+
+    def delta(self, epsilon: float) -> Bounds:
+        low, high = self._reached.delta_bounds(epsilon)
+        return Bounds(max(float(low) - self._excess, 0.0), float(high))
+
+
+def _steps_of(pair: DominatingPair, count: int) -> _Steps | None:
+    if isinstance(pair, FixedSizePair):
+        return _FixedSize(pair, count)
+    return _WithReplacement(pair, count) if isinstance(pair, WithReplacementPair) else None
+
+
 def plays(parts: Parts) -> bool:
-    """Tell whether the parts are steps on batches of a fixed size whose game is worth playing."""
+    """Tell whether the parts are equal steps whose game is worth playing."""
     ((pair, count),) = parts
-    if not isinstance(pair, FixedSizePair) or not 1 < count <= _STEPS:
+    if not isinstance(pair, (FixedSizePair, WithReplacementPair)) or not 1 < count <= _STEPS:
         return False
     return pair.sampling_probability < 1.0 and _UNITS[0] <= 0.5 * pair.distances[0] <= _UNITS[1]
 
 
 class ReplacementGame(Solver):
-    """Equal steps on uniform batches of a fixed size."""
+    """Equal steps on uniform batches of a fixed size, or of a fixed number of draws."""
 
     name = "replacement game"
-    reason = "equal steps on batches of a fixed size: the best adversary's choices, step by step"
+    reason = "equal steps on fixed numbers of draws: the best adversary's choices, step by step"
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         ((pair, self._count),) = parts
-        assert isinstance(pair, FixedSizePair)
-        self._step = Step(pair.sampling_probability, 0.5 * pair.distances[0])
+        found = _steps_of(pair, self._count)
+        if found is None:  # pragma: no cover (chosen by the caller)
+            raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
+        self._steps = found
         self._played: list[tuple[float, Value]] = []
         self._other: Grid | None = None
 
@@ -59,7 +134,7 @@ class ReplacementGame(Solver):
         return math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
-        lower, upper = self._contour(core.epsilon_bounds, delta)
+        lower, upper = (float(end) for end in self._steps.epsilon(delta))
         value = self._value(upper, delta)
         found = math.inf if value is None else value.epsilon_of(delta)
         if found > 2.0 * upper + 1e-9:
@@ -67,18 +142,12 @@ class ReplacementGame(Solver):
         return Bounds(min(lower, found), found)
 
     def _delta(self, epsilon: float) -> Bounds:
-        lower, upper = self._contour(core.delta_bounds, epsilon)
+        lower, upper = (float(end) for end in self._steps.delta(epsilon))
         value = self._value(epsilon, upper)
         found = 1.0 if value is None else value.at(epsilon)
         if found > 100.0 * lower:
             found = min(found, float(self._beside().delta_bounds(epsilon).upper))
         return Bounds(min(lower, found), found)
-
-    def _contour(self, ask: object, at: float) -> tuple[float, float]:
-        """Bracket what a record reaches that stands out, a trifle less often and less far."""
-        q, noise = self._step.q * (1.0 - 4.0 * U), 0.5 / self._step.unit * (1.0 + 8.0 * U)
-        lower, upper = ask(q, noise, self._count, at, core.REMOVE)  # type: ignore[operator]
-        return float(lower), float(upper)
 
     def _value(self, epsilon: float, delta: float) -> Value | None:
         """Return a game whose window has ``epsilon``, played before if possible."""
@@ -89,22 +158,21 @@ class ReplacementGame(Solver):
         if plan is None:
             return None
         target, made = plan
-        value = play(self._step, self._count, made)
+        laws = self._steps.laws(made.spacing, made.size - 1)
+        value = play(laws, self._count, made)
         self._played.append((target, value))
         return value
 
     def _plan(self, delta: float) -> tuple[float, Plan] | None:
-        whole = self._contour(core.delta_bounds, 0.0)[1]
+        whole = float(self._steps.delta(0.0).upper)
         target = min(delta, 0.02 * whole)
         if not target >= _LEAST_DELTA:
             return None
-        epsilon = self._contour(core.epsilon_bounds, target)[1]
+        epsilon = float(self._steps.epsilon(target).upper)
         spacing = (_LOW + _HIGH) * epsilon / _SIZE
         if not 0.0 < spacing * _SIZE <= _WIDEST or spacing < 1e-6:
             return None
-        near = [
-            self._contour(core.delta_bounds, epsilon * share)[1] for share in (1.0 - 1e-3, 1.001)
-        ]
+        near = [float(self._steps.delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
         if not near[0] > near[1] > 0.0:
             return None
         tilt = (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon)

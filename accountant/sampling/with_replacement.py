@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from accountant.sampling.drawing import Indices, Seed
 
-__all__ = ["WithReplacementSampled", "WithReplacementSampler"]
+__all__ = ["WithReplacementPair", "WithReplacementSampled", "WithReplacementSampler"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.REPLACE_ONE)
 
@@ -73,6 +73,22 @@ def _draws(batch_size: int, dataset_size: int) -> _Draws:
     return _Draws(tuple(weights), 2.0 * weight * (1.0 + error), error)
 
 
+@dataclass(frozen=True)
+class WithReplacementPair(ReplacementPair):
+    """The pair of Theorem S7, with what Theorem S20 needs.
+
+    Parameters
+    ----------
+    draws : tuple of float
+        Probabilities of 0 … K draws of the record.
+    draw_error : float
+        Their relative error.
+    """
+
+    draws: tuple[float, ...] = ()
+    draw_error: float = 0.0
+
+
 @dataclass(frozen=True, repr=False)
 class WithReplacementSampled(Mechanism):
     """One Gaussian release of the sum over a batch drawn with replacement.
@@ -90,7 +106,8 @@ class WithReplacementSampled(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S8 (add-or-remove; a record that is drawn displaces another, so hits move
-    the sum by 2, attained) and Theorem S7 (replace-one; Balle, Barthe, Gaboardi 2018).
+    the sum by 2, attained) and Theorem S7 (replace-one; Balle, Barthe, Gaboardi 2018). Several
+    equal steps under replace-one have Theorems S19 and S20.
     """
 
     noise_multiplier: float
@@ -131,7 +148,11 @@ class WithReplacementSampled(Mechanism):
         q = min(1.0, math.fsum(w for _, w in hit) * (1.0 + 2.0**-48) * (1.0 + error))
         distances = tuple(ratio_up(2 * k, self.noise_multiplier) for k, _ in hit)
         shares = tuple(w / q for _, w in hit)
-        return (ReplacementPair(q, shares, distances, remainder / q, 4.0 * error + 2.0**-46),)
+        return (
+            WithReplacementPair(
+                q, shares, distances, remainder / q, 4.0 * error + 2.0**-46, weights, error
+            ),
+        )
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -153,7 +174,7 @@ class WithReplacementSampler(StepSampler):
     """
 
     name: ClassVar[str] = "with replacement"
-    theorem: ClassVar[str] = "S7, S8"
+    theorem: ClassVar[str] = "S7, S8, S19, S20"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.replacement_steps import ReplacementGame, plays
-from accountant.sampling import FixedSizeSampled, FixedSizeSampler
+from accountant.sampling import FixedSizeSampled, FixedSizeSampler, WithReplacementSampler
 
 
 def gaussian_profile(distance, epsilon):
@@ -81,3 +81,17 @@ def test_what_the_game_cannot_tell_the_pair_does(delta):
     found = (3 * step).epsilon_bounds(delta)
     assert 0.0 <= found.lower <= found.upper < math.inf
     assert found.upper <= (3 * ac.Gaussian(1.5)).epsilon(delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0])
+def test_with_replacement_is_near_what_data_reach(sigma):
+    sampler = WithReplacementSampler(
+        dataset_size=10_000, batch_size=100, steps=300, relation=ac.NeighbouringRelation.REPLACE_ONE
+    )
+    found = sampler.epsilon_bounds(sigma, 1e-5)
+    assert found.lower < found.upper < found.lower * 1.09
+    steps = sampler.mechanism(sigma)
+    assert steps.explain(1e-5).analysis == "replacement game"
+    # What is added or removed is at most as far as what is replaced.
+    removed = WithReplacementSampler(dataset_size=10_000, batch_size=100, steps=300)
+    assert removed.epsilon_bounds(sigma, 1e-5).lower <= found.upper

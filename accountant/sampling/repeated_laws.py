@@ -1,0 +1,152 @@
+"""Lattice laws of the loss of one step with replacement under replace-one (Theorem S20).
+
+A record that is drawn k times moves the sum by k contributions. The first of its draws has the
+triple of Theorem S18; the others are allowed to move the sum as far as any.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.mechanisms.normal_masses import cells
+from accountant.sampling.lattice_envelope import (
+    Cells,
+    LatticeLaw,
+    Options,
+    options_of,
+    smaller,
+)
+from accountant.sampling.replacement_corners import Corner
+from accountant.sampling.replacement_laws import Step, banded, rectangles, with_mirrors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Draws", "repeated_laws"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+_REACH, _CELLS = 10.5, 600
+# Steps of |x - x'|, the distance when draws are told.
+_STEP = 0.1
+
+
+class Draws(NamedTuple):
+    """How often a record is drawn: probabilities of 0 … K times, their error, and the rest.
+
+    ``unit`` is the bound on one contribution, in standard deviations of the noise.
+    """
+
+    weights: tuple[float, ...]
+    unit: float
+    error: float
+    remainder: float
+
+
+@lru_cache(maxsize=8)
+def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+    """Return laws on -size … size of which one is above the step, whatever the contributions."""
+    gaussians: dict[float, Options] = {}
+
+    def gaussian(distance: float) -> Options:
+        if distance not in gaussians:
+            gaussians[distance] = options_of(_told(distance), spacing, size)
+        return gaussians[distance]
+
+    def above(corner: Corner, fine: float) -> Options:
+        squared = corner.first + corner.second - 2.0 * corner.product
+        apart = min(_STEP * math.ceil(math.sqrt(squared) / _STEP + 1e-9), 2.0)
+        parts = [gaussian(k * apart * draws.unit) for k in range(1, len(draws.weights))]
+        once = options_of(rectangles(corner, _once(draws), fine), spacing, size)
+        rare = sum(draws.weights[:2]) * (1.0 + 2.0**-40)
+        found = options_of(_line(draws, corner), spacing, size)
+        found = smaller(found, _sum([nothing, *parts], draws.weights))
+        return smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
+
+    nothing = options_of(_nothing(), spacing, size)
+    options = [[above(corner, fine) for corner in band] for band, fine in banded()]
+    rest = draws.remainder * (1.0 + 1e-9)
+    return tuple(
+        law._replace(
+            infinite=law.infinite + rest,
+            mass_error=law.mass_error + draws.error,
+            loss_error=law.loss_error + 2.0 * draws.error,
+        )
+        for law in with_mirrors(options, spacing, size)
+    )
+
+
+def _once(draws: Draws) -> Step:
+    """Return the step in which the record is drawn at most once."""
+    return Step(
+        draws.weights[1] / (draws.weights[0] + draws.weights[1]) * (1.0 + 2.0**-48), draws.unit
+    )
+
+
+def _sum(parts: list[Options], weights: tuple[float, ...]) -> Options:
+    """Return the options when it is told which part it is."""
+    shares = np.array(weights)
+    return Options(
+        shares @ np.stack([part.calls for part in parts]),
+        shares @ np.stack([part.puts for part in parts]),
+        max(part.error for part in parts) + 16.0 * U,
+    )
+
+
+class _Side(NamedTuple):
+    """Σ w_k N(c + 2(k-1)) on symmetric edges: masses, the logarithm of its ratio, errors."""
+
+    masses: FloatArray
+    logarithm: FloatArray
+    error: float
+    doubt: float
+
+
+@lru_cache(maxsize=64)
+def _side(draws: Draws, first: float) -> _Side:
+    unit = draws.unit * (1.0 + 8.0 * U)
+    most = len(draws.weights) - 1
+    means = [0.0, *((first + 2.0 * k) * unit for k in range(most))]
+    # The same edges whatever the first shift, and their own mirror image.
+    half = np.linspace(0.0, _REACH + 2.0 * most * unit, _CELLS // 2)
+    x = np.concatenate([-half[:0:-1], half])
+    masses, error = np.zeros(x.size + 1), 0.0
+    logarithm = np.full(x.size, -math.inf)
+    for weight, mean in zip(draws.weights, means, strict=True):
+        part, part_error = cells(x, mean)
+        masses += weight * part
+        error = max(error, part_error)
+        logarithm = np.logaddexp(logarithm, math.log(weight) + mean * (x - 0.5 * mean))
+    doubt = 32.0 * U * (64.0 + float(half[-1]) * means[-1] + means[-1] ** 2)
+    return _Side(masses, logarithm, error + 4.0 * len(means) * U, doubt)
+
+
+def _line(draws: Draws, corner: Corner) -> Cells:
+    """Return P = Σ w_k N(a + 2(k-1)) against Q = Σ w_k N(-b - 2(k-1)), in contributions."""
+    right = _side(draws, math.sqrt(corner.first))
+    left = _side(draws, math.sqrt(corner.second))
+    loss = right.logarithm - left.logarithm[::-1]
+    doubt = right.doubt + left.doubt
+    low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt
+    return Cells(right.masses, left.masses[::-1], low, high, max(right.error, left.error))
+
+
+def _told(distance: float) -> Cells:
+    """Return the plain pair of two normal laws at a distance."""
+    distance *= 1.0 + 8.0 * U
+    x = np.linspace(-_REACH, _REACH + distance, _CELLS)
+    (p, first), (q, second) = cells(x, distance), cells(x, 0.0)
+    loss = distance * (x - 0.5 * distance)
+    doubt = 16.0 * U * (1.0 + distance * (_REACH + distance))
+    low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt
+    return Cells(p, q, low, high, max(first, second))
+
+
+def _nothing() -> Cells:
+    one, zero = np.ones(1), np.zeros(1)
+    return Cells(one, one, zero, zero, 0.0)

@@ -1,0 +1,75 @@
+"""Laws of one step under replace-one are above every choice of contributions (S18, S20)."""
+
+import math
+
+import numpy as np
+import pytest
+
+from accountant.sampling.repeated_laws import Draws, repeated_laws
+from accountant.sampling.replacement_laws import Step, laws_above
+
+EPSILONS = np.array([-1.0, -0.3, -0.05, 0.0, 0.02, 0.1, 0.4, 1.0, 2.0])
+SPACING, SIZE = 0.02, 600
+
+
+def profiles(laws):
+    losses = SPACING * np.arange(-SIZE, SIZE + 1)
+    for law in laws:
+        gain = np.maximum(-np.expm1(EPSILONS[:, None] - losses), 0.0)
+        yield gain @ law.masses + law.infinite
+
+
+def profile_of(weights, first, second):
+    """Return the profile of Σ w_k N(A_k, I) against Σ w_k N(B_k, I) by a plain sum."""
+    x, y = np.meshgrid(np.linspace(-12, 12, 601), np.linspace(-12, 12, 601), indexing="ij")
+    noise = np.exp(-(x * x + y * y) / 2) / (2 * math.pi) * 0.04**2
+
+    def density(means):
+        return sum(
+            w * np.exp(a * x + b * y - (a * a + b * b) / 2)
+            for w, (a, b) in zip(weights, means, strict=True)
+        )
+
+    u, v = density(first), density(second)
+    return np.array([(noise * np.maximum(u - math.exp(e) * v, 0.0)).sum() for e in EPSILONS])
+
+
+def in_ball(rng):
+    point = rng.normal(size=2)
+    return point / np.linalg.norm(point) * rng.choice([1.0, 1.0, 0.6])
+
+
+def configurations(seed, count):
+    rng = np.random.default_rng(seed)
+    corner = np.array([1.0, 0.0])
+    yield corner, -corner, -corner, -corner  # stands out
+    yield -corner, corner, -corner, corner
+    yield corner, np.array([0.28, 0.96]), -corner, -corner
+    for _ in range(count):
+        yield tuple(in_ball(rng) for _ in range(4))
+
+
+@pytest.mark.parametrize("unit", [0.5, 1.0])
+def test_some_law_is_above_every_pair_of_a_fixed_size(unit):
+    q = 0.1
+    above = list(profiles(laws_above(Step(q, unit), SPACING, SIZE)))
+    for x, other, z, _ in configurations(1, 5):
+        found = profile_of((1 - q, q), ((0, 0), (x - z) * unit), ((0, 0), (other - z) * unit))
+        assert any((each >= found - 1e-9).all() for each in above), (x, other, z)
+
+
+@pytest.mark.parametrize("unit", [0.5, 1.0])
+def test_some_law_is_above_every_pair_with_replacement(unit):
+    weights = (0.81, 0.18, 0.01)  # two draws from ten records
+    laws = repeated_laws(Draws(weights, unit, 0.0, 0.0), SPACING, SIZE)
+    above = list(profiles(laws))
+    for x, other, one, two in configurations(2, 5):
+        first = ((0, 0), (x - one) * unit, (2 * x - one - two) * unit)
+        second = ((0, 0), (other - one) * unit, (2 * other - one - two) * unit)
+        found = profile_of(weights, first, second)
+        assert any((each >= found - 1e-9).all() for each in above), (x, other, one, two)
+
+
+def test_draws_that_are_left_out_are_infinite_loss():
+    laws = repeated_laws(Draws((0.9, 0.09), 1.0, 0.0, 0.01), SPACING, SIZE)
+    assert min(law.infinite for law in laws) >= 0.01
