@@ -181,6 +181,8 @@ class AtomicPair(DominatingPair):
 def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
     """Bracket H(ε) of a table by a sum over its losses above ε."""
     shift, first = table.loss_error, 0
+    if table.loss.size <= LOOPED and abs(epsilon) + shift < 1e280:
+        return _around(table, epsilon, *_looped(table, epsilon, shift))
     if epsilon >= 0.0 and shift < 1e280:
         # The losses are in order. No difference to those above ε overflows.
         first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
@@ -192,6 +194,23 @@ def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
     least = most = _lost(masses, beyond)
     if shift > 0.0:
         least, most = _lost(masses, beyond + shift), _lost(masses, beyond - shift)
+    return _around(table, epsilon, least, most)
+
+
+def _looped(table: Atoms | Losses, epsilon: float, shift: float) -> tuple[float, float]:
+    """Return the sums with losses moved down and up, where a loop is faster than arrays."""
+    least = most = 0.0
+    for loss, p in zip(table.loss.tolist(), table.p.tolist(), strict=True):
+        beyond = epsilon - loss
+        if beyond < shift:
+            most -= p * math.expm1(beyond - shift)
+        if beyond < -shift:
+            least -= p * math.expm1(beyond + shift)
+    return least, most
+
+
+def _around(table: Atoms | Losses, epsilon: float, least: float, most: float) -> Bounds:
+    """Return the bracket of a sum, with its round-off."""
     error = 4.0 * table.relative_error + (table.p.size + 16) * U
     upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
     lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
@@ -213,6 +232,8 @@ def _seen(masses: FloatArray) -> FloatArray:
 # Tables with more atoms than this, in the order of their last use: equal pairs share them. They are
 # limited to so many, and to so many bytes in all, or one table.
 FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
+# So few losses are summed by a loop.
+LOOPED = 8
 _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = ModuleLock()
 

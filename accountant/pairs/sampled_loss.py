@@ -14,6 +14,9 @@ __all__ = ["loss_of_sample", "loss_of_sample_inverse"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+# So few losses are mapped by a loop, which is faster than arrays.
+LOOPED = 8
+
 
 def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
     """Return log(1 - q + q·e^L), 0 < q < 1, for every L in [-∞, ∞], to a relative 16 U.
@@ -21,6 +24,8 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
     Theorem M6 has the analysis of the error.
     """
     loss = np.asarray(loss, dtype=np.float64)
+    if loss.ndim == 1 and loss.size <= LOOPED:
+        return np.array([_of_one(q, one) for one in loss.tolist()])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # The gain q(e^L - 1), positive or above -q, has the digits of its factors.
         half = np.exp(0.5 * loss)
@@ -31,6 +36,18 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
             found = np.where(gain < -0.5, np.log((1.0 - q) + q * np.exp(loss)), found)
         # Where q·e^L overflows, 1 - q is negligible beside it.
         return np.where(gain == math.inf, math.log(q) + loss, found)
+
+
+def _of_one(q: float, loss: float) -> float:
+    """Return :func:`loss_of_sample` of a number, by the same formulas."""
+    if loss <= 700.0:
+        gain = q * math.expm1(loss)
+        if q > 0.5 and gain < -0.5:
+            return math.log((1.0 - q) + q * math.exp(loss))
+        return math.log1p(gain)
+    half = math.exp(0.5 * loss) if loss < 1400.0 else math.inf
+    gain = (q * half) * half
+    return math.log1p(gain) if gain < math.inf else math.log(q) + loss
 
 
 def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:

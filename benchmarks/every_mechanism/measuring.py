@@ -13,12 +13,14 @@ from accountant.pairs import atoms
 from every_mechanism import peer
 from every_mechanism.cases import Case
 
-__all__ = ["DELTAS", "REPEATS", "WIDE", "Line", "Peer", "measure"]
+__all__ = ["DELTAS", "LONGEST", "REPEATS", "TIMES", "WIDE", "Line", "Peer", "measure"]
 
 DELTAS = (1e-5, 1e-10)
 FIRST, FINER = 1e-2, 0.25  # the peer's intervals
-REPEATS, PATIENCE = 2, 0.15  # of one question, while all of them take fewer seconds
+REPEATS, PATIENCE = 10, 0.05  # of one question, while all of them take fewer seconds
 WIDE = 1e-5
+# The peer is refined until it took so many times as long as we did, or so many seconds.
+TIMES, LONGEST = 20.0, 3.0
 
 
 class Peer(NamedTuple):
@@ -133,6 +135,7 @@ def measure(case: Case, rate: float, n: int, limit: float) -> list[Line]:
     """Return one line for each δ; the peer composes once for all of them."""
     answers = [ours(lambda: case.release(rate), n, delta) for delta in DELTAS]
     wanted = [bracket for bracket, _ in answers]
+    limit = max(limit, min(TIMES * max(seconds for _, seconds in answers), LONGEST))
     others: Sequence[Peer | None] = [None] * len(DELTAS)
     if case.peer is not None and peer.is_installed():
         others = peers(case, rate, n, wanted, limit)

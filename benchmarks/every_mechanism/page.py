@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from every_mechanism.measuring import REPEATS, WIDE, Line
+from every_mechanism.measuring import LONGEST, REPEATS, TIMES, WIDE, Line
 
 __all__ = ["HEADING", "section", "write"]
 
@@ -21,16 +21,18 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 {setting}
 
 - *ε*: the certified upper end. *Width*: that of the bracket, relative to ε.
-- *Time*: the least of {repeats} processor times to make the mechanism and to answer one question
-  that no cache answers.
+- *Time*: the least of up to {repeats} processor times to make the mechanism and to answer one
+  question that no cache answers.
 - *dp-accounting*: the pessimistic estimate of ε of its privacy loss distribution. *Its width*: the
   distance to its optimistic estimate. Its interval is a quarter of the one before, from 0.01, until
-  the two are as near to each other as the ends of our bracket, or until both took {limit:g} s. *Its
-  time* is that of building, composing and one question, of both estimates. Where the entries are
-  missing it raises an error, or has no such mechanism.
+  the two are as near to each other as the ends of our bracket, or until both took {limit:g} s, or
+  {times:g} times as long as we did up to {longest:g} s. *Its time* is that of building, composing
+  and one question, of both estimates. Where the entries are missing it raises an error, or has no
+  such mechanism.
 - *Ratio*: its time over ours; `>` where it did not become as narrow. *Upper alone*: the ratio where
   its pessimistic estimate is computed alone, until it is within our width of our lower end.
-- `!`: its bracket does not meet ours, which is certified.
+- `!`: its bracket does not meet ours, which is certified. Its estimates count no round-off: those
+  of one release of a few outcomes are equal, and may both be a rounding away from the truth.
 - *Attained*, where the composed pair need not be: what a strategy certainly has, which is the
   exponential mechanism or permute-and-flip between two candidates, one integer for a vector, normal
   noise for a Rényi curve. *Gap*: how far ε is above it. It is not an error: mechanisms with the
@@ -48,6 +50,8 @@ def section(lines: Sequence[Line], setting: str, limit: float) -> str:
         heading=HEADING,
         setting=setting,
         limit=limit,
+        times=TIMES,
+        longest=LONGEST,
         repeats=REPEATS,
         summary=_summary(lines),
         tables="\n\n".join(tables),
@@ -71,10 +75,11 @@ def _summary(lines: Sequence[Line]) -> str:
     )
     if ratios:
         alone = [a for one in lines if (a := _alone(one)) is not None]
+        below, alone_below = (sum(one < TIMES for one in rows) for rows in (ratios, alone))
         said += (
             f"\ndp-accounting answers {len(ratios)}; the least ratio is {min(ratios):.2g}, and"
-            f" {sum(r < 20.0 for r in ratios)} are below 20. Of the upper end alone"
-            f" {sum(a < 20.0 for a in alone)} of {len(alone)} ratios are below 20."
+            f" {below} are below {TIMES:g}. Of the upper end alone {alone_below} of {len(alone)}"
+            f" ratios are below {TIMES:g}."
         )
     return said
 

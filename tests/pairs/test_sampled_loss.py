@@ -82,3 +82,13 @@ def test_chances_of_a_group_are_binomial_to_the_last_digit(q):
         assert abs(Fraction(chance) - exact) <= exact * Fraction(U) + Fraction(5e-324)
     assert sum(truth[listed:]) <= sum(map(Fraction, found[listed:]))
     assert sum(map(Fraction, found[listed:])) < Fraction(1e-300)
+
+
+@pytest.mark.parametrize("q", [1e-300, 1e-9, 0.3, 0.5, 0.75, 1.0 - 2.0**-53])
+def test_a_few_losses_are_mapped_as_many_are(q):
+    ends = [-math.inf, -1e308, -800.0, -1.0, -1e-300, 0.0, 1e-300, 1.0, 699.0, 701.0, 1399.0]
+    losses = np.array([*ends, 1401.0, 1e308, math.inf])
+    many = loss_of_sample(q, losses)
+    for loss, expected in zip(losses.tolist(), many.tolist(), strict=True):
+        (found,) = loss_of_sample(q, np.array([loss]))
+        assert found == expected or abs(found - expected) <= 16.0 * 2.0**-53 * abs(expected)

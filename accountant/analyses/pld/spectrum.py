@@ -164,7 +164,9 @@ def few_frequencies(
     kept = log_gross > QUIET  # the bound between nodes is a rough one
     loud, values, log_gross, relative = loud[kept], values[kept], log_gross[kept], relative[kept]
     share = _share(loud, size)
-    errors = np.exp(np.minimum(log_gross, 700.0)) * np.expm1(np.minimum(relative, 60.0)) + 1e-290
+    with np.errstate(over="ignore"):  # beyond the doubles there is no bound
+        gross = np.exp(np.minimum(log_gross, 700.0))
+        errors = gross * np.expm1(np.minimum(relative, 60.0)) + 1e-290
     start = sum(part.first * part.times for part in parts)
     quiet = 1.01 * math.exp(QUIET)
     return Spectrum(
