@@ -8,7 +8,7 @@ what every package holds.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accountant._binding import Bound, bind
 from accountant.bounds import Bounds
@@ -35,7 +35,16 @@ from accountant.quick import (
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant import sampling
+    from accountant import attack as attack
+    from accountant import audit as audit
+    from accountant import calibration as calibration
+    from accountant import conversions as conversions
+    from accountant import learn as learn
+    from accountant import ledger as ledger
+    from accountant import mechanisms as mechanisms
+    from accountant import plots as plots
+    from accountant import report as report
+    from accountant import sampling as sampling
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.calibration.any_mechanism import calibrate
@@ -172,12 +181,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"accountant.{name}")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # where every name is imported above, so that a misspelt one is an error
+
+    def __getattr__(name: str) -> object:
+        if name in _PACKAGES:
+            return import_module(f"accountant.{name}")
+        if name in _HOME:
+            return getattr(import_module(_HOME[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
