@@ -24,6 +24,7 @@ lint:
 	ruff check .
 	ruff format --check .
 	mypy
+	pytest -q -n 0 -m slow tests/test_types.py
 	stubtest $(patsubst accountant/_core/%.pyx,accountant._core.%,$(wildcard accountant/_core/*.pyx))
 	cython-lint accountant
 	lint-imports

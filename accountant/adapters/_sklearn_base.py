@@ -10,24 +10,43 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.account import as_ledger
 from accountant.learn.convex.public_bounds import DATA_NORM
 from accountant.learn.convex.result import PrivateResult, clip_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["Classifier", "Privacy", "PrivateEstimator", "Probabilities", "with_intercept"]
+__all__ = [
+    "Classifier",
+    "Privacy",
+    "PrivateEstimator",
+    "Probabilities",
+    "UnsetBoundWarning",
+    "dense",
+    "refuse_search_object",
+    "with_intercept",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+
+SEARCH = (
+    "hyper-parameter search over private fits must be paid for: every candidate spends its own"
+    " epsilon and so does the choice. Fix the parameters publicly, or search with"
+    " accountant.adapters.sklearn.DPSearch, which pays for it"
+)
 
 # What scikit-learn and NumPy say about refused data, and what of it may be said.
 _PRIVATE = (
@@ -37,6 +56,10 @@ _PRIVATE = (
     (re.compile(r"(could not convert [^:]*):.*", re.DOTALL), r"\1"),
     (re.compile(r"(Complex data not supported).*", re.DOTALL), r"\1"),
 )
+
+
+class UnsetBoundWarning(UserWarning):
+    """A public bound on the data was left out, and a default is in its place."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +84,7 @@ class Privacy:
     @classmethod
     def of(cls, result: PrivateResult) -> Privacy:
         """Return the record of one result."""
-        return cls(result.epsilon, result.delta, result.mechanisms, result.private)
+        return cls(result.run_epsilon, result.delta, result.mechanisms, result.private)
 
 
 @dataclass(eq=False, repr=False)
@@ -73,11 +96,81 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     epsilon: float = 1.0
     delta: float = field(default=1e-5, kw_only=True)
-    data_norm: float = field(default=1.0, kw_only=True)
+    data_norm: float | None = field(default=None, kw_only=True)
+    ledger: Accountant | None = field(default=None, kw_only=True)
     random_state: int | None = field(default=None, kw_only=True)
+
+    # Whether ``fit`` takes SciPy's sparse matrices.
+    _sparse = False
+
+    def __sklearn_tags__(self) -> Any:
+        """Say whether sparse matrices are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._sparse
+        return tags
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the ε of every fit so far: of all that ``ledger_`` holds, at ``delta``.
+
+        ``delta`` is that of the constructor when left out. A second ``fit`` of an estimator spends
+        anew, and is added to the first.
+        """
+        check_is_fitted(self)
+        found: float = self.ledger_.epsilon(self.delta if delta is None else delta)
+        return found
+
+    def __sklearn_clone__(self) -> Any:
+        """Clone the parameters, but never the ledger: a copy would spend its budget twice."""
+        refuse_search_object()
+        values = {
+            name: value if name == "ledger" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**values)
+
+    def __getstate__(self) -> Any:
+        """Leave the ledger where it is: another process must not spend it unseen."""
+        state = dict(super().__getstate__())
+        if state.get("ledger") is not None:
+            state["ledger"] = _Elsewhere()
+        state.pop("ledger_", None)
+        return state
+
+    def _book(self) -> Accountant:
+        """Return the ledger to charge: the one given, or one of the estimator's own."""
+        if isinstance(self.ledger, _Elsewhere):
+            raise UnsupportedError(
+                "this estimator is a copy from another process, and its ledger stayed there: a fit"
+                " would not be charged. Fit with n_jobs=1, or set ledger anew"
+            )
+        if self.ledger is not None:
+            self.ledger_ = as_ledger(self.ledger)
+        elif not hasattr(self, "ledger_"):
+            self.ledger_ = as_ledger(None)
+        return self.ledger_
+
+    @property
+    def _norm(self) -> float:
+        """The bound on the rows' norm; 1 where none was set."""
+        return 1.0 if self.data_norm is None else self.data_norm
+
+    def _warn_of_bounds(self) -> None:
+        """Say which public bounds were not set, and what is done in their place."""
+        for name, done in (
+            ("data_norm", "rows longer than 1 are scaled down to norm 1"),
+            ("target_bound", "targets are clipped to [-1, 1]"),
+        ):
+            if getattr(self, name, 1.0) is None:
+                warnings.warn(
+                    f"{name} was not set, so {done}. Set it to a bound that you know without"
+                    " looking at the data",
+                    UnsetBoundWarning,
+                    stacklevel=5,
+                )
 
     def _checked(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[Any]]:
         _refuse_search()
+        self._warn_of_bounds()
         if self.random_state is not None:
             warnings.warn(
                 "random_state makes this fit not private: whoever knows it can subtract the noise."
@@ -90,19 +183,30 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         least = 0 if secret else 1
         refusal: Exception | None = None
         try:
-            rows, labels = validate_data(self, x, y, dtype=np.float64, ensure_min_samples=least)
+            rows, labels = validate_data(
+                self,
+                x,
+                y,
+                dtype=np.float64,
+                ensure_min_samples=least,
+                accept_sparse="csr" if self._sparse else False,
+            )
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             refusal = kind(_without_records(str(error)))
         if refusal is not None:  # raised here, where the first message is no context of it
             raise refusal
+        rows = dense(rows)
         # In one layout, for sums over a row round by it, and one row alone has both.
         return np.require(rows, requirements=["C", "A"]), labels
 
     def _features(self, x: Any) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, x, dtype=np.float64, reset=False, order="C")
-        return np.asarray(clip_rows(rows, float(self.data_norm)))
+        sparse = "csr" if self._sparse else False
+        rows = validate_data(
+            self, x, dtype=np.float64, reset=False, order="C", accept_sparse=sparse
+        )
+        return np.asarray(clip_rows(dense(rows), float(self._norm)))
 
 
 @dataclass(eq=False, repr=False)
@@ -165,6 +269,15 @@ class Probabilities:
             return np.asarray(np.log(self.predict_proba(X)))
 
 
+def dense(rows: Any) -> FloatArray:
+    """Return a matrix with its zeros: sums over a row must not round by which of them are stored.
+
+    That is what Theorem V12 asks; a sparse matrix of the same records gives the same release.
+    """
+    found: Any = rows
+    return np.asarray(found.toarray(order="C") if issparse(rows) else found)
+
+
 def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray, float]:
     """Append a constant column of size ``norm``; return the rows and the bound that holds then.
 
@@ -186,6 +299,19 @@ def _without_records(message: str) -> str:
     return message
 
 
+class _Elsewhere:
+    """Stands for a ledger that an estimator was separated from."""
+
+
+def refuse_search_object() -> None:
+    """Refuse a search before it begins: scikit-learn would bury a later refusal in its words."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "fit" and isinstance(frame.f_locals.get("self"), BaseSearchCV):
+            raise UnsupportedError(SEARCH)
+        frame = frame.f_back  # type: ignore[assignment]
+
+
 def _refuse_search() -> None:
     """Refuse a fit that is one of many candidates of a search.
 
@@ -195,9 +321,5 @@ def _refuse_search() -> None:
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "_fit_and_score" and frame.f_locals.get("parameters"):
-            raise UnsupportedError(
-                "hyper-parameter search over private fits must be paid for: every candidate spends"
-                " its own epsilon and so does the choice. Fix the parameters publicly, or use"
-                " private selection with its own account"
-            )
+            raise UnsupportedError(SEARCH)
         frame = frame.f_back  # type: ignore[assignment]

@@ -42,7 +42,7 @@ class _Trained(Probabilities, Classifier, ABC):
     def fit(self, X: Any, y: Any) -> _Trained:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
-        _, norm = with_intercept(rows, self.data_norm, fit=False)
+        _, norm = with_intercept(rows, self._norm, fit=False)
         model = self._model(rows.shape[1], len(self.classes_))
         # A batch size beyond a public number of records would be no probability; a secret one is
         # not looked at.
@@ -61,15 +61,17 @@ class _Trained(Probabilities, Classifier, ABC):
             steps=self.steps,
             optimizer=SGD(self.learning_rate, momentum=self.momentum),
             averaging="mean",
+            ledger=self._book(),
             rng=self.random_state,
+            progress=not getattr(self, "_quiet", False),
         )
         steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
-        self.privacy_ = Privacy(self.result_.epsilon, self.delta, steps, self.result_.private)
+        self.privacy_ = Privacy(self.result_.run_epsilon, self.delta, steps, self.result_.private)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the scores: (n,) for two classes, (n, K) for more."""
-        rows = self._features(X) / self.data_norm
+        rows = self._features(X) / self._norm
         z = np.asarray(self.result_.model.outputs(rows), dtype=np.float64)
         return np.asarray(z[:, 1] - z[:, 0] if z.shape[1] == 2 else z)
 
@@ -80,7 +82,7 @@ class DPSGDClassifier(_Trained):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, classes, random_state
+    epsilon, delta, data_norm, ledger, classes, random_state
         As in :class:`~accountant.adapters.sklearn.DPLogisticRegression`; δ in (0, 1).
     clipping_norm : float
         Bound on one record's gradient, for rows scaled by ``data_norm``.
@@ -113,7 +115,7 @@ class DPMLPClassifier(_Trained):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, clipping_norm, batch_size, steps
+    epsilon, delta, data_norm, ledger, clipping_norm, batch_size, steps
         As in :class:`DPSGDClassifier`.
     learning_rate, momentum, sampling_probability, classes, random_state
         As in :class:`DPSGDClassifier`.

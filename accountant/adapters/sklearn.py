@@ -1,9 +1,9 @@
 """scikit-learn estimators whose ``fit`` is differentially private.
 
 ``data_norm`` is a public bound on the rows' Euclidean norm: longer rows are scaled down to it, and
-it is never read from the data. ``privacy_`` says what a fit has spent. The set of class labels and
-the number of columns are public. Every fit spends anew; a hyper-parameter search is refused, for
-its choice must be paid for.
+it is never read from the data. ``privacy_`` says what a fit has spent, ``spent()`` what all of them
+have. The set of class labels and the number of columns are public. scikit-learn's own searches are
+refused, for their choice must be paid for: :class:`DPSearch` pays.
 
 Predictions scale long rows down as ``fit`` does.
 """
@@ -21,8 +21,10 @@ from accountant.adapters._sklearn_base import (
     Privacy,
     PrivateEstimator,
     Probabilities,
+    UnsetBoundWarning,
     with_intercept,
 )
+from accountant.adapters._sklearn_search import DPSearch
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
@@ -39,6 +41,8 @@ __all__ = [
     "DPMLPClassifier",
     "DPRidge",
     "DPSGDClassifier",
+    "DPSearch",
+    "UnsetBoundWarning",
 ]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
@@ -47,6 +51,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 @dataclass(eq=False, repr=False)
 class _Linear(Classifier):
     """A linear classifier by objective perturbation."""
+
+    _sparse = True
 
     regularization: float | None = field(default=None, kw_only=True)
     fit_intercept: bool = field(default=True, kw_only=True)
@@ -67,8 +73,11 @@ class DPLogisticRegression(Probabilities, _Linear):
     ----------
     epsilon, delta : float
         The guarantee of one fit, in nats; δ = 0 for pure differential privacy.
-    data_norm : float
-        Public bound on the rows' norm.
+    data_norm : float, optional
+        Public bound on the rows' norm; 1, with a warning, if left out.
+    ledger : Accountant, optional
+        Charged by every fit before its noise is drawn; a budget refuses. Clones share it. An
+        estimator without one keeps its own, ``ledger_``, through all of its fits.
     regularization : float, optional
         λ of the sum form, (λ/2)|θ|²; by default the one that costs no noise.
     fit_intercept : bool
@@ -85,18 +94,21 @@ class DPLogisticRegression(Probabilities, _Linear):
     coef_, intercept_ : ndarray
         Of shapes (1, d) and (1,) for two classes, (K, d) and (K,) for K.
     privacy_ : Privacy
-        What the fit has spent.
+        What the last fit has spent.
+    ledger_ : Accountant
+        What all fits have spent; :meth:`spent` is its ε.
 
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove
-    (docs/theorems_convex.md, Theorems V3, V4, V6, V9 and V10).
+    (docs/theorems_convex.md, Theorems V3, V4, V6, V9 and V10). Sparse matrices are taken, and are
+    made dense: their release is the same.
     """
 
     def fit(self, X: Any, y: Any) -> DPLogisticRegression:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
-        rows, norm = with_intercept(rows, self.data_norm, self.fit_intercept)
+        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
         binary = len(self.classes_) == 2
         result = perturb_objective(
             rows,
@@ -107,9 +119,10 @@ class DPLogisticRegression(Probabilities, _Linear):
             loss=Logistic() if binary else Softmax(len(self.classes_)),
             regularization=self.regularization,
             max_records=self.max_records,
+            ledger=self._book(),
             rng=self.random_state,
         )
-        self._store(result.value[None, :] if binary else result.value.T, self.data_norm)
+        self._store(result.value[None, :] if binary else result.value.T, self._norm)
         self.privacy_ = Privacy.of(result)
         return self
 
@@ -122,7 +135,9 @@ class DPLinearSVC(_Linear):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, regularization, fit_intercept, classes, max_records, random_state
+    epsilon, delta, data_norm, ledger, regularization, fit_intercept, classes
+        As in :class:`DPLogisticRegression`.
+    max_records, random_state
         As in :class:`DPLogisticRegression`.
     half_width : float
         The hinge is smoothed over margins within this distance of 1.
@@ -138,9 +153,10 @@ class DPLinearSVC(_Linear):
     def fit(self, X: Any, y: Any) -> DPLinearSVC:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
-        rows, norm = with_intercept(rows, self.data_norm, self.fit_intercept)
+        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
         heads = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         share = len(heads) * (1.0 + 1e-12)
+        book = self._book()
         results = [
             perturb_objective(
                 rows,
@@ -151,11 +167,12 @@ class DPLinearSVC(_Linear):
                 loss=HuberHinge(self.half_width),
                 regularization=self.regularization,
                 max_records=self.max_records,
+                ledger=book,
                 rng=None if self.random_state is None else self.random_state + 1000 * head,
             )
             for head in heads
         ]
-        self._store(np.array([result.value for result in results]), self.data_norm)
+        self._store(np.array([result.value for result in results]), self._norm)
         entry = tuple(mechanism for result in results for mechanism in result.mechanisms)
         self.privacy_ = Privacy(self.epsilon, self.delta, entry, results[0].private)
         return self
@@ -163,7 +180,9 @@ class DPLinearSVC(_Linear):
 
 @dataclass(eq=False, repr=False)
 class _Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
-    target_bound: float = field(default=1.0, kw_only=True)
+    _sparse = True
+
+    target_bound: float | None = field(default=None, kw_only=True)
     fit_intercept: bool = field(default=True, kw_only=True)
 
     def __sklearn_tags__(self) -> Any:
@@ -178,20 +197,21 @@ class _Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _fit(self, x: Any, y: Any, method: Any, **options: Any) -> None:
         rows, labels = self._checked(x, y)
-        rows, norm = with_intercept(rows, self.data_norm, self.fit_intercept)
+        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
         result = method(
             rows,
             labels.astype(np.float64),
             epsilon=self.epsilon,
             delta=self.delta,
             data_norm=norm,
-            target_bound=self.target_bound,
+            target_bound=1.0 if self.target_bound is None else self.target_bound,
+            ledger=self._book(),
             rng=self.random_state,
             **options,
         )
         value = result.value
         self.coef_ = value[:-1] if self.fit_intercept else value
-        self.intercept_ = float(value[-1] * self.data_norm) if self.fit_intercept else 0.0
+        self.intercept_ = float(value[-1] * self._norm) if self.fit_intercept else 0.0
         self.privacy_ = Privacy.of(result)
 
 
@@ -201,10 +221,11 @@ class DPLinearRegression(_Regressor):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, fit_intercept, random_state
+    epsilon, delta, data_norm, ledger, fit_intercept, random_state
         As in :class:`DPLogisticRegression`; δ in (0, 1).
-    target_bound : float
-        Targets are clipped to [-target_bound, target_bound], a public range.
+    target_bound : float, optional
+        Targets are clipped to [-target_bound, target_bound], a public range; 1, with a warning, if
+        left out.
 
     Notes
     -----
@@ -224,7 +245,7 @@ class DPRidge(_Regressor):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, target_bound, fit_intercept, random_state
+    epsilon, delta, data_norm, ledger, target_bound, fit_intercept, random_state
         As in :class:`DPLinearRegression`.
     regularization : float, optional
         λ of the sum form; by default the size of the noise.

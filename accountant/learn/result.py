@@ -88,7 +88,7 @@ class TrainingResult(HoldsLedger):
         The public settings.
     """
 
-    parameters: Array
+    parameters: NDArray[np.floating[Any]]
     model: Model
     ledger: Accountant
     history: History

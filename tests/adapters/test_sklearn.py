@@ -138,12 +138,12 @@ def test_a_fit_does_not_warn_of_few_records_a_class():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scikit-learn warns at 22 records and not at 24
         for n in (22, 23):
-            DPLogisticRegression(classes=range(12)).fit(rows[:n], np.arange(n) % 12)
+            DPLogisticRegression(classes=range(12), data_norm=1.0).fit(rows[:n], np.arange(n) % 12)
 
 
 def test_a_seed_warns():
     x, y = breast_cancer()
-    for estimator in (DPSGDClassifier(steps=2), DPLogisticRegression()):
+    for estimator in (DPSGDClassifier(steps=2, data_norm=1.0), DPLogisticRegression(data_norm=1.0)):
         with pytest.warns(UserWarning, match="not private"):
             estimator.set_params(random_state=1).fit(x, y)
         with warnings.catch_warnings():

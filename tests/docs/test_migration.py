@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import accountant as ac
@@ -12,7 +13,14 @@ import accountant as ac
 PAGE = (Path(__file__).parents[2] / "docs" / "migration.md").read_text()
 GIVEN = {"q": 0.01, "sigma": 1.5, "steps": 200, "delta": 1e-5, "ac": ac, "math": math}
 TRAINING = {"n": 60_000, "batch": 256, "epochs": 10, "orders": [2.0, 8.0]}
-WORDS = ("the same", "PrivacyEngine", "engine.", "accountant report", "len(accountant)")
+WORDS = (
+    "ledger.affordable",
+    "the same",
+    "PrivacyEngine",
+    "engine.",
+    "accountant report",
+    "len(accountant)",
+)
 
 
 def rows():
@@ -34,7 +42,18 @@ def names():
     ledger = ac.Accountant()
     ledger.step(noise_multiplier=1.5, sampling_probability=0.01)
     one, other = ac.Gaussian(2.0), ac.Laplace(2.0)
-    return {**GIVEN, **TRAINING, "ledger": ledger, "one": one, "other": other, "mechanism": one}
+    given = {"ledger": ledger, "one": one, "other": other, "mechanism": one, "x": np.ones(9) / 2}
+    return {
+        **GIVEN,
+        **TRAINING,
+        **given,
+        "m": importlib.import_module("accountant.learn.convex.moments"),
+    }
+
+
+def sklearn():
+    pytest.importorskip("sklearn")
+    return {"sk": importlib.import_module("accountant.adapters.sklearn")}
 
 
 def theirs(section):
@@ -61,7 +80,7 @@ THEIRS = [row for row in ROWS if row[0] in INSTALLABLE and code(row[1]) is not N
 
 def test_every_library_has_its_table():
     assert {section for section, _, _ in ROWS} == {
-        "Opacus", "TensorFlow", "autodp", "dp-accounting", "prv-accountant"
+        "Opacus", "TensorFlow", "autodp", "diffprivlib", "dp-accounting", "prv-accountant"
     }  # fmt: skip
     assert len(ROWS) > 40
     assert len(OURS) > 38
@@ -70,7 +89,8 @@ def test_every_library_has_its_table():
 
 @pytest.mark.parametrize("call", OURS)
 def test_our_calls_run(call):
-    assert eval(call, names()) is not NotImplemented
+    given = names() | (sklearn() if "sk." in call else {})
+    assert eval(call, given) is not NotImplemented
 
 
 @pytest.mark.parametrize(("section", "left", "right"), THEIRS)

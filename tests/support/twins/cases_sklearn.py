@@ -117,3 +117,21 @@ case(
     pairs=_classes,
     charges=_minima(Softmax(12)),
 )
+
+
+def _search(data: Any) -> Any:
+    X = pairs.features(12, D)
+    space = {"regularization": [2.0, 3.0]}
+    model = estimators.DPLogisticRegression(classes=[0, 1], data_norm=1.0)
+    return estimators.DPSearch(model, space, mean_runs=2.0, random_state=1).fit(X, pairs.labels(X))
+
+
+case(
+    name="DPSearch",
+    covers=("accountant.adapters.sklearn.DPSearch",),
+    # What is private about it: its estimators have their cases, and the sensitivity of its score
+    # and its cost are tested in tests/adapters/test_sklearn_search.py.
+    run=_search,
+    pairs=lambda: [Pair("no data", (), (), (), (), 0, "add or remove")],
+    charges=_minima(Logistic()),
+)

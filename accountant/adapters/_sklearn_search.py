@@ -1,0 +1,234 @@
+"""A search over hyper-parameters that is paid for: the best of a random number of private fits."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from accountant import checks
+from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, refuse_search_object
+from accountant.calibration.any_mechanism import calibrate
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.account import as_ledger
+from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.tuning import SearchResult, search_cost, select_best
+from accountant.mechanisms import ApproximateDP
+from accountant.noise.exact_samplers import uniform_below
+from accountant.noise.laplace import discrete_laplace
+
+if TYPE_CHECKING:
+    from accountant.ledger import Accountant
+
+__all__ = ["DPSearch"]
+
+# A record's share of a score, at most: squared errors are counted in so many parts of the largest.
+PARTS = 1024
+# Parts of ε and of δ: of a run for its score, and of the search for what a run may fail by.
+SCORE, FAILURE = 0.1, 0.01
+MOST_SETTINGS = 10**6
+FIXED = ("epsilon", "delta", "ledger", "random_state")
+_SHARE = checks.Argument(
+    "score_share",
+    "a fraction in (0, 1)",
+    lambda x: (x > 0.0) & (x < 1.0),
+    "It is the part of a run's epsilon for its score",
+)
+
+_RUNS = checks.Argument(
+    "mean_runs", "a number >= 1", lambda x: (x >= 1.0) & (x < math.inf), "It is the mean of fits"
+)
+
+
+def _has(name: str) -> Any:
+    return lambda search: hasattr(search.estimator, name)
+
+
+@dataclass(eq=False, repr=False)
+class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose the hyper-parameters of a private estimator, and pay for the choice.
+
+    A random number of settings is fitted, each drawn uniformly from ``space``, and scored with
+    noise on the same records; the best model is kept, and nothing else may be published.
+
+    Parameters
+    ----------
+    estimator : estimator of this module
+        Its epsilon, delta, ledger and random_state are set by the search.
+    space : mapping of str to sequence
+        The public candidates of each parameter, as for scikit-learn's GridSearchCV.
+    epsilon, delta : float
+        The guarantee of the whole search with its model, in nats; δ in (0, 1).
+    mean_runs : float
+        The mean number of fits, >= 1.
+    score_share : float
+        The part of a run's ε that its noisy score costs.
+    ledger : Accountant, optional
+        Charged for the whole search before the first fit.
+    random_state : int, optional
+        For tests only: the search is then not private.
+
+    Attributes
+    ----------
+    best_estimator_, best_params_
+        The model kept, fitted, and its setting.
+    privacy_ : Privacy
+        What the search has spent.
+    cost_ : str
+        What it cost, and what one fit would have.
+    ledger_ : Accountant
+        What was charged.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove: the best of a random
+    number of runs (docs/theorems_selection.md, Theorems P4 and P7), of which each is private by
+    basic composition of its fit and its score (C1). A score is a number of right predictions, or of
+    1024ths of the largest squared error within ``target_bound``, with discrete Laplace noise. How
+    many fits there were, and how long they took, must stay secret.
+    """
+
+    estimator: Any
+    space: Mapping[str, Sequence[Any]]
+    epsilon: float = field(default=1.0, kw_only=True)
+    delta: float = field(default=1e-5, kw_only=True)
+    mean_runs: float = field(default=10.0, kw_only=True)
+    score_share: float = field(default=SCORE, kw_only=True)
+    ledger: Accountant | None = field(default=None, kw_only=True)
+    random_state: int | None = field(default=None, kw_only=True)
+
+    def __sklearn_clone__(self) -> Any:
+        """Clone the parameters, but never the ledger."""
+        refuse_search_object()
+        return type(self)(
+            **{
+                name: value if name == "ledger" else clone(value, safe=False)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+
+    def fit(self, X: Any, y: Any) -> DPSearch:  # noqa: N803
+        """Search privately, and keep the best model."""
+        settings = list(_settings(self.estimator, self.space))
+        self.estimator._warn_of_bounds()
+        share = checks.number(_SHARE, self.score_share)
+        target = checks.number(checks.TARGET_DELTA, self.delta)
+        base = self._run_guarantee(target)
+        book = as_ledger(self.ledger)
+        generator = generator_of(self.random_state)
+        scale = math.ceil(1.0 / (share * base.epsilon_bound))
+        per_fit = base.epsilon_bound * (1.0 - share) * (1.0 - 1e-12)
+
+        def train(setting: dict[str, Any]) -> tuple[Any, int]:
+            seed = None if self.random_state is None else uniform_below(generator, 2**31)
+            model = clone(self.estimator).set_params(**setting)
+            model.set_params(
+                epsilon=per_fit, delta=base.delta_bound, ledger=None, random_state=seed
+            )
+            model._quiet = True  # bars of progress would count the runs
+            with warnings.catch_warnings():
+                # One a run would tell how many there were.
+                warnings.simplefilter("ignore", UserWarning)
+                model.fit(X, y)
+            noise = discrete_laplace(scale * _parts(model), lambda n: uniform_below(generator, n))
+            return model, _score(model, X, y) + noise
+
+        found: SearchResult[dict[str, Any]] = select_best(
+            train, settings, lambda output: float(output[1]), mechanism=base.mechanism,
+            delta=target, mean_runs=self.mean_runs, ledger=book, rng=generator,
+        )  # fmt: skip
+        assert found.best is not None  # the distribution has no zero
+        self.best_estimator_, self.best_params_ = found.best[0], found.setting
+        self.ledger_, self.classes_ = book, getattr(self.best_estimator_, "classes_", None)
+        self.privacy_ = Privacy(found.run_epsilon, target, (found.mechanism,), found.private)
+        self.cost_ = (
+            f"The search, with the model it chose, costs ε = {found.run_epsilon:.4g} at"
+            f" δ = {target:g}; one fit with its score would have cost {found.single_epsilon:.4g}."
+        )
+        return self
+
+    def _run_guarantee(self, delta: float) -> _Run:
+        """Return the largest guarantee of one run with which the search keeps to its own."""
+        failure = delta * FAILURE / checks.number(_RUNS, self.mean_runs)
+        epsilon = checks.number(checks.TARGET_EPS.renamed("epsilon"), self.epsilon)
+
+        def search(scale: float) -> Any:
+            return search_cost(ApproximateDP(1.0 / scale, delta=failure), self.mean_runs, 0.0)
+
+        scale = calibrate(search, epsilon=epsilon, delta=delta, start=2.0 / epsilon)
+        return _Run(1.0 / scale, failure)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """Return the predictions of the model kept."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X)
+
+    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+        """Return the score of the model kept; on private records it is a release of its own."""
+        check_is_fitted(self, "best_estimator_")
+        return float(self.best_estimator_.score(X, y))
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+        """Return the probabilities of the model kept."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The guarantee of one fit with its score."""
+
+    epsilon_bound: float
+    delta_bound: float
+
+    @property
+    def mechanism(self) -> ApproximateDP:
+        return ApproximateDP(self.epsilon_bound, delta=self.delta_bound)
+
+
+def _settings(estimator: Any, space: Any) -> Iterator[dict[str, Any]]:
+    """Return every setting; all of it is public."""
+    if not isinstance(estimator, PrivateEstimator):
+        raise ArgumentTypeError(
+            "estimator must be one of accountant.adapters.sklearn, whose fits are private; got"
+            f" {type(estimator).__name__}"
+        )
+    if not isinstance(space, Mapping) or not space:
+        raise ArgumentTypeError("space must map names of parameters to their candidates")
+    for name in space:
+        if name in FIXED or name not in estimator.get_params(deep=False):
+            raise DomainError(
+                f"space must name parameters of the estimator other than {', '.join(FIXED)}; got"
+                f" {name!r:.60}"
+            )
+    values = [list(candidates) for candidates in space.values()]
+    count = math.prod(map(len, values))
+    if not 1 <= count <= MOST_SETTINGS:
+        raise DomainError(f"space must have 1 to {MOST_SETTINGS} settings; got {count}")
+    return (dict(zip(space, chosen, strict=True)) for chosen in product(*values))
+
+
+def _parts(model: Any) -> int:
+    """Return how much one record changes a score, at most."""
+    return PARTS if is_regressor(model) else 1
+
+
+def _score(model: Any, x: Any, y: Any) -> int:
+    """Return an integer to which every record adds a number between 0 and ``_parts``."""
+    predicted, labels = model.predict(x), np.asarray(y)
+    if not is_regressor(model):
+        return int(np.count_nonzero(predicted == labels))
+    bound = 1.0 if model.target_bound is None else float(model.target_bound)
+    ends = -bound, bound
+    errors = np.clip(np.asarray(predicted), *ends) - np.clip(labels.astype(np.float64), *ends)
+    shares = np.clip((errors / (2.0 * bound)) ** 2, 0.0, 1.0)
+    return int(np.sum(PARTS - np.floor(PARTS * shares).astype(np.int64)))

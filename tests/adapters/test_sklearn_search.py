@@ -1,0 +1,107 @@
+"""The private search: its cost is certified and charged first, its scores are bounded and noisy."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.model_selection import GridSearchCV
+
+import accountant as ac
+from accountant.adapters import _sklearn_search as search
+from accountant.adapters.sklearn import DPLogisticRegression, DPRidge, DPSearch, DPSGDClassifier
+from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3)) / 4.0
+Y = (X[:, 0] > 0).astype(int)
+SPACE = {"regularization": [1.0, 100.0]}
+
+
+def logistic():
+    return DPLogisticRegression(data_norm=1.0)
+
+
+def test_the_whole_search_keeps_to_its_guarantee():
+    ledger = ac.Accountant()
+    found = DPSearch(logistic(), SPACE, epsilon=3.0, delta=1e-5, ledger=ledger).fit(X, Y)
+    assert ledger.epsilon(1e-5) <= 3.0
+    assert found.privacy_.epsilon == pytest.approx(3.0, rel=1e-3)
+    assert found.best_params_["regularization"] in SPACE["regularization"]
+    assert found.predict(X).shape == (200,)
+    assert found.predict_proba(X).shape == (200, 2)
+    assert "one fit with its score would have cost" in found.cost_
+    # One charge for everything: the candidates' own fits are inside.
+    assert len(ledger) == 1
+    # A fit and its score together are one run of the bound, with the weaker of both sums.
+    run = ledger.counts[0][0].base
+    inner = found.best_estimator_.privacy_
+    scale = -(-1 // (0.1 * run.epsilon(run.delta(1e9))))
+    assert inner.epsilon + 1.0 / scale <= run.epsilon(1e-7)
+
+
+def test_a_budget_refuses_before_any_fit(monkeypatch):
+    def fitted(*_arguments):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", fitted)
+    ledger = ac.Accountant(ac.Budget(1.0, 1e-5, filter="non-adaptive"))
+    with pytest.raises(BudgetExceeded):
+        DPSearch(logistic(), SPACE, epsilon=3.0, ledger=ledger).fit(X, Y)
+
+
+def test_one_record_moves_a_score_by_no_more_than_its_part():
+    ridge = DPRidge(data_norm=1.0, target_bound=0.5)
+    for estimator, labels in ((logistic(), Y), (ridge, Y - 0.5)):
+        with pytest.warns(UserWarning, match="not private"):
+            model = estimator.set_params(random_state=1).fit(X, labels)
+        most = search._parts(model)
+        whole = search._score(model, X, labels)
+        for k in range(0, 200, 17):
+            without = search._score(model, np.delete(X, k, axis=0), np.delete(labels, k))
+            assert 0 <= whole - without <= most
+    # Far beyond the bound, too.
+    assert search._score(model, X[:1], np.array([1e300])) >= 0
+
+
+def test_it_prefers_the_better_setting():
+    space = {"regularization": [0.5, 1e6]}
+    found = [
+        DPSearch(logistic(), space, epsilon=30.0, mean_runs=20.0, random_state=k).fit(X, Y)
+        for k in range(6)
+    ]
+    assert not found[0].privacy_.private
+    assert np.mean([f.score(X, Y) for f in found]) > 0.8
+
+
+def test_trainers_can_be_searched_quietly(capsys):
+    space = {"learning_rate": [0.5, 2.0]}
+    DPSearch(DPSGDClassifier(data_norm=1.0, steps=3), space, mean_runs=2.0).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"estimator": GridSearchCV(logistic(), SPACE)}, ArgumentTypeError, "estimator"),
+        ({"space": {}}, ArgumentTypeError, "space"),
+        ({"space": {"epsilon": [1.0]}}, DomainError, "'epsilon'"),
+        ({"space": {"nothing": [1.0]}}, DomainError, "'nothing'"),
+        ({"space": {"regularization": []}}, DomainError, "settings"),
+        ({"score_share": 1.0}, DomainError, "score_share"),
+        ({"epsilon": 0.0}, DomainError, "epsilon"),
+        ({"delta": 0.0}, DomainError, "delta"),
+        ({"mean_runs": 0.5}, DomainError, "mean"),
+    ],
+)
+def test_bad_settings_are_named(settings, error, says):
+    ledger = ac.Accountant()
+    given = {"estimator": logistic(), "space": SPACE, "ledger": ledger} | settings
+    with pytest.raises(error, match=says):
+        DPSearch(**given).fit(X, Y)
+    assert len(ledger) == 0
+
+
+def test_a_search_over_the_search_is_refused():
+    with pytest.raises(UnsupportedError, match="must be paid for"):
+        GridSearchCV(DPSearch(logistic(), SPACE), {"epsilon": [1.0, 2.0]}).fit(X, Y)
