@@ -6,23 +6,27 @@ import re
 import pytest
 
 import accountant as ac
-from accountant import composition, derived, mechanisms, sampling
+from accountant import composition, derived, matrix, mechanisms, sampling
 from accountant.learn import local
 from support.example_mechanisms import EXAMPLES
 
 QUICK = ("get_", "calibrate_", "epsilon_bounds", "delta_bounds")
 NAMES = {
     name: getattr(home, name)
-    for home in (ac, mechanisms, derived, sampling)
+    for home in (ac, mechanisms, derived, sampling, matrix)
     for name in home.__all__
 }
 SAMPLERS = [
+    sampling.BallsInBins(dataset_size=100, bins=4, strategy=matrix.banded_square_root(8, bands=2)),
     sampling.CyclicBatches(dataset_size=100, batch_size=10, epochs=2),
     sampling.CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=3, steps=5),
     sampling.FixedSizeSampler(dataset_size=100, batch_size=10, steps=5),
     sampling.FullBatch(dataset_size=100, steps=5),
     sampling.PoissonSampler(dataset_size=100, sampling_probability=0.1, steps=5),
     sampling.RandomAllocation(dataset_size=100, steps_per_epoch=10, epochs=2),
+    sampling.SeparatedPoisson(
+        dataset_size=100, sampling_probability=0.1, min_separation=3, steps=5
+    ),
     sampling.ShuffledBatches(dataset_size=100, batch_size=10, epochs=2),
     sampling.TruncatedPoissonSampler(dataset_size=100, sampling_probability=0.1, cap=20, steps=5),
     sampling.WithReplacementSampler(

@@ -1,15 +1,18 @@
-"""A PyTorch ``batch_sampler`` that draws exactly what its account assumes."""
+"""A PyTorch ``batch_sampler`` that draws exactly what its account assumes, and charges for it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from accountant.errors import ArgumentTypeError
+from accountant import checks
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.ledger import Accountant
 from accountant.sampling import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from accountant.mechanisms.base import Mechanism
     from accountant.sampling.drawing import Seed
 
 __all__ = ["BatchSampler"]
@@ -21,37 +24,83 @@ class BatchSampler:
     Parameters
     ----------
     sampler : Sampler
-        Which batches to draw; its :meth:`~accountant.sampling.Sampler.mechanism` accounts for them.
+        Which batches to draw; its :meth:`~accountant.sampling.Sampler.mechanism` accounts for them:
+        any of :mod:`accountant.sampling`.
     seed : int or numpy Generator, optional
         For tests only; by default the operating system's entropy.
+    ledger : Accountant, optional
+        Charged for a whole run whenever an iteration begins, before its first batch is drawn.
+    noise_multiplier : float, optional
+        That of the releases, for the ledger: the standard deviation of the noise over the bound on
+        one contribution; for :class:`~accountant.sampling.CyclicPoisson`,
+        :class:`~accountant.sampling.BallsInBins` and
+        :class:`~accountant.sampling.SeparatedPoisson` over the sensitivity of one participation in
+        the strategy.
+    label : str, keyword only
+        Of the charge.
+
+    Raises
+    ------
+    BudgetExceeded
+        When an iteration begins that the ledger's budget does not allow.
 
     Notes
     -----
     One iteration is the *whole* run that the mechanism accounts for, all epochs of it; iterating
-    again is another run, to be accounted again. Batches may be empty: give the loader a
-    ``collate_fn`` that takes an empty list, and release the noise of that step all the same.
+    again is another run, and is charged again. A run that is left early has been charged in full.
+    Batches may be empty: give the loader a ``collate_fn`` that takes an empty list, and release the
+    noise of that step all the same. Clip every record's gradient, add them up, add the noise, and
+    divide by a public constant.
 
     Examples
     --------
+    >>> from accountant.ledger import Accountant
     >>> from accountant.sampling import PoissonSampler
     >>> sampler = PoissonSampler(dataset_size=1000, sampling_probability=0.01, steps=3)
-    >>> batches = BatchSampler(sampler)
+    >>> ledger = Accountant()
+    >>> batches = BatchSampler(sampler, ledger=ledger, noise_multiplier=1.0)
     >>> len(batches), all(isinstance(batch, list) for batch in batches)
     (3, True)
+    >>> ledger.epsilon(1e-6) == sampler.epsilon(1.0, 1e-6)
+    True
     """
 
-    def __init__(self, sampler: Sampler, seed: Seed = None) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        seed: Seed = None,
+        *,
+        ledger: Accountant | None = None,
+        noise_multiplier: float | None = None,
+        label: str = "",
+    ) -> None:
         if not isinstance(sampler, Sampler):
             raise ArgumentTypeError(
                 f"sampler must be one of accountant.sampling's; got {sampler!r}."
                 " A loader of your own has no account of its own"
             )
+        if (ledger is None) != (noise_multiplier is None):
+            raise DomainError("give both of ledger and noise_multiplier, or neither")
         self.sampler = sampler
+        self.ledger = ledger
+        self.label = label
         self._seed = seed
+        self._charge: Mechanism | None = None
+        if ledger is not None:
+            checks.instance("ledger", ledger, Accountant, "an Accountant")
+            assert noise_multiplier is not None
+            noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+            self._charge = sampler.mechanism(noise)
 
     def __len__(self) -> int:
         return self.sampler.steps
 
     def __iter__(self) -> Iterator[list[int]]:
+        # Not a generator itself, so that the charge comes before anything is drawn.
+        if self.ledger is not None and self._charge is not None:
+            self.ledger.compose(self._charge, label=self.label)
+        return self._batches()
+
+    def _batches(self) -> Iterator[list[int]]:
         for batch in self.sampler.batches(self._seed):
             yield batch.tolist()

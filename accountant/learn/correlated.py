@@ -50,7 +50,7 @@ def classes_for(sampler: str, strategy: Strategy | None, q: float) -> int:
     if strategy is None:
         if sampler == "cyclic":
             raise DomainError(
-                'sampler must be "poisson" or "full" for noise without strategy; got \'cyclic\'. Give a'
+                'sampler must be "poisson" or "full" without strategy; got \'cyclic\'. Give a'
                 " strategy, such as accountant.matrix.input_perturbation(steps)"
             )
         return 1

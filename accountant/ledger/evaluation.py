@@ -96,6 +96,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         sampling.Allocated,
         sampling.FixedSizeSampled,
         sampling.PoissonSampled,
+        sampling.SeparatedParticipations,
         sampling.TruncatedPoissonSampled,
         sampling.WithReplacementSampled,
     )

@@ -77,6 +77,11 @@ SAMPLERS = {
         "Every step draws each member of its batch independently and uniformly from all records;"
         " a record drawn twice counts twice.",
     ),
+    "SeparatedParticipations": SamplerFacts(
+        "Poisson with a pause: a record that took part waits a stated number of steps",
+        "Every record that is not waiting is drawn by an independent coin; the strategy that"
+        " correlates the noise has at most as many bands as the pause has steps.",
+    ),
     "Allocated": SamplerFacts(
         "random allocation: each record in one step of an epoch, picked uniformly",
         "Each record picks its step independently and uniformly, afresh in every epoch; batch sizes"

@@ -54,7 +54,14 @@ def check_settings(holder: Any, label: str, relations: tuple[NeighbouringRelatio
                 value = checks.batch_size(value, holder.dataset_size)
             case "cap":
                 value = checks.integer(name, value, 1, advice="It is the largest batch")
-            case "steps" | "bands" | "epochs" | "steps_per_epoch" | "participations":
+            case (
+                "steps"
+                | "bands"
+                | "min_separation"
+                | "epochs"
+                | "steps_per_epoch"
+                | "participations"
+            ):
                 value = checks.integer(name, value, 1)
             case "relation":
                 value = checks.supported_relation(label, value, relations)

@@ -232,7 +232,7 @@ def test_more_noise_needs_no_more_than_the_grid_allows():
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"noise": "gaussian", "sampler": "cyclic"}, "noise without strategy"),
+        ({"noise": "gaussian", "sampler": "cyclic"}, "without strategy"),
         ({"noise": "laplace"}, "noise must be"),
         ({"noise": 3}, "strategy of accountant.matrix"),
         ({"noise": STRATEGIES["banded"], "steps": 25}, "at most 24"),

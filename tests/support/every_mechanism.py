@@ -122,6 +122,7 @@ SAMPLED = (
     sampling.Allocated(5.0, steps=4),
     sampling.FixedSizeSampled(2.0, batch_size=5, dataset_size=100),
     sampling.WithReplacementSampled(2.0, batch_size=5, dataset_size=100),
+    sampling.SeparatedParticipations(2.0, sampling_probability=0.1, min_separation=3, steps=20),
     sampling.TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=20, dataset_size=100),
 )
 EVERY = PLAIN + DERIVED + SAMPLED

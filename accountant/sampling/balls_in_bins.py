@@ -1,0 +1,188 @@
+"""Balls in bins for matrix mechanisms: a record draws one bin, and keeps it in every epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from accountant import checks
+from accountant._rounding import U, ratio_down, up
+from accountant.bounds import Bounds
+from accountant.environment import to_nearest
+from accountant.errors import DomainError
+from accountant.matrix import BandedToeplitz
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import drawing
+from accountant.sampling.random_allocation import Allocated
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accountant.mechanisms.base import Mechanism
+    from accountant.sampling.drawing import Indices, Seed
+
+__all__ = ["BallsInBins"]
+
+_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+# Of the search for the ε of the lower end; every ε that it tries is certified by itself.
+_ROUNDS = 24
+
+
+class _Reached(NamedTuple):
+    """A pair that is reached: with probability ``share`` one of ``bins`` bins of one shift."""
+
+    share: float
+    bins: int
+    shift: float
+
+    def score(self, noise: float) -> float:
+        """Return the variance of the likelihood ratio, which the search goes by."""
+        return self.share**2 / self.bins * math.expm1(min((self.shift / noise) ** 2, 600.0))
+
+    def _moved(self, epsilon: float) -> float:
+        """Return log(1 + (e^ε - 1) / share)."""
+        if epsilon > 500.0:
+            return epsilon - math.log(self.share) + 1e-12
+        return math.log1p(math.expm1(epsilon) / self.share)
+
+    def delta(self, noise: float, epsilon: float) -> float:
+        """Bound δ(epsilon) of removing a record from below (Theorem X6 (ii))."""
+        moved = self._moved(epsilon) * (1.0 + 16.0 * U)
+        at = noise / self.shift * (1.0 + 4.0 * U)
+        pair = Allocated(at, steps=self.bins).pairs()[0]
+        return self.share * float(pair.profile(moved).lower) * (1.0 - 4.0 * U)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BallsInBins(Sampler):
+    """Each record draws one of ``bins`` bins, and takes part whenever its bin comes round.
+
+    Step t uses bin t modulo ``bins``, in every epoch the same records: what a loader does that
+    assigns records to batches once. The noise is correlated by a banded strategy. The noise
+    multiplier is the standard deviation of the noise on the encoding over
+    ``strategy.sensitivity_bounds().upper``, the sensitivity of one participation.
+
+    Parameters
+    ----------
+    dataset_size : int
+        Number of records, for :meth:`batches`; the guarantee does not depend on it.
+    bins : int
+        Batches of an epoch, at least twice the bands of the strategy.
+    strategy : BandedToeplitz
+        With non-negative coefficients.
+    relation : NeighbouringRelation, keyword only
+        Add-or-remove or zero-out.
+
+    Notes
+    -----
+    *Guarantee.* Theorem X6 (docs/theorems_matrix.md): random allocation to ⌊bins / bands⌋ bins of
+    the norm of all participations of one bin. The lower end of :meth:`epsilon_bounds` is reached by
+    data.
+    """
+
+    name: ClassVar[str] = "balls in bins"
+    theorem: ClassVar[str] = "X6"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
+
+    dataset_size: int
+    bins: int
+    strategy: BandedToeplitz
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.instance("strategy", self.strategy, BandedToeplitz, "a BandedToeplitz")
+        if min(self.strategy.column) < 0.0:
+            raise DomainError(
+                "strategy must have coefficients >= 0; got a negative one. The lower end needs it"
+            )
+        least = 2 * self.strategy.bands if self.strategy.bands > 1 else 1
+        object.__setattr__(
+            self, "bins", checks.integer("bins", self.bins, least, advice="Take fewer bands")
+        )
+
+    @property
+    def steps(self) -> int:
+        """The number of batches of one run."""
+        return self.strategy.steps
+
+    def batches(self, seed: Seed = None) -> Iterator[Indices]:
+        """Draw a bin for every record, then go through the bins in order."""
+        rng = drawing.generator(seed)
+        picks = rng.integers(self.bins, size=self.dataset_size)
+        order = np.argsort(picks, kind="stable").astype(np.int64, copy=False)
+        bounds = np.cumsum(np.bincount(picks, minlength=self.bins))
+        members = np.split(order, bounds[:-1])
+        for step in range(self.steps):
+            yield members[step % self.bins]
+
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return one allocation of all participations to ⌊bins / bands⌋ bins."""
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        whole = self.strategy.sensitivity_bounds(min_separation=self.bins, cyclic=True).upper
+        one = self.strategy.sensitivity_bounds().lower
+        relative = up(float(whole) / float(one), 4.0)
+        at = ratio_down(noise, relative) if noise < math.inf else noise
+        return Allocated(at, steps=self.bins // self.strategy.bands, relation=self.relation)
+
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
+        """Return none: :meth:`epsilon_bounds` has lower ends of its own."""
+        return ()
+
+    @to_nearest
+    def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
+        """Bracket the ε(delta) of the sampler with its strategy, in nats (Theorem X6)."""
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        budget = checks.number(checks.TARGET_DELTA, delta)
+        upper = float(self.mechanism(noise).epsilon(budget))
+        # In units of one column's norm, with the norm rounded up: the shifts are too small.
+        unit = float(self.strategy.sensitivity_bounds().upper) * noise
+        found = sorted(self._reached(), key=lambda each: -each.score(unit))[:2]
+        lower = 0.0
+        for each in found if unit < math.inf else ():
+            lower = max(lower, _epsilon(each, unit, budget, lower, upper))
+        return Bounds(min(lower, upper), upper)
+
+    def _reached(self) -> list[_Reached]:
+        """Return pairs that constant contributions reach (Theorem X6 (ii))."""
+        column = np.array(self.strategy.column)
+        bands, epochs = column.size, self.steps // self.bins
+        if epochs == 0:
+            return []
+        rough = 1.0 - 64.0 * U * (bands + epochs)
+        times = math.sqrt(epochs) * rough
+        # Correlations dropped: bins whose columns end before the run does.
+        whole = self.bins - (bands - 1 if self.steps % self.bins < bands - 1 else 0)
+        norm = times * float(np.linalg.norm(column))
+        found = [_Reached(whole / self.bins * rough, whole, norm)]
+        # Projections of blocks of rows on one direction each.
+        for length in sorted({int(1.3**i) for i in range(40)}):
+            if not bands < length <= self.bins // 2:
+                continue
+            rows = np.zeros((length, length))
+            for j in range(length):
+                rows[j:, j][:bands] = column[: length - j]
+            direction = rows.sum(axis=1)
+            direction /= float(np.linalg.norm(direction)) * (1.0 + 64.0 * U * length)
+            reach = np.sort(direction @ rows)[::-1]
+            blocks = self.bins // length
+            for kept in range(1, length + 1):
+                share = kept * blocks / self.bins * rough
+                found.append(_Reached(share, blocks, times * float(reach[kept - 1])))
+        return found
+
+
+def _epsilon(each: _Reached, noise: float, delta: float, low: float, high: float) -> float:
+    """Return an ε at which a reached pair has more than ``delta``."""
+    if not each.delta(noise, low) > delta:
+        return 0.0
+    for _ in range(_ROUNDS):
+        if high - low < 1e-4 * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if each.delta(noise, middle) > delta else (low, middle)
+    return low

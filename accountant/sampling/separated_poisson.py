@@ -1,0 +1,188 @@
+"""Poisson sampling with a pause: who took part is left out for some steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from accountant import checks
+from accountant._rounding import ratio_down, up
+from accountant.errors import DomainError
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.gaussian import GaussianPair
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import drawing
+from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.poisson_batches import poisson_gaussian
+from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
+from accountant.sampling.truncated_poisson import overflow_probability
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accountant.pairs.base import DominatingPair
+    from accountant.sampling.drawing import Indices, Seed
+
+__all__ = ["SeparatedParticipations", "SeparatedPoisson"]
+
+_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+# Numbers of participations that are told apart.
+_COUNTS = 48
+
+
+@dataclass(frozen=True, repr=False)
+class SeparatedParticipations(Mechanism):
+    """A run of Gaussian releases whose number of participations is random, and told.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise standard deviation over the sensitivity of one participation, > 0.
+    sampling_probability : float
+        Of taking part in a step, for a record that may.
+    min_separation : int
+        Steps from one participation to the next, at least.
+    steps : int
+        Number of steps.
+    relation : NeighbouringRelation, keyword only
+        Add-or-remove or zero-out.
+
+    Notes
+    -----
+    *Guarantee.* Theorem X7 (i): a mixture of Gaussian mechanisms, one for every number of
+    participations, whose probabilities are those of binomial tails.
+    """
+
+    noise_multiplier: float
+    _: KW_ONLY
+    sampling_probability: float
+    min_separation: int
+    steps: int
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_settings(self, "separated Poisson", _RELATIONS)
+
+    def at_least(self, count: int) -> float:
+        """Return the probability of ``count`` participations or more, rounded up."""
+        trials = self.steps - (count - 1) * (self.min_separation - 1)
+        return overflow_probability(trials, self.sampling_probability, count)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the mixture, which is its own reverse."""
+        most = -(-self.steps // self.min_separation)
+        likely = [count for count in _spread(most) if self.at_least(count) > 0.0]
+        pair: DominatingPair = GaussianPair(math.inf)
+        # P{at most the last count} of what was blended so far, at most the truth.
+        below = 1.0 - self.at_least(1) if likely else 1.0
+        for index, count in enumerate(likely):
+            last = index + 1 == len(likely)
+            further = 1.0 if last else 1.0 - self.at_least(count + 1)
+            weight = 1.0 if below <= 0.0 else min(up(1.0 - below / further, 8.0), 1.0)
+            if weight > 0.0:
+                pair = _blend(weight, self._counted(count), pair)
+            below = further
+        return (pair,)
+
+    def _counted(self, count: int) -> GaussianPair:
+        noise = self.noise_multiplier
+        if noise == math.inf:
+            return GaussianPair(noise)
+        return GaussianPair(ratio_down(noise, up(math.sqrt(count), 2.0)), exact=False)
+
+
+def _blend(weight: float, worse: DominatingPair, usual: DominatingPair) -> DominatingPair:
+    return worse if weight == 1.0 else BlendPair(weight, worse, usual)
+
+
+def _spread(most: int) -> list[int]:
+    """Return some of 1 … most, the last among them: each stands for those below it."""
+    if most <= _COUNTS:
+        return list(range(1, most + 1))
+    ladder = np.geomspace(1.0, most, _COUNTS)
+    return sorted({math.ceil(x) for x in ladder[:-1]} | {most})
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class SeparatedPoisson(Sampler):
+    """Each record that did not take part in the last steps takes part with one probability.
+
+    Known as b-min-separation sampling: after a participation a record is left out for
+    ``min_separation - 1`` steps. The noise multiplier is the standard deviation of the noise on the
+    encoding over the sensitivity of one participation.
+
+    Parameters
+    ----------
+    dataset_size : int
+        Number of records, for :meth:`batches`; the guarantee does not depend on it.
+    sampling_probability : float
+        Of taking part in a step, for a record that may. A batch then holds the share
+        q / (1 + (min_separation - 1) q) of all records, once the run is under way.
+    min_separation : int
+        Steps from one participation to the next, at least.
+    steps : int
+        Number of steps.
+    bands : int
+        Bands of the strategy that correlates the noise, at most ``min_separation``; 1 is
+        independent noise.
+    relation : NeighbouringRelation, keyword only
+        Add-or-remove or zero-out.
+
+    Notes
+    -----
+    *Guarantee.* Theorem X7 (docs/theorems_matrix.md): with independent noise Poisson sampling at
+    the same probability dominates; with more bands the mixture over the number of participations,
+    which hides how many they are and not when.
+    """
+
+    name: ClassVar[str] = "separated Poisson"
+    theorem: ClassVar[str] = "X7"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
+
+    dataset_size: int
+    sampling_probability: float
+    min_separation: int
+    steps: int
+    bands: int = 1
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bands > self.min_separation:
+            raise DomainError(
+                f"bands must be at most min_separation = {self.min_separation}; got {self.bands}."
+                " Participations would meet in the encoding"
+            )
+
+    def batches(self, seed: Seed = None) -> Iterator[Indices]:
+        """Draw among the records that may take part, in O(records) a step."""
+        rng = drawing.generator(seed)
+        free = np.zeros(self.dataset_size, dtype=np.int64)
+        for step in range(self.steps):
+            ready = np.flatnonzero(free <= step).astype(np.int64)
+            size = drawing.poisson_size(rng, ready.size, self.sampling_probability)
+            batch = ready[drawing.distinct(rng, ready.size, size)]
+            free[batch] = step + self.min_separation
+            yield batch
+
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return Poisson-subsampled steps, or the mixture over the number of participations."""
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        if self.bands == 1:
+            return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
+        return SeparatedParticipations(
+            noise,
+            sampling_probability=self.sampling_probability,
+            min_separation=self.min_separation,
+            steps=self.steps,
+            relation=self.relation,
+        )
+
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
+        """Return one sampled release, the first: the others are forgotten."""
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        one = poisson_gaussian(noise, self.sampling_probability, self.relation)
+        return (WorstCaseInstance(one),) if self.bands <= self.steps else ()

@@ -1,0 +1,96 @@
+"""Batch samplers: what they yield, what they charge, and a DataLoader that uses them."""
+
+import pytest
+
+import accountant as ac
+from accountant import matrix, sampling
+from accountant.adapters.torch_batches import BatchSampler
+from accountant.ledger import Accountant, Budget
+
+REPLACE = ac.NeighbouringRelation.REPLACE_ONE
+SAMPLERS = [
+    sampling.PoissonSampler(dataset_size=60, sampling_probability=0.1, steps=8),
+    sampling.TruncatedPoissonSampler(dataset_size=60, sampling_probability=0.1, cap=20, steps=8),
+    sampling.FixedSizeSampler(dataset_size=60, batch_size=6, steps=8),
+    sampling.WithReplacementSampler(dataset_size=60, batch_size=6, steps=8, relation=REPLACE),
+    sampling.RandomAllocation(dataset_size=60, steps_per_epoch=4, epochs=2),
+    sampling.CyclicPoisson(dataset_size=60, sampling_probability=0.1, bands=2, steps=8),
+    sampling.SeparatedPoisson(
+        dataset_size=60, sampling_probability=0.1, min_separation=3, steps=8, bands=2
+    ),
+    sampling.BallsInBins(dataset_size=60, bins=4, strategy=matrix.banded_square_root(8, bands=2)),
+    sampling.ShuffledBatches(dataset_size=60, batch_size=15, epochs=2),
+    sampling.CyclicBatches(dataset_size=60, batch_size=15, epochs=2),
+    sampling.FullBatch(dataset_size=60, steps=8),
+]
+NAMES = [sampler.name for sampler in SAMPLERS]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=NAMES)
+def test_a_run_is_charged_before_its_first_batch(sampler):
+    ledger = Accountant()
+    batches = BatchSampler(sampler, 3, ledger=ledger, noise_multiplier=2.0, label="run")
+    assert not ledger.counts
+    run = iter(batches)
+    assert ledger.history[0].label == "run"
+    expected = Accountant()
+    expected.compose(sampler.mechanism(2.0))
+    assert ledger.counts == expected.counts
+    drawn = list(run)
+    assert len(drawn) == len(batches) == sampler.steps == 8
+    assert drawn == [batch.tolist() for batch in sampler.batches(3)]
+    assert all(0 <= i < 60 for batch in drawn for i in batch)
+    assert ledger.epsilon(1e-5) == pytest.approx(sampler.epsilon(2.0, 1e-5), rel=1e-9)
+    list(batches)  # another run
+    assert sum(n for _, n in ledger.counts) == 2 * sum(n for _, n in expected.counts)
+
+
+def test_a_run_that_the_budget_does_not_allow_draws_nothing():
+    sampler = SAMPLERS[0]
+    ledger = Accountant(Budget(sampler.epsilon(2.0, 1e-5) * 1.01, 1e-5))
+    batches = BatchSampler(sampler, ledger=ledger, noise_multiplier=0.3)
+    with pytest.raises(ac.BudgetExceeded):
+        iter(batches)
+    assert not ledger.counts
+
+
+def test_without_a_ledger_nothing_is_charged():
+    batches = BatchSampler(SAMPLERS[0], seed=1)
+    assert list(batches) == list(BatchSampler(SAMPLERS[0], seed=1))
+    assert batches.ledger is None
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"ledger": Accountant()}, "both of ledger"),
+        ({"noise_multiplier": 1.0}, "both of ledger"),
+        ({"ledger": 3, "noise_multiplier": 1.0}, "ledger must be"),
+        ({"ledger": Accountant(), "noise_multiplier": 0.0}, "noise_multiplier must be"),
+    ],
+)
+def test_what_is_refused(given, match):
+    with pytest.raises(ac.AccountantError, match=match):
+        BatchSampler(SAMPLERS[0], **given)
+    with pytest.raises(ac.ArgumentTypeError, match="sampler must be"):
+        BatchSampler([[0, 1]])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=NAMES)
+def test_a_data_loader_gets_these_batches(sampler):
+    torch = pytest.importorskip("torch")
+    ledger = Accountant()
+    batches = BatchSampler(sampler, 5, ledger=ledger, noise_multiplier=1.0)
+
+    def collate(rows):
+        return torch.stack(rows) if rows else torch.empty(0, 1)
+
+    data = torch.utils.data.TensorDataset(torch.arange(60.0).reshape(60, 1))
+    loader = torch.utils.data.DataLoader(
+        data, batch_sampler=batches, collate_fn=lambda rows: collate([row for (row,) in rows])
+    )
+    seen = [batch[:, 0].int().tolist() for batch in loader]
+    assert seen == [batch.tolist() for batch in sampler.batches(5)]
+    expected = Accountant()
+    expected.compose(sampler.mechanism(1.0))
+    assert ledger.counts == expected.counts

@@ -1,0 +1,71 @@
+"""Balls in bins with banded strategies: brackets against simulation, and the batches."""
+
+import math
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant import matrix
+from accountant.sampling import Allocated, BallsInBins
+from support.oracle.bins_monte_carlo import simulated_delta
+
+
+@pytest.mark.parametrize(("bins", "steps", "bands"), [(10, 10, 2), (20, 47, 4)])
+@pytest.mark.parametrize("noise", [1.5, 3.0])
+def test_simulated_runs_lie_in_the_bracket(bins, steps, bands, noise):
+    strategy = matrix.banded_square_root(steps, bands=bands)
+    sampler = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)
+    for delta in (1e-2, 1e-4):
+        bounds = sampler.epsilon_bounds(noise, delta)
+        assert 0.0 < bounds.lower < bounds.upper
+        for epsilon, sign in ((float(bounds.lower), 1), (float(bounds.upper), -1)):
+            found, error = simulated_delta(
+                strategy.column, bins, steps, noise, epsilon, 40_000, seed=7
+            )
+            assert error < 0.1 * (found + delta)
+            assert sign * (found - delta) > -4.0 * error
+
+
+def test_one_band_is_random_allocation():
+    sampler = BallsInBins(dataset_size=5, bins=50, strategy=matrix.input_perturbation(200))
+    bounds = sampler.epsilon_bounds(4.0, 1e-6)
+    exact = Allocated(2.0, steps=50).epsilon_bounds(1e-6)
+    assert bounds.upper == pytest.approx(exact.upper, rel=1e-9)
+    assert exact.upper * (1 - 2e-4) < bounds.lower <= exact.upper
+
+
+def test_a_narrow_bracket():
+    """T = 1000 steps in epochs of 1000 bins, σ = 4, two bands."""
+    strategy = matrix.banded_square_root(1000, bands=2)
+    bounds = BallsInBins(dataset_size=5, bins=1000, strategy=strategy).epsilon_bounds(4.0, 1e-6)
+    assert 0.0353 < bounds.lower < bounds.upper < 0.0387
+
+
+def test_batches_are_the_bins():
+    strategy = matrix.banded_square_root(25, bands=2)
+    sampler = BallsInBins(dataset_size=5000, bins=10, strategy=strategy)
+    batches = [batch.tolist() for batch in sampler.batches(seed=3)]
+    assert len(batches) == 25 == sampler.steps
+    assert batches[10:20] == batches[:10]
+    assert batches[20:] == batches[:5]
+    assert sorted(i for batch in batches[:10] for i in batch) == list(range(5000))
+    sizes = np.array([len(batch) for batch in batches[:10]])
+    assert ((sizes - 500) ** 2 / 500).sum() < 35  # χ² of 9 degrees, beyond .9999
+
+
+def test_what_is_refused():
+    root = matrix.banded_square_root(10, bands=3)
+    with pytest.raises(ac.DomainError, match="bins must be"):
+        BallsInBins(dataset_size=5, bins=5, strategy=root)
+    with pytest.raises(ac.DomainError, match="coefficients >= 0"):
+        BallsInBins(dataset_size=5, bins=5, strategy=matrix.BandedToeplitz((1.0, -0.5), steps=9))
+    with pytest.raises(ac.ArgumentTypeError, match="strategy must be"):
+        BallsInBins(dataset_size=5, bins=5, strategy=matrix.BinaryTree(9))
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e9, math.inf])
+def test_extreme_noise(noise):
+    strategy = matrix.banded_square_root(20, bands=2)
+    bounds = BallsInBins(dataset_size=5, bins=10, strategy=strategy).epsilon_bounds(noise, 1e-6)
+    assert 0.0 <= bounds.lower <= bounds.upper
