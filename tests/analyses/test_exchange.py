@@ -33,7 +33,12 @@ def test_replace_one_takes_the_contour():
     assert steps.epsilon_bounds(0.0).upper == float("inf")
 
 
-def test_few_rare_steps_take_the_grid():
+def test_few_rare_steps():
     noise = ac.Gaussian(0.3, relation=NeighbouringRelation.REPLACE_ONE)
-    found = (ac.PoissonSampled(noise, 1e-4) * 30).epsilon_bounds(1e-5)
-    assert found.upper - found.lower <= 1e-5 * found.upper
+    steps = ac.PoissonSampled(noise, 1e-4) * 30
+    found = steps.epsilon_bounds(1e-5)
+    assert found.upper - found.lower <= 1e-9 * found.upper
+    ((parts, *_),) = (steps.profile().problems,)
+    grid = Grid(parts).epsilon_bounds(1e-5)
+    assert found.lower <= grid.upper
+    assert grid.lower <= found.upper

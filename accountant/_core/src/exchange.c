@@ -3,20 +3,29 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "chernoff.h"
 #include "contour.h"
 #include "exchange_decay.h"
 #include "exchange_law.h"
+#include "exchange_path.h"
+#include "exchange_terms.h"
 #include "rounding.h"
 #include "status.h"
 #include "vmath.h"
 
 /* log of the error of delta aimed at, relative to it */
 #define FINE (-25.0)
-#define MOST_WORK 2e7
+#define MOST_WORK 5e7
+#define MOST_LINES 6
+#define NARROW 1e-9
+#define SLOW_NARROW 3e-8
 
 typedef struct {
     double mu, q, steps;
     acct_exchange_law law;
+    acct_exchange_path path;   /* used if path.count > 0 */
+    acct_exchange_split split; /* used if its threshold's scale > 0 */
+    double log_delta;          /* about that of the answer */
     acct_exchange_decay decay;
     acct_contour contour;
     double *memory;
@@ -26,10 +35,11 @@ static int workspace_set(workspace *w, double mu, double q, double steps) {
     w->mu = mu;
     w->q = q;
     w->steps = steps;
-    w->memory = malloc((ACCT_EXCHANGE_DOUBLES + 2 * ACCT_MAX_POINTS) * sizeof(double));
+    const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
+    w->memory = malloc((nodes + 2 * ACCT_MIXTURE_POINTS) * sizeof(double));
     if (!w->memory) return ACCT_ENOMEM;
-    w->contour.amplitude = w->memory + ACCT_EXCHANGE_DOUBLES;
-    w->contour.phase = w->contour.amplitude + ACCT_MAX_POINTS;
+    w->contour.amplitude = w->memory + nodes;
+    w->contour.phase = w->contour.amplitude + ACCT_MIXTURE_POINTS;
     return ACCT_OK;
 }
 
@@ -72,12 +82,21 @@ static int find_saddle(workspace *w, double epsilon, double log_delta, saddle *s
     return 1;
 }
 
+/* log of a bound on the modulus of the transform of all steps, relative to the real order, at y and beyond;
+ * |A^n - B^n| <= n |C| A(c)^{n-1} with a split */
+static double log_modulus_upper(const workspace *w, double y) {
+    if (w->split.threshold.scale > 0.0) return log(w->steps * acct_exchange_path_decay(&w->path, y)) + 1e-12;
+    double most = acct_exchange_decay_at(&w->decay, y);
+    if (w->path.count) most = fmin(most, acct_exchange_path_decay(&w->path, y));
+    return w->steps * log(most) * (1.0 - 1e-12);
+}
+
 /* bound on the terms beyond y, up to which they are computed; the decay is no slower further out */
 static double truncated(const workspace *w, double b, double y, double dy) {
     double total = 0.0, from = y;
-    for (int i = 0; i < 60 && from < INFINITY; i++) {
-        const double power = w->steps * log(acct_exchange_decay_at(&w->decay, from)) * (1.0 - 1e-12);
-        const double to = i < 59 && power > -100.0 ? 1.5 * from : INFINITY;
+    for (int i = 0; i < 20 && from < INFINITY; i++) {
+        const double power = log_modulus_upper(w, from);
+        const double to = i < 19 && power > -100.0 ? 1.5 * from : INFINITY;
         total += acct_tail_weight(b, from, to, dy) * exp(power);
         from = to;
     }
@@ -119,22 +138,31 @@ static double alias_side(workspace *w, double epsilon, double digits, double spr
     return period;
 }
 
+/* V at y and a bound on its error: |e^{it} - 1| <= |t|: errors of weights, of losses, of phases and of the sum */
+static double transform(const workspace *w, const acct_exchange_moments *m, double lattice, double y, double *re,
+                        double *im) {
+    if (w->path.count) return acct_exchange_path_sum(&w->path, y, re, im);
+    const double adds = w->law.count + 40.0;
+    *re = *im = 0.0;
+    if (y > 0.0) acct_exchange_sum(&w->law, m, y, re, im);
+    const double size = sqrt(*re * *re + *im * *im);
+    return 1.02 * (y * (m->weight_spread + 2.0 * m->blur + adds * ACCT_U * m->spread) +
+                   size * (m->weight_err + adds * ACCT_U) + 2.0 * lattice);
+}
+
 /* sets amplitudes, phases and the bound on their errors, as fill_terms of contour.c; lattice: of the sums */
 static void fill_terms(workspace *w, const acct_exchange_moments *m, double lattice) {
     acct_contour *k = &w->contour;
-    const double n = w->steps, adds = w->law.count + 40.0;
+    const double n = w->steps;
     double numerical = 0.0;
     for (int i = 0; i < k->count; i++) {
         const double y = i * k->dy, factor = acct_trapezoid_factor(k->b, y, k->dy, i);
-        double re = 0.0, im = 0.0;
-        if (i) acct_exchange_sum(&w->law, m, y, &re, &im);
+        double re, im;
+        const double off = transform(w, m, lattice, y, &re, &im);
         const double square = 2.0 * re + re * re + im * im, size = sqrt(re * re + im * im);
         const double modulus = sqrt((1.0 + re) * (1.0 + re) + im * im), arg = atan2(im, 1.0 + re);
         const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
-        /* |e^{it} - 1| <= |t|: errors of weights, of losses, of phases and of the sum */
-        const double error = 1.02 * (y * (m->weight_spread + 2.0 * m->blur + adds * ACCT_U * m->spread) +
-                                     size * (m->weight_err + adds * ACCT_U) + 2.0 * lattice) +
-                             8.0 * ACCT_U * size;
+        const double error = off + 8.0 * ACCT_U * size;
         const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
         double err;
         if (rest > 0.0 && n * error < 100.0 * rest)
@@ -158,21 +186,61 @@ static int set_lattice(workspace *w, const saddle *s, double epsilon, double dig
     if (!(period < INFINITY)) return 0;
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     double y = 5.0 / s->spread;
-    for (int i = 0; i < 80; i++) {
+    const double most = (w->path.count ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS) - 2.0;
+    if (!(truncated(w, k->b, most * k->dy, k->dy) <= wanted)) return 0;
+    while (y < most * k->dy) {
         k->truncated = truncated(w, k->b, y, k->dy);
         if (k->truncated <= wanted) break;
         y *= 1.2;
     }
     const double points = floor(y / k->dy) + 2.0;
-    if (!(k->truncated < INFINITY && points <= ACCT_MAX_POINTS)) return 0;
+    if (!(k->truncated <= wanted && points <= most + 2.0)) return 0;
     k->count = (int)points;
     k->truncated = truncated(w, k->b, (k->count - 1) * k->dy, k->dy);
     return 1;
 }
 
+/* Nodes for the points of the line: of the real noise, for all frequencies; or of the path, which is set. */
+static int resolve(workspace *w, double order, double digits, acct_exchange_moments *m, double *lattice) {
+    acct_contour *k = &w->contour;
+    const double last = (k->count - 1) * k->dy, before = k->log_scale, n = w->steps;
+    if (w->path.count)
+        return (double)k->count * w->path.count < MOST_WORK && acct_exchange_path_in_range(&w->path, last);
+    if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, order, last, digits)) return 0;
+    acct_exchange_moments_set(&w->law, order, last, m, lattice);
+    const double far = fmax(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m->mean);
+    if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && *lattice < 1e-3))
+        return 0;
+    k->log_scale = n * m->log_mgf;
+    k->log_scale_err = n * m->log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
+    k->right.log_size += fabs(before - k->log_scale) + k->log_scale_err;
+    k->left.log_size += fabs(before - k->log_scale) + k->log_scale_err;
+    return k->log_scale_err < 1.0;
+}
+
+/* how the transform is summed: over the real noise, over a path above it, and apart from small steps */
+enum { PLAIN, RAISED, SPLIT };
+#define TURN 1.2
+
+/* the path of the order 1 + b, where one is wanted */
+static int set_path(workspace *w, const saddle *s, int way, double b, double mean, double digits) {
+    double *memory = w->memory + ACCT_EXCHANGE_DOUBLES;
+    w->path.count = 0;
+    w->split.threshold.scale = 0.0;
+    if (way == PLAIN) return 1;
+    if (way == RAISED)
+        return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, TURN, NULL);
+    /* a high path takes few nodes, but the chances must be bounded about it */
+    for (double turn = TURN; turn > 0.1; turn *= 0.5)
+        if (acct_exchange_split_find(&w->split, &w->law, w->memory, w->mu, w->q, w->steps, s->epsilon,
+                                     w->log_delta + FINE, 2.0 * turn))
+            return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, turn, &w->split);
+    return 0;
+}
+
 /* the line of a saddle, for brackets near its epsilon
  * returns  0 where there is none */
-static int build(workspace *w, const saddle *s) {
+static int build_line(workspace *w, const saddle *s, int way) {
     acct_contour *k = &w->contour;
     const double b = acct_exact_distance(s->b), n = w->steps;
     acct_exchange_moments m;
@@ -184,45 +252,67 @@ static int build(workspace *w, const saddle *s) {
                         .phase = k->phase,
                         .small_losses_log = -INFINITY};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};
-    /* the sum is smaller than its terms by the saddle's width; a step's errors count n times */
-    const double digits = -FINE + 3.0, fine = digits + log(n) + 8.0;
-    const double orders = 1.0 + b + fmin(sqrt(2.0 * digits) / s->spread, b + 4.0 / w->mu);
+    const double orders = 1.0 + b + fmin(sqrt(2.0 * (3.0 - FINE)) / s->spread, b + 4.0 / w->mu);
+    if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, 36.0 + log(n))) return 0;
+    acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
+    k->log_scale = n * m.log_mgf;
+    k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
+    /* the sum is smaller than its terms by the saddle's width, or as the answer; a step's errors count n times */
+    const double apart = way == SPLIT ? fmin(k->log_scale - b * s->epsilon - w->log_delta, 60.0) : 3.0;
+    const double digits = -FINE + fmax(apart, 3.0), fine = digits + log(n) + 8.0;
+    const double mean = m.mean;
+    if (!set_path(w, s, way, b, mean, fine)) return 0;
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, fine)) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
     acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err);
-    const double before = k->log_scale = n * m.log_mgf;
-    k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(before);
     if (!(k->log_scale_err < 1.0) || !set_lattice(w, s, fmax(s->epsilon, 0.0), digits)) return 0;
-    const double last = (k->count - 1) * k->dy;
-    if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, 1.0 + b, last, fine)) return 0;
-    acct_exchange_moments_set(&w->law, 1.0 + b, last, &m, &lattice);
-    const double far = fmax(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m.mean);
-    if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && lattice < 1e-3))
-        return 0;
-    k->log_scale = n * m.log_mgf;
-    k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
-    k->right.log_size += fabs(before - k->log_scale) + k->log_scale_err;
-    k->left.log_size += fabs(before - k->log_scale) + k->log_scale_err;
-    k->drift = n * m.mean;
-    fill_terms(w, &m, lattice);
-    return k->log_scale_err < 1.0;
+    if (!resolve(w, 1.0 + b, fine, &m, &lattice)) return 0;
+    k->drift = n * (way == PLAIN ? m.mean : mean);
+    if (way != SPLIT) {
+        fill_terms(w, &m, lattice);
+        return 1;
+    }
+    k->small_losses_log = w->split.small_log;
+    k->small_losses_slope = w->split.small_slope;
+    acct_exchange_split_terms(k, &w->path);
+    return 1;
 }
 
 static int in_domain(double mu, double q, double steps) {
     return q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && acct_valid_steps(steps) && steps >= 2.0;
 }
 
+/* Only a record that was drawn is seen, and the draws may be revealed: then the steps that drew it are noise of the
+ * distance 2 mu (Theorem D25). */
+static double ever_drawn_upper(double q, double steps) {
+    return fmax(-expm1(steps * log1p(-q)) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
+}
+
+static double noise_of(double mu) { return 0.5 / mu * (1.0 - 4.0 * ACCT_U); }
+
 int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_bounds *out) {
     workspace w;
     saddle s;
     *out = (acct_bounds){0.0, 1.0};
     if (!in_domain(mu, q, steps) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
+    acct_bounds_intersect(out, 0.0, ever_drawn_upper(q, steps));
+    acct_bounds_intersect(out, 0.0, acct_mixture_delta_upper(q, noise_of(mu), steps, epsilon));
     const int status = workspace_set(&w, mu, q, steps);
     if (status) return status;
-    if (find_saddle(&w, epsilon, 0.0, &s) && build(&w, &s)) {
+    const int found = find_saddle(&w, epsilon, 0.0, &s);
+    w.log_delta = fmax(s.log_delta, -745.0);
+    int again = 0; /* with a better guess of the answer */
+    for (int way = PLAIN; found && way <= (q <= 0.5 ? SPLIT : PLAIN); way += !again) {
         acct_profile_point p;
+        const double before = w.log_delta;
+        const int once = again;
+        again = 0;
+        if (!build_line(&w, &s, way)) continue;
         acct_contour_profile(&w.contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
+        if (out->upper - out->lower <= 1e-8 * out->upper) break;
+        if (p.value > 0.0) w.log_delta = fmin(before, log(p.value));
+        again = way == SPLIT && !once && w.log_delta < before - 1.0;
     }
     free(w.memory);
     return ACCT_OK;
@@ -246,17 +336,45 @@ int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
     return ACCT_OK;
 }
 
+/* One walk to epsilon(delta): lines, each where the last one ended; where events are rare the saddle point is a poor
+ * guess.  Every line's bracket is intersected into *out; *s is where the next line should be. */
+static void walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
+    double before = -1.0;
+    for (int i = 0; i < MOST_LINES && build_line(w, s, way); i++) {
+        acct_bounds bracket;
+        const double at = fmax(s->epsilon, 0.0);
+        acct_invert(acct_contour_at, &w->contour, at, delta, &bracket);
+        acct_bounds_intersect(out, bracket.lower, bracket.upper);
+        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return;
+        const double next = acct_invert_estimate(acct_contour_at, &w->contour, at, delta);
+        if (!(next > 0.0 && fabs(next - before) > 1e-3 * next) || !find_saddle(w, next, 0.0, s)) return;
+        before = next;
+    }
+}
+
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out) {
     workspace w;
     saddle s;
     *out = (acct_bounds){0.0, INFINITY};
     if (!in_domain(mu, q, steps) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
+    if (ever_drawn_upper(q, steps) <= delta) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
+    out->upper = acct_mixture_epsilon_upper(q, noise_of(mu), steps, delta);
     const int status = workspace_set(&w, mu, q, steps);
     if (status) return status;
-    if (find_saddle(&w, 0.0, fmin(log(delta), -1e-3), &s) && build(&w, &s)) {
-        acct_bounds found;
-        acct_invert(acct_contour_at, &w.contour, fmax(s.epsilon, 0.0), delta, &found);
-        acct_bounds_intersect(out, found.lower, found.upper);
+    w.log_delta = log(delta);
+    if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
+        for (int way = PLAIN; way <= (q <= 0.5 ? SPLIT : PLAIN) && !acct_bounds_are_narrow(out, 1e-7); way++)
+            walk(&w, &s, delta, way, out);
+    /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
+    static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
+    for (int i = -1; i < 4 && q <= 0.5 && out->upper < INFINITY && !acct_bounds_are_narrow(out, 1e-7); i++) {
+        const double low = log(fmax(out->lower, 1e-4 * out->upper)), high = log(out->upper);
+        const double place = i < 0 ? acct_exchange_single_guess(mu, q, delta / steps)
+                                   : exp(low + PLACES[i] * (high - low));
+        if (find_saddle(&w, place, 0.0, &s)) walk(&w, &s, delta, SPLIT, out);
     }
     free(w.memory);
     return ACCT_OK;

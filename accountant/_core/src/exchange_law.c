@@ -43,24 +43,39 @@ static double log_lattice(const acct_exchange_law *law, double c, double y) {
     return best;
 }
 
-/* log of N e^{cU + (1-c)W} without the constant of N */
-static double log_term(const acct_exchange_law *law, double c, double x) {
-    const acct_exchange_point p = acct_exchange_at(law->mu, law->q, law->log_1mq, x);
-    return c * p.up + (1.0 - c) * p.down - 0.5 * x * x;
-}
-
-/* log of a bound on int N e^{cU+(1-c)W} below lo and above hi: there U rises at most by mu a unit, and W is at
- * least log(1-q); below, both exponents fall */
-static double log_outside(const acct_exchange_law *law, double c, double lo, double hi) {
-    const acct_exchange_point b = acct_exchange_at(law->mu, law->q, law->log_1mq, hi);
-    if (!(lo < -law->mu && hi > c * law->mu + 1.0)) return INFINITY;
-    const double left = log_term(law, c, lo) - log(-lo);
-    const double right = c * b.up - (c - 1.0) * law->log_1mq - 0.5 * hi * hi - log(hi - c * law->mu);
+/* above hi U rises at most by mu a unit, and W is at least log(1-q); below lo both exponents fall */
+double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, double lo, double hi) {
+    const acct_exchange_point a = acct_exchange_at(mu, q, log_1mq, lo), b = acct_exchange_at(mu, q, log_1mq, hi);
+    if (!(lo < -mu && hi > c * mu + 1.0)) return INFINITY;
+    const double left = c * a.up + (1.0 - c) * a.down - 0.5 * lo * lo - log(-lo);
+    const double right = c * b.up - (c - 1.0) * log_1mq - 0.5 * hi * hi - log(hi - c * mu);
     return fmax(left, right) + ACCT_LOG_2_UP - log(ACCT_SQRT_2PI) + 1e-6 +
-           1e-11 * (lo * lo + c * hi * law->mu + hi * hi);
+           1e-11 * (lo * lo + c * hi * mu + hi * hi);
 }
 
-static double few_digits(double x) {
+void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo, double *hi) {
+    const double reach = sqrt(2.0 * digits) + 1.0;
+    *lo = -mu - reach;
+    *hi = c * mu + reach;
+    for (int i = 0; i < 40 && acct_exchange_log_outside(mu, q, log_1mq, c, *lo, *hi) > -digits; i++) {
+        *lo -= 0.1 * reach;
+        *hi += 0.1 * reach;
+    }
+}
+
+double acct_exchange_single_guess(double mu, double q, double delta) {
+    double lo = 0.0, hi = mu + 38.0;
+    for (int i = 0; i < 60; i++) {
+        const double x = 0.5 * (lo + hi), none = 0.5 * erfc(x * 0.70710678);
+        const double p = (1.0 - q) * none + q * 0.5 * erfc((x - mu) * 0.70710678);
+        const double other = (1.0 - q) * none + q * 0.5 * erfc((x + mu) * 0.70710678);
+        const double loss = acct_exchange_at(mu, q, log1p(-q), x).loss;
+        *(p - exp(loss + log(other)) > delta ? &lo : &hi) = x;
+    }
+    return acct_exchange_at(mu, q, log1p(-q), lo).loss;
+}
+
+double acct_exchange_few_digits(double x) {
     int exponent;
     const double m = frexp(x, &exponent);
     return ldexp(floor(m * 16.0) / 16.0, exponent);
@@ -78,13 +93,9 @@ int acct_exchange_law_set(acct_exchange_law *law, double *memory, double mu, dou
                                .weight = memory + 4 * ACCT_EXCHANGE_NODES};
     law->h = 1.0;
     for (int i = 0; i < 60 && log_lattice(law, c, y) > -digits; i++) law->h *= 0.85;
-    law->h = few_digits(law->h);
-    const double reach = sqrt(2.0 * digits) + 1.0;
-    double lo = -mu - reach, hi = c * mu + reach;
-    for (int i = 0; i < 40 && log_outside(law, c, lo, hi) > -digits; i++) {
-        lo -= 0.1 * reach;
-        hi += 0.1 * reach;
-    }
+    law->h = acct_exchange_few_digits(law->h);
+    double lo, hi;
+    acct_exchange_ends(mu, q, law->log_1mq, c, digits, &lo, &hi);
     const double count = ceil((hi - lo) / law->h) + 1.0;
     if (!(count <= ACCT_EXCHANGE_NODES)) return 0;
     law->first = floor(lo / law->h);
@@ -132,7 +143,8 @@ void acct_exchange_moments_set(acct_exchange_law *law, double c, double y, acct_
     }
     const double log_mgf = top + log(total * law->h / ACCT_SQRT_2PI);
     const double lo = law->first * law->h, hi = (law->first + law->count - 1.0) * law->h;
-    *lattice = exp(log_lattice(law, c, y)) + exp(log_outside(law, c, lo, hi) - log_mgf + 1e-3);
+    const double outside = acct_exchange_log_outside(law->mu, law->q, law->log_1mq, c, lo, hi) - log_mgf;
+    *lattice = exp(log_lattice(law, c, y)) + exp(outside + 1e-3);
     *lattice = *lattice < 0.01 ? *lattice * 1.02 : INFINITY;
     const double relative = 1.02 * (round / total + (law->count + 8.0) * ACCT_U + *lattice);
     *m = (acct_exchange_moments){

@@ -8,7 +8,7 @@
 #ifndef ACCT_EXCHANGE_LAW_H
 #define ACCT_EXCHANGE_LAW_H
 
-#define ACCT_EXCHANGE_NODES 20000
+#define ACCT_EXCHANGE_NODES 60000
 
 typedef struct {
     double mu, q, log_1mq;
@@ -38,6 +38,16 @@ acct_exchange_point acct_exchange_at(double mu, double q, double log_1mq, double
  * returns  0 where the nodes are too many */
 int acct_exchange_law_set(acct_exchange_law *law, double *memory, double mu, double q, double c, double y,
                           double digits);
+
+/* log of a bound on int N e^{cU+(1-c)W} below lo and above hi, together; and ends where it is below -digits */
+double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, double lo, double hi);
+void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo, double *hi);
+
+/* about the epsilon of one step at delta; for searches only */
+double acct_exchange_single_guess(double mu, double q, double delta);
+
+/* about x, with few binary digits, so that multiples are exact */
+double acct_exchange_few_digits(double x);
 
 /* the tilted law of one order */
 typedef struct {

@@ -9,6 +9,7 @@ cut-offs, which have to agree to 14 digits; the enclosure is widened to the larg
 import itertools
 import math
 
+import mpmath
 import numpy as np
 from flint import acb, arb, ctx
 
@@ -116,3 +117,44 @@ def profile(m, q, n, epsilon):
     if not gap < 10.0 ** -(DIGITS + 1):
         raise NotConverged(gap)
     return one + abs(one) * arb(0, max(10.0**-DIGITS, 1000.0 * gap))
+
+
+def two_steps(m, q, epsilon, digits=25):
+    """(lower, upper) of the profile of two steps, also where events are rare.
+
+    The profile of one, in closed form, is integrated over the noise of the other with mpmath, twice
+    with different panels.
+    """
+    with mpmath.workdps(digits):
+        M, Q, E = mpmath.mpf(m), mpmath.mpf(q), mpmath.mpf(epsilon)
+        odds = (1 - Q) / Q * mpmath.exp(M * M / 2)
+
+        def loss(x):
+            return mpmath.log1p(Q * mpmath.expm1(M * x - M * M / 2)) - mpmath.log1p(
+                Q * mpmath.expm1(-M * x - M * M / 2)
+            )
+
+        def tail(x):
+            return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+        def integrand(x):
+            first = loss(x)
+            half = (E - first) / 2
+            score = (half + mpmath.asinh(odds * mpmath.sinh(half))) / M
+            p, other = ((1 - Q) * tail(score) + Q * tail(score + s * M) for s in (-1, 1))
+            density = (1 - Q) * mpmath.npdf(x) + Q * mpmath.npdf(x + M)
+            return density * (mpmath.exp(first) * p - mpmath.exp(E) * other)
+
+        # Next to where the first step's loss is all of epsilon the integrand is steep.
+        steep = (E / 2 + mpmath.asinh(odds * mpmath.sinh(E / 2))) / M
+        low, high = -14 - M, 14 + 2 * M
+        found = []
+        for parts, ratio in ((11, 4), (14, 5)):
+            edges = [low + (high - low) * mpmath.mpf(i) / parts for i in range(parts + 1)]
+            near = [mpmath.mpf(ratio) ** -k for k in range(14)]
+            edges += [steep, *(steep + side * d for d in near for side in (-1, 1))]
+            found.append(mpmath.quad(integrand, sorted(edges), maxdegree=5))
+        gap = 100 * abs(found[0] - found[1]) + abs(found[0]) * mpmath.mpf(10) ** -14
+        if not gap < abs(found[0]) * mpmath.mpf(10) ** -9:
+            raise NotConverged(gap)
+        return found[0] - gap, found[0] + gap
