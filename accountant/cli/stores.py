@@ -124,7 +124,7 @@ def init(url: str, secret_file: Path | None, as_json: bool) -> None:
 @click.argument("blocks", nargs=-1)
 @click.option("--epsilon", type=float, help="ε of each block, in nats.")
 @click.option("--delta", type=float, help="δ of each block.")
-@click.option("--filter", "kind", default="renyi", show_default=True, help="As of a Budget.")
+@click.option("--filter", "kind", default="moments", show_default=True, help="As of a Budget.")
 @click.option("--share", type=float, help="The part of δ for releases with a δ of their own.")
 @_shared
 def blocks(

@@ -112,7 +112,7 @@ class Accountant(Uncopied, Questions, Kept):
         >>> ledger = Accountant(Budget(3.0, 1e-5))
         >>> step = ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
         >>> ledger.affordable(step), ledger.plan(step), ledger.affordable(step)
-        (2798, 3712, 3712)
+        (2959, 3712, 3712)
         """
         wanted = 1 if count is None else count
         menu = tuple(

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["FILTERS", "Budget"]
+__all__ = ["FILTERS", "Budget", "keeps"]
 
-FILTERS = ("renyi", "gaussian", "approximate", "kinds", "non-adaptive")
+FILTERS = ("moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive")
 
 # What each filter that has a share does without one given.
-_SHARES = {"renyi": 0.0, "approximate": 0.5}
+_SHARES = {"moments": 0.0625, "renyi": 0.0, "approximate": 0.5}
+
+# The filters that add up at Rényi orders.
+_BY_ORDERS = ("moments", "renyi")
 
 # Far above any order of use, and small enough that order - 1 is exact.
 MAX_ORDER = 2.0**40
@@ -65,20 +68,23 @@ class Budget:
         In nats, finite and > 0.
     delta : float
         In [1e-300, 1).
-    filter : {"renyi", "gaussian", "approximate", "kinds", "non-adaptive"}
-        What is added up. ``"renyi"``: Rényi divergences, for any mechanism with a Rényi curve.
+    filter : {"moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive"}
+        What is added up. ``"moments"``: exponential moments of the losses up to an end, and the
+        masses beyond it, for any mechanism with a Rényi curve. ``"renyi"``: Rényi divergences, as
+        filters were before.
         ``"gaussian"``: μ², for Gaussian mechanisms without subsampling; loses nothing for them.
         ``"approximate"``: ε² and δ of pure and approximate mechanisms. ``"kinds"``: any number
         of releases of ``kinds`` fixed in advance, in any order. ``"non-adaptive"``: the exact
         composition itself, *valid only if all parameters were fixed in advance*.
     orders : float or sequence of float, optional
-        For ``"renyi"``, the orders, fixed in advance. Several share ``delta`` equally, and the best
-        of them decides. None chooses three, which serve Gaussian noise and DP-SGD alike; where the
+        For ``"moments"`` and ``"renyi"``, the orders, fixed in advance. By the first they are mixed
+        with equal weights; by the second they share ``delta`` equally, and the best of them
+        decides. None chooses three, which serve Gaussian noise and DP-SGD alike; where the
         mechanism is known, :meth:`suited_to` finds the one order that is best for it.
     share : float, optional
-        For ``"renyi"`` and ``"approximate"``, the part of ``delta`` set aside for the releases' own
-        deltas, in [0, 1). By default 0 for the first, which then takes no release that has a
-        delta, and 1/2 for the second.
+        For ``"moments"``, ``"renyi"`` and ``"approximate"``, the part of ``delta`` set aside for
+        the releases' own deltas and, by the first, for losses beyond an end; in [0, 1). By
+        default 1/16, 0 (which takes no release that has a delta) and 1/2.
     kinds : sequence of Mechanism, optional
         For ``"kinds"``: what may be released, at most 64. Poisson-subsampled and plain Gaussian
         steps with more noise or a smaller sampling probability than one of them may be, too.
@@ -98,8 +104,8 @@ class Budget:
     *Guarantee.* Attached to an :class:`~accountant.ledger.Accountant` before its first record, the
     whole interaction is (ε, δ)-differentially private under the mechanisms' relation, where each
     mechanism, its parameters and whether to stop may depend on all earlier outputs
-    (docs/theorems_ledger.md: L3 and L4 for ``"renyi"``, L5 ``"gaussian"``, L7 ``"approximate"``,
-    L13 ``"kinds"``).
+    (docs/theorems_ledger.md: L17 for ``"moments"``, L3 and L4 ``"renyi"``, L5 ``"gaussian"``, L7
+    ``"approximate"``, L13 ``"kinds"``).
     For ``"non-adaptive"`` the mechanisms may depend on earlier outputs but their privacy
     parameters and their order may not (L1).
 
@@ -116,7 +122,7 @@ class Budget:
 
     epsilon: float
     delta: float
-    filter: str = "renyi"
+    filter: str = "moments"
     orders: float | Sequence[float] | None = None
     share: float | None = None
     kinds: Sequence[Mechanism] | None = None
@@ -137,7 +143,7 @@ class Budget:
     def suited_to(
         cls, mechanism: Mechanism, epsilon: float, delta: float, *, share: float | None = None
     ) -> Budget:
-        """Return the Rényi budget whose single order allows most releases of ``mechanism``.
+        """Return the budget whose single Rényi order allows most releases of ``mechanism``.
 
         Parameters
         ----------
@@ -200,10 +206,12 @@ class Budget:
 
     def __repr__(self) -> str:
         parts = [repr(self.epsilon), repr(self.delta)]
-        if self.filter != "renyi":
+        if self.filter != "moments":
             parts.append(f"filter={self.filter!r}")
             parts += [f"kinds={self.kinds!r}"] if self.kinds else []
-        elif self.orders != default_orders(self.epsilon, self.losses_delta):
+        if self.orders is not None and self.orders != default_orders(
+            self.epsilon, self.losses_delta
+        ):
             parts.append(f"orders={self.orders!r}")
         if self.share != _SHARES.get(self.filter):
             parts.append(f"share={self.share!r}")
@@ -226,7 +234,7 @@ class Budget:
         """Return the orders, and what may be spent at each, in nats, rounded down.
 
         Each order has its own part of ``delta``; it is enough that one capacity is obeyed (L4). A
-        negative capacity is never obeyed. Only for ``filter="renyi"``.
+        negative capacity is never obeyed. Only for filters that have orders.
         """
         orders: Any = self.orders
         # A quotient by more than one is rounded once, perhaps up.
@@ -240,7 +248,9 @@ class Budget:
     def _resolved_share(self) -> float | None:
         if self.share is None or self.filter not in _SHARES:
             if self.share is not None:
-                raise DomainError('share belongs to filter="renyi" or "approximate"; leave it out')
+                raise DomainError(
+                    'share belongs to filter="moments", "renyi" or "approximate"; leave it out'
+                )
             return _SHARES.get(self.filter)
         return checks.number(_SHARE, self.share)
 
@@ -277,9 +287,9 @@ class Budget:
         )
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
-        if self.filter != "renyi":
+        if self.filter not in _BY_ORDERS:
             if self.orders is not None:
-                raise DomainError('orders belong to filter="renyi"; leave them out')
+                raise DomainError('orders belong to filter="moments" or "renyi"; leave them out')
             return None
         if self.orders is None:
             return default_orders(self.epsilon, self.losses_delta)
@@ -294,3 +304,14 @@ class Budget:
                 f" {self.delta!r}); got {orders!r}. Leave them out to have one chosen"
             )
         return orders
+
+
+def keeps(kept: Budget | None, asked: Budget | None) -> bool:
+    """Tell whether a kept budget is the one that is asked for, or the default of former versions.
+
+    Both are for the same ε and δ. What was kept decides.
+    """
+    if kept == asked or kept is None or asked is None:
+        return kept == asked
+    plain = asked.epsilon, asked.delta
+    return asked == Budget(*plain) and kept == Budget(*plain, "renyi")

@@ -12,7 +12,15 @@ from fractions import Fraction
 
 from accountant._rounding import fraction_up
 
-__all__ = ["INFINITE", "ceiling", "floor", "to_float_down", "to_float_up", "units"]
+__all__ = [
+    "INFINITE",
+    "ceiling",
+    "floor",
+    "quickly_up",
+    "to_float_down",
+    "to_float_up",
+    "units",
+]
 
 _BITS = 1074
 _SCALE = 1 << _BITS
@@ -41,6 +49,14 @@ def floor(value: float | Fraction) -> int:
 def to_float_up(units: int) -> float:
     """Return the least double that is at least ``units`` times 2⁻¹⁰⁷⁴; ``inf`` beyond all."""
     return fraction_up(Fraction(units, _SCALE))
+
+
+def quickly_up(units: int) -> float:
+    """Return a double that is at least ``units`` >= 0 times 2⁻¹⁰⁷⁴, within a part of 2⁻⁵¹ of it."""
+    shift = max(units.bit_length() - 52, 0)
+    if shift > 2044:
+        return math.inf
+    return math.ldexp((units >> shift) + (shift > 0), shift - _BITS)
 
 
 def to_float_down(units: int) -> float:

@@ -18,6 +18,7 @@ from accountant.ledger import exact_sums
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.kinds import KindsMeter
 from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.moments import MomentsMeter, divergence
 from accountant.ledger.residue import squared_mu_beside
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RenyiMeter(Meter):
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return the divergences of finite losses, then the masses of infinite ones."""
         pairs = _directions(mechanism)
-        rows = [_divergence(mechanism, pair, a) for a in self._orders for pair in pairs]
+        rows = [divergence(mechanism, pair, a) for a in self._orders for pair in pairs]
         rows += [max(pair.support[1], 0.0) for pair in pairs]
         rows += [pair.infinite_mass for pair in pairs]
         return tuple(map(exact_sums.ceiling, rows))
@@ -154,6 +155,7 @@ class ApproximateMeter(Meter):
 def meter(budget: Budget) -> Meter:
     """Return a fresh meter for ``budget``."""
     kinds: dict[str, Callable[[Budget], Meter]] = {
+        "moments": MomentsMeter,
         "renyi": RenyiMeter,
         "gaussian": GaussianMeter,
         "approximate": ApproximateMeter,
@@ -172,18 +174,6 @@ def named(charges: Sequence[tuple[Mechanism, int]]) -> str:
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:
     pairs = symmetrised_pairs(mechanism)
     return pairs[0], pairs[-1]
-
-
-def _divergence(mechanism: Mechanism, pair: DominatingPair, order: float) -> float:
-    divergence = pair.finite_rdp(order)
-    # The finite losses of a pair with mass at infinity are less than a probability.
-    if divergence >= 0.0:
-        return divergence
-    if divergence < 0.0 and pair.infinite_mass > 0.0:
-        return 0.0
-    raise UnsupportedError(
-        f"{mechanism!r} must have a Rényi divergence >= 0; its curve returned {divergence!r}"
-    )
 
 
 def _is_plain(pair: DominatingPair) -> bool:

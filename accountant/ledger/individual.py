@@ -53,7 +53,8 @@ class IndividualFilter(Uncopied):
     Parameters
     ----------
     budget : Budget
-        With ``filter="renyi"`` and no share. One order costs least memory and time:
+        With ``filter="renyi"`` and no share, or with ``"moments"``, which is taken for it. One
+        order costs least memory and time:
         :meth:`Budget.suited_to` finds it. Or with ``filter="gaussian"``, which loses nothing where
         all releases are Gaussian and nobody is sampled (Theorem L15). Or with ``filter="kinds"``:
         a contribution is charged as the cheapest kind with at most its noise over norm (L16).
@@ -85,9 +86,10 @@ class IndividualFilter(Uncopied):
     @to_nearest
     def __init__(self, budget: Budget, dataset_size: int) -> None:
         checks.instance("budget", budget, Budget, "a Budget")
+        budget = _by_divergences(budget)
         if budget.filter not in ("renyi", "gaussian", "kinds") or budget.share:
             raise DomainError(
-                'budget must have filter="renyi" and no share, filter="gaussian" or filter="kinds",'
+                'budget must have filter="moments", "renyi" and no share, "gaussian" or "kinds",'
                 f" for individual accounting; got {budget!r}"
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
@@ -277,3 +279,12 @@ def _round_up(norms: FloatArray) -> FloatArray:
     """Round up to ten bits, exactly."""
     mantissa, exponent = np.frexp(norms)
     return np.asarray(np.ldexp(np.ceil(np.ldexp(mantissa, 10)), exponent - 10))
+
+
+def _by_divergences(budget: Budget) -> Budget:
+    """Return a budget of moments as one of Rényi divergences at its orders: each has a capacity."""
+    if budget.filter != "moments":
+        return budget
+    default = Budget(budget.epsilon, budget.delta, share=budget.share).orders
+    orders = budget.orders if budget.orders != default else None
+    return Budget(budget.epsilon, budget.delta, "renyi", orders)

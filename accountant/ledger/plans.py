@@ -143,7 +143,7 @@ def allowances(
     found = {}
     if not counts:
         found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
-    for name in ("gaussian", "kinds", "renyi", "approximate"):
+    for name in ("gaussian", "kinds", "moments", "renyi", "approximate"):
         try:
             if budget.filter == name:
                 found[name] = watch.affordable(mechanism)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant, Budget, document
+from accountant.ledger.budget import keeps
 from accountant.ledger.history import Entry
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
@@ -102,7 +103,7 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
     for _, address, _, written, *_ in there:
         # Not their texts: an older version wrote fewer fields.
         has = None if written is None else texts.budget_of(written)
-        if has != budget:
+        if not keeps(has, budget):
             raise DomainError(f"block {address} is there already, with {has!r}; got {budget!r}")
     known = {row[1] for row in there}
     new = [address for address in addresses if address not in known]

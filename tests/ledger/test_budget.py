@@ -54,7 +54,7 @@ def test_budgets_of_the_wrong_type(arguments):
 
 def test_orders_share_delta():
     """Theorem L4: without the split the choice of the order is unpaid."""
-    budget = Budget(1.5, 1e-5, orders=(6.0, 12.0, 40.0))
+    budget = Budget(1.5, 1e-5, filter="renyi", orders=(6.0, 12.0, 40.0))
     orders, capacities = budget.renyi_capacities()
     with mpmath.workdps(40):
         for order, capacity in zip(orders, capacities, strict=True):

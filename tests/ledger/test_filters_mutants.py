@@ -9,6 +9,7 @@ import pytest
 from accountant.calibration import calibrate_sigma
 from accountant.errors import UnsupportedError
 from accountant.ledger import Budget, exact_sums, filters
+from accountant.ledger.moments import divergence
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
 from support.toy_mechanisms import LinePair, Skewed
 
@@ -79,13 +80,13 @@ class Leaky(Finite):
 def test_divergences_of_finite_losses_are_charged_from_zero_on():
     mechanism = PureDP(1.0)
     for value in (0.0, 0.25, 0.5, 3.0, math.inf):
-        assert filters._divergence(mechanism, Finite(value), 2.0) == value
-        assert filters._divergence(mechanism, Leaky(value), 2.0) == value
+        assert divergence(mechanism, Finite(value), 2.0) == value
+        assert divergence(mechanism, Leaky(value), 2.0) == value
     # Less than a probability: no loss at all, where there is mass at infinity.
-    assert filters._divergence(mechanism, Leaky(-0.25), 2.0) == 0.0
+    assert divergence(mechanism, Leaky(-0.25), 2.0) == 0.0
     for pair in (Finite(-0.25), Finite(math.nan), Leaky(math.nan)):
         with pytest.raises(UnsupportedError):
-            filters._divergence(mechanism, pair, 2.0)
+            divergence(mechanism, pair, 2.0)
 
 
 def test_what_is_not_gaussian_is_charged_by_its_mu():
@@ -102,7 +103,7 @@ def test_what_is_not_gaussian_is_charged_by_its_mu():
 def test_the_worse_direction_is_what_remains(orders):
     left = []
     for skewed in (Skewed(0.0, 0.01), Skewed(0.01, 0.0), Skewed(0.01, 0.01), Skewed(0.005, 0.01)):
-        watch = filters.meter(Budget(2.0, 1e-5, orders=orders))
+        watch = filters.meter(Budget(2.0, 1e-5, filter="renyi", orders=orders))
         watch.add([(skewed, 5)])
         left.append(watch.remaining())
         assert watch.affordable(skewed) == watch.affordable(Skewed(0.01, 0.01))

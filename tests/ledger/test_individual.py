@@ -213,7 +213,10 @@ def test_the_default_orders_take_dp_sgd_and_plain_noise():
 
 
 def test_budgets_of_other_kinds():
-    for budget in (Budget(1.0, 1e-5, share=0.1), Budget(1.0, 1e-5, filter="approximate")):
+    for budget in (
+        Budget(1.0, 1e-5, filter="renyi", share=0.1),
+        Budget(1.0, 1e-5, filter="approximate"),
+    ):
         with pytest.raises(DomainError, match="no share"):
             IndividualFilter(budget, 3)
     for records in (0, -1):

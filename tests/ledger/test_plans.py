@@ -235,10 +235,10 @@ def test_a_filter_that_was_interrupted_still_has_the_plan(rule, monkeypatch):
 
 def test_degenerate_menus():
     # A delta of its own, a pure loss, and a release without any guarantee.
-    ledger = Accountant(Budget(1.0, 1e-5))
+    ledger = Accountant(Budget(1.0, 1e-5, filter="renyi"))
     assert ledger.plan(ac.ApproximateDP(0.1, delta=1e-6)) == 10  # 1 - (1 - 1e-6)^10 < 1e-5
     with pytest.raises(BudgetExceeded, match="0 would fit"):
-        ledger.plan(ac.PureDP(1e-9), 5)
+        ledger.plan(ac.ApproximateDP(0.0, delta=1e-9), 5)
     with pytest.raises(BudgetExceeded):
         ledger.compose(ac.Gaussian(1e4))  # the filter has no room for the plan's own delta
     with pytest.raises(BudgetExceeded):
@@ -246,7 +246,7 @@ def test_degenerate_menus():
 
 
 def test_a_refusal_says_what_each_filter_would_allow():
-    ledger = Accountant(Budget(1.0, 1e-6))
+    ledger = Accountant(Budget(1.0, 1e-6, filter="renyi"))
     step = ac.PoissonSampled(ac.Gaussian(1.0), 0.001)
     with pytest.raises(BudgetExceeded, match="4266 would fit by this filter, 31117 if planned"):
         ledger.compose(step, 40_000)

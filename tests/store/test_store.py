@@ -349,3 +349,13 @@ def test_wrong_arguments(shared):
     with pytest.raises(DomainError):
         shared.add_blocks([], None)
     assert shared.blocks(ONE)[0].releases == 0
+
+
+def test_blocks_of_the_former_default_are_those_of_the_default(url):
+    with store.open(url, create=True) as shared:
+        shared.add_blocks(ONE, Budget(1.0, 1e-6, filter="renyi"))
+        assert shared.add_blocks([ONE, OTHER], Budget(1.0, 1e-6)) == 1
+        first, second = shared.blocks([ONE, OTHER])
+        assert (first.budget.filter, second.budget.filter) == ("renyi", "moments")
+        with pytest.raises(DomainError, match="is there already"):
+            shared.add_blocks(OTHER, Budget(1.0, 1e-6, filter="renyi"))

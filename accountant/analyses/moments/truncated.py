@@ -1,0 +1,160 @@
+"""Exponential moments of a privacy loss up to an end, and the mass beyond it, rounded up.
+
+The moments E[e^(bL); L <= T] and the mass P{L > T} are what Theorem L17 adds up. Where few outcomes
+have a loss far above all others, as under Poisson sampling, the moments of all losses are nearly
+those of these outcomes; cut off, they cost next to nothing.
+
+A loss is put on a lattice that is fine at zero and widens in proportion, each cell by its chord
+(Theorem G2), which uses the masses under both P and Q. Most of a moment is 1 + b·(P - Q), which is
+known exactly; only the rest is summed, so that its error is relative to the moment less one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.search import bisect
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair, FloatArray
+
+__all__ = ["Truncated", "truncated"]
+
+# Cells on each side of zero, and how many fit into a standard deviation at zero.
+_CELLS, _FINE = 700, 32.0
+
+# Losses beyond are never told apart.
+_REACH = 64.0
+
+# Masses below are known absolutely only.
+_TINY = 1e-290
+
+
+class Truncated(NamedTuple):
+    """Upper bounds for each of the ends T.
+
+    Attributes
+    ----------
+    ends : float64 array of shape (m,)
+        The ends T > 0, increasing, in nats.
+    logs : float64 array of shape (orders, m)
+        log E[e^(bL); L <= T], or 0 where it is negative.
+    beyond : float64 array of shape (m,)
+        P{L > T}, infinite losses included.
+    """
+
+    ends: FloatArray
+    logs: FloatArray
+    beyond: FloatArray
+
+
+class _Cells(NamedTuple):
+    """The masses of the cells, and the part of each at its upper knot, between two bounds."""
+
+    edges: FloatArray
+    masses: FloatArray
+    least: FloatArray
+    most: FloatArray
+    bottom: tuple[float, float]
+    beyond: FloatArray  # the mass above each edge but the first
+    error: float
+
+
+def truncated(
+    pair: DominatingPair, below: tuple[float, ...], spread: float, reach: float
+) -> Truncated | None:
+    """Return truncated moments at orders 1 + ``below``; None where the masses do not add up to 1.
+
+    Parameters
+    ----------
+    pair : DominatingPair
+        With a loss distribution.
+    below : tuple of float
+        b > 0.
+    spread : float
+        About a standard deviation of the loss; it decides how fine the lattice is.
+    reach : float
+        No end is larger.
+    """
+    cells = _cells(pair, spread, min(reach, _REACH))
+    if cells is None:
+        return None
+    first = len(cells.edges) // 2  # the cell above zero
+    logs = np.array([_log_moments(cells, b)[first:] for b in below])
+    return Truncated(cells.edges[first + 1 :], logs, cells.beyond[first:])
+
+
+def _log_moments(cells: _Cells, b: float) -> FloatArray:
+    """Return log E[e^(bL); L <= T], rounded up, at every edge T but the first."""
+    knots = _rest(cells.edges, b)
+    low, high = knots[:-1], knots[1:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        part = np.where(high > low, cells.most, cells.least)
+        each = cells.masses * ((1.0 - part) * low + part * high * (1.0 + 4.0 * U))
+        each = np.where(np.isnan(each), math.inf, each)
+        rest = np.cumsum(each) * (1.0 + (len(each) + 8) * U)
+    p, q = cells.bottom
+    # Below the lattice the moment is at most its value at the end. What the tangent 1 + b(1 - e^-L)
+    # lacks there is b times the mass under Q; what it lacks beyond T is negative.
+    ends = p * math.exp(b * float(cells.edges[0])) * (1.0 + 2048.0 * U) + 1e-300
+    whole = rest + ends + b * (q + cells.error)
+    return np.asarray(np.log1p(whole * (1.0 + 16.0 * U)) * (1.0 + 8.0 * U) + b * cells.error)
+
+
+def _rest(x: FloatArray, b: float) -> FloatArray:
+    """Return e^(bx) - 1 - b(1 - e^-x) >= 0, rounded up: a convex function of e^-x."""
+    with np.errstate(over="ignore"):
+        one, two = np.expm1(b * x), np.expm1(-x)
+        error = 8.0 * np.abs(one) + np.abs(b * x) * (np.abs(one) + 1.0) + 8.0 * b * np.abs(two)
+        return np.asarray(np.maximum(one + b * two, 0.0) + U * error)
+
+
+@functools.lru_cache(maxsize=64)
+def _cells(pair: DominatingPair, spread: float, reach: float) -> _Cells | None:
+    """Return the masses of a pair on the lattice of a spread."""
+    edges = _edges(spread, reach)
+    found = pair.masses(edges)
+    if not (abs(float(np.sum(found.p)) - 1.0) < 1e-6 > abs(float(np.sum(found.q)) - 1.0)):
+        return None
+    error = pair.loss_error
+    factor = 1.0 + found.relative_error + 4.0 * U
+    p = found.p * factor + 1e-300
+    inner = found.p[1:-1]
+    known = (inner > _TINY) & (found.q[1:-1] > _TINY)
+    ratio = np.where(known, found.q[1:-1] / np.where(known, inner, 1.0), 0.0) * np.exp(edges[:-1])
+    width = -np.expm1(-np.diff(edges))
+    # Of p, q, the exponential, the width and the quotients; e^-L at edges off by the error.
+    slack = 2.0 * found.relative_error + error + 1e-9 * (found.relative_error + error) + 24.0 * U
+    most = np.where(known, (1.0 - ratio * (1.0 - slack)) / width * (1.0 + 8.0 * U), 1.0)
+    least = np.where(known, (1.0 - ratio * (1.0 + slack)) / width * (1.0 - 8.0 * U), 0.0)
+    above = np.cumsum(p[::-1])[::-1] * (1.0 + (len(p) + 4) * U)
+    return _Cells(
+        edges,
+        p[1:-1],
+        np.clip(least - 4.0 * U, 0.0, 1.0),
+        np.clip(most + 4.0 * U, 0.0, 1.0),
+        (float(p[0]), float(found.q[0]) * factor + 1e-300),
+        above[2:],
+        error,
+    )
+
+
+def _edges(spread: float, reach: float) -> FloatArray:
+    """Return increasing edges from -reach to reach, symmetric, finest at 0."""
+    step = min(spread / _FINE, reach / _CELLS)
+    # step·sinh(growth·cells)/growth = reach; any growth is sound.
+    grid = 2.0**-20
+
+    def short(k: int) -> bool:
+        growth = k * grid
+        return step * math.sinh(growth * _CELLS) / growth <= reach
+
+    growth = max(bisect(short, 1, 1 << 16), 1) * grid
+    half = np.sinh(np.arange(1, _CELLS + 1) * growth)
+    half *= reach / half[-1]
+    return np.concatenate([-half[::-1], [0.0], half])
