@@ -166,7 +166,7 @@ class Postgres(Database):
             needs = getattr(getattr(error, "pgconn", None), "needs_password", False)
             if needs or any(each in str(error) for each in _FINAL):
                 raise LedgerError(
-                    f"the database of this store refuses this client: {error}"
+                    f"the database of this store refuses: {error}"
                 ) from None
             raise
 
