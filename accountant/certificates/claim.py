@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accountant import checks
-from accountant.certificates.evidence import evidence_of
+from accountant.certificates.evidence import SHARE, evidence_of
 from accountant.certificates.statement import listed, steps_of
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
+    from accountant.certificates.step import Step
     from accountant.checks import Scalar
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
@@ -22,6 +23,8 @@ __all__ = ["Certificate", "certificate"]
 
 # The part of δ that is left to the checker's rounding, aliases and truncation.
 SLACK = 3e-9
+# How much larger an ε is claimed, relatively, where no evidence was found for it.
+LARGER = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     Returns
     -------
     Certificate
-        Its ε is the release's ε at δ(1 - 3e-9): the rest is left to the checker.
+        Its ε is the release's ε at δ(1 - 3e-9): the rest is left to the checker. Where rare events
+        decide and no evidence was found, it is larger by 0.1 percent.
 
     Raises
     ------
@@ -86,6 +90,11 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     if not epsilon < math.inf:
         raise UnsupportedError(f"no finite ε is known for {mechanism!r} at delta = {delta!r}")
     relation = mechanism.relation.words
+    try:
+        evidence = _both(steps, epsilon, delta, SHARE)
+    except UnsupportedError:
+        epsilon *= 1.0 + LARGER
+        evidence = _both(steps, epsilon, delta, LARGER * min(1.0, epsilon) * 1e-3)
     claim = {
         "relation": relation,
         "direction": "both",
@@ -93,12 +102,16 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
         "delta": delta,
         "parts": [listed(step) for step in steps],
     }
-    evidence = {
-        way: evidence_of(steps, epsilon, delta, remove=way == "remove") for way in ("remove", "add")
-    }
     document = {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     return Certificate(epsilon, delta, relation, text)
+
+
+def _both(steps: list[Step], epsilon: float, delta: float, share: float) -> dict[str, object]:
+    return {
+        way: evidence_of(steps, epsilon, delta, remove=way == "remove", share=share)
+        for way in ("remove", "add")
+    }
 
 
 def _whole(release: Mechanism | Accountant) -> Mechanism:

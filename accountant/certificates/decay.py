@@ -27,7 +27,7 @@ class Decay:
         self.x = np.linspace(rule.low, rule.high, 1500)
         self.loss = step.loss(self.x)
         self.slope = step.mean_shift(self.x) / step.sigma**2
-        tilted = step.log_density(self.x) + c * self.loss
+        tilted = step.log_density(self.x) + c * self.loss + rule.log_label(self.x)
         self.log_mass = top + math.log(self.mass)
         mass = np.exp(tilted - tilted.max())
         mean = float(mass @ self.loss / mass.sum())
@@ -68,6 +68,7 @@ class Decay:
         least = np.minimum(
             step.log_density(left) + c * ends[0], step.log_density(right) + c * ends[1]
         )
+        least = least + self.rule.log_label(right)
         height = np.exp(least - self.log_mass) * step.sigma**2 / step.mean_shift(right)
         length = np.diff(loss)
         t = 0.5 * y * length

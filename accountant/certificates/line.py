@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NoLineError", "Search"]
 
-# Shares of delta: of one source of error; of what is outside the windows.
-SHARE = math.log(2e-11)
+# What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
 MOST_ORDERS = 60_000
-GRID = np.logspace(-3.0, 9.0, 121)
+GRID = np.logspace(-7.0, 9.0, 161)
 COARSE = [float(b) for b in GRID[::4]]
 
 
@@ -40,16 +39,38 @@ class Rule:
     spacing: float = 0.0
     nodes: int = 0
 
+    @property
+    def most_rise(self) -> float:
+        """The height of the path that keeps its ends negligible."""
+        return 2.5 * self.step.sigma
+
+    def log_stretch(self, rise: float) -> float:
+        """Return how much larger the noise's density is on the strip, by its logarithm."""
+        return 2.0 * rise**2 / self.step.sigma**2
+
+    def listed(self) -> dict[str, Any]:
+        """Return the rule as the document has it."""
+        return {
+            "rise": rounded(self.rise, 6),
+            "spacing": self.spacing,
+            "first": self.low + 0.5 * self.spacing,
+            "nodes": self.nodes,
+        }
+
+    def log_label(self, x: FloatArray) -> FloatArray:
+        """Return the logarithm of the probability that a step is kept."""
+        return np.zeros_like(x)
+
     def set_path(self, c: float, needed: float) -> None:
         """Choose rise and spacing for an aliasing error of e^-needed of the transform."""
         step = self.step
         scale = step.sigma**2 / step.furthest
-        most = min(0.48 * math.pi * scale, 2.5 * step.sigma)
+        most = min(0.48 * math.pi * scale, self.most_rise)
         if c < 0.0:
             most = min(most, 0.24 * math.pi * scale)
         best = math.inf
         for rise in most * np.array([1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004]):
-            cost = needed + 2.0 * rise**2 / step.sigma**2 + self._growth(c, rise)
+            cost = needed + self.log_stretch(rise) + self._growth(c, rise)
             spacing = 2.0 * math.pi * rise / cost
             if (self.high - self.low) / spacing < best:
                 best = (self.high - self.low) / spacing
@@ -80,7 +101,12 @@ class Rule:
 class Search:
     """Everything about one direction at one ε."""
 
-    def __init__(self, steps: list[Step], epsilon: float, delta: float, *, remove: bool) -> None:
+    rule_type: type[Rule] = Rule
+
+    def __init__(
+        self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
+    ) -> None:
+        self.share = math.log(share)
         self.steps, self.remove, self.epsilon, self.log_delta = (
             steps,
             remove,
@@ -92,8 +118,8 @@ class Search:
         self.rules = []
         for step in steps:
             if not step.is_plain:
-                share = OUTSIDE + self.log_delta - math.log(step.count * len(steps))
-                self.rules.append(Rule(step, *step.window(share, moved=remove)))
+                outside = OUTSIDE + self.log_delta - math.log(step.count * len(steps))
+                self.rules.append(self.rule_type(step, *step.window(outside, moved=remove)))
         self.at = lru_cache(maxsize=None)(self._at)
 
     def order(self, b: float) -> float:
@@ -114,7 +140,7 @@ class Search:
                 size += float(moments[min(start, x.size - 1)])
             for rule, (x, moments, height, start) in zip(self.rules, tables, strict=True):
                 base = size - moments[min(start, x.size - 1)]
-                room = SHARE + self.log_delta - math.log(rule.step.count / min(b, 1.0)) - 20.0
+                room = self.share + self.log_delta - math.log(rule.step.count / min(b, 1.0)) - 20.0
                 fits = np.flatnonzero(height[start:] < room - base - moments[start:])
                 if fits.size == 0 or not height[0] < room - size:
                     return None
@@ -129,7 +155,7 @@ class Search:
 
     def distance(self) -> tuple[float, float]:
         """Choose the line's distance and the period, for the fewest orders."""
-        target = self.log_delta + SHARE
+        target = self.log_delta + self.share
         sizes = np.full(GRID.size, np.inf)
         for k, b in enumerate(GRID):
             found = self.at(float(b))
@@ -150,14 +176,16 @@ class Search:
             period = max(float(below.min()), float(above.min()), 0.0) * 1.02
             cost = period * math.sqrt(max(size - target, 1.0))
             best = min(best, (cost, float(b), period))
-        if best[0] == math.inf:
+        if not 0.0 < best[2] < math.inf:
             raise NoLineError
         return best[1], best[2]
 
     def paths(self, b: float, size: float) -> None:
         """Choose every rule's path."""
         for rule in self.rules:
-            needed = size - self.log_delta - SHARE + math.log(2.0 * len(self.rules) / min(b, 1.0))
+            needed = (
+                size - self.log_delta - self.share + math.log(2.0 * len(self.rules) / min(b, 1.0))
+            )
             rule.set_path(self.order(b), needed + math.log(rule.step.count))
 
     def orders(self, b: float, period: float, size: float) -> tuple[int, list[FloatArray]]:
@@ -168,7 +196,7 @@ class Search:
         def rest(y: float) -> float:
             found = size - 0.5 * self.precision * y * y
             found += sum(each.rule.step.count * each.log_bound(y)[0] for each in decays)
-            return found + math.log(step / y**2 + 1.0 / y) - self.log_delta - SHARE
+            return found + math.log(step / y**2 + 1.0 / y) - self.log_delta - self.share
 
         low, high = 0.0, step
         while rest(high) > 0.0:
@@ -211,19 +239,14 @@ class Search:
         size, ends = found
         for rule, end in zip(self.rules, ends, strict=True):
             rule.high = end
-        self.paths(b, size if needed is None else self.log_delta + SHARE + needed)
+        self.paths(b, size if needed is None else self.log_delta + self.share + needed)
         return size
 
     def _listed(self, knots: list[FloatArray]) -> list[Any]:
         """Return the rules as the document has them: none for plain noise."""
         rules = {}
         for k, rule in enumerate(self.rules):
-            given: dict[str, Any] = {
-                "rise": rounded(rule.rise, 6),
-                "spacing": rule.spacing,
-                "first": rule.low + 0.5 * rule.spacing,
-                "nodes": rule.nodes,
-            }
+            given = rule.listed()
             if knots and knots[k].size:
                 given["decay"] = [rounded(float(x), 9) for x in knots[k]]
             rules[rule.step] = given

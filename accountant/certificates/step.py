@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,20 @@ class Step:
             inside = self.log_mass_above(middle, moved=True) <= log_share
             below, above = (below, middle) if inside else (middle, above)
         return low, above
+
+    def inverse_loss(self, loss: float) -> float:
+        """Return a point with about this loss, which must be one that there is."""
+        reach = 60.0 * self.sigma + 2.0 * self.furthest + abs(loss) * self.sigma**2
+        low, high = -reach / float(self.shifts.min()), reach / float(self.shifts.min())
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            inside = float(self.loss(middle)) <= loss
+            low, high = (middle, high) if inside else (low, middle)
+        return low
+
+    def widened(self, width: float) -> Step:
+        """Return the step with further noise."""
+        return replace(self, sigma=math.hypot(self.sigma, width))
 
     def reach(self, c: float, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return points from low to high or beyond the tilted noise, L and log N there."""

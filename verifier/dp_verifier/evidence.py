@@ -8,7 +8,7 @@ from flint import acb, arb, arb_poly
 
 from dp_verifier.document import Refused, count, fields, items, number
 from dp_verifier.laws import Finite, Shifted, above, ball
-from dp_verifier.rule import KEPT, LARGE, MIDDLING, SMALL, Rule, Sum
+from dp_verifier.rule import ALL, KEPT, MIDDLING, SMALL, Rule, Sum
 
 MOST_ORDERS = 100_000
 MOST_PRODUCTS = 3 * 10**8
@@ -149,7 +149,9 @@ class Windowed:
         """Return a bound on the outcomes with a step outside its window or labelled large."""
         rules = self.rules
         low = sum((law.count * above(-rules[law].low / law.sigma) for law in rules), arb(0))
-        high = sometimes(rules, lambda law: law.mass_above(rules[law].high, self.remove))
+        high = sometimes(
+            rules, lambda law: rules[law].last_kept * law.mass_above(rules[law].high, self.remove)
+        )
         labelled = [law for law in rules if rules[law].cuts]
         if not labelled:
             return low + high  # Theorem 3: with their mass under the first law of the pair
@@ -175,12 +177,11 @@ class Windowed:
                 continue
             if not law.w0 > 0:
                 raise Refused("reverse: a step that always moves has no bound below its window")
-            rest = law.ratio(rule.high) ** -m * law.mass_above(rule.high, False)
-            rest += law.w0**-m * above(-rule.low / law.sigma)
+            over = law.ratio(rule.high) ** -m * law.mass_above(rule.high, False)
+            under = law.w0**-m * above(-rule.low / law.sigma)
             if rule.cuts:
-                rest += Sum(rule, -m, LARGE).real()
-                jumps += law.count * rest
-            found *= (Sum(rule, -m, KEPT).real() + rest) ** law.count
+                jumps += law.count * (rule.large(m) + over)
+            found *= (Sum(rule, -m, ALL).real() + over + under) ** law.count
         return found * jumps
 
 

@@ -6,10 +6,10 @@ from math import isqrt
 from flint import acb, acb_mat, arb
 
 from dp_verifier.document import Refused, count, fields, number, numbers
-from dp_verifier.laws import ball, both_signs
+from dp_verifier.laws import above, ball, both_signs
 
 MOST_NODES = 10_000
-KEPT, MIDDLING, SMALL, LARGE = "kept", "middling", "small", "large"
+ALL, KEPT, MIDDLING, SMALL = "all", "kept", "middling", "small"
 
 
 class Rule:
@@ -52,12 +52,14 @@ class Rule:
         self.edge_loss = [law.ratio(each).log() for each in self.edges]
         self.edge_noise = [law.density(each) for each in self.edges]
         self.stretch = (2 * self.a**2 / law.sigma**2).exp()  # (K1, proof): |N| on the strip
+        self.last_kept = arb(1)
         if self.exact_width is not None:
             self.width = ball(self.exact_width)
             self.below = {key: [self._below(each, key) for each in z] for key in self.cuts}
             self.edge_below = {
                 key: [self._below(each, key) for each in self.edges] for key in self.cuts
             }
+            self.last_kept = self.edge_below["upper"][-1]
 
     def _below(self, z, key):
         """Return the probability that z and noise of the labels' width are below a threshold."""
@@ -65,21 +67,34 @@ class Rule:
 
     def labels(self, kind):
         """Return the label at each node, the label's supremum on each cell, and at both edges."""
-        if not self.cuts:
+        if not self.cuts or kind == ALL:
             one = arb(1)
             return [one] * self.nodes, [one] * self.nodes, (one, one)
         above, edge = self.below["upper"], self.edge_below["upper"]
         if kind == KEPT:  # decreases
             return above, edge[:-1], (edge[0], edge[-1])
-        if kind == LARGE:  # increases
-            edge = [1 - each for each in edge]
-            return [1 - each for each in above], edge[1:], (edge[0], edge[-1])
         below, edge_below = self.below["lower"], self.edge_below["lower"]
         if kind == SMALL:
             return below, edge_below[:-1], (edge_below[0], edge_below[-1])
         values = [u - v for u, v in zip(above, below, strict=True)]
         cells = [u.min(1 - v) for u, v in zip(edge[:-1], edge_below[1:], strict=True)]
         return values, cells, (edge[0] - edge_below[0], edge[-1] - edge_below[-1])
+
+    def noise_on(self, j):
+        """Return the supremum of N on a cell."""
+        if self.edges[j] > 0:
+            return self.edge_noise[j]
+        return self.edge_noise[j + 1] if self.edges[j + 1] < 0 else self.law.density(arb(0))
+
+    def large(self, m):
+        """Return a bound on the integral of N e^{-mL} over large steps up to the window's end."""
+        law = self.law
+        root, cut = self.width * arb(2).sqrt(), ball(self.cuts["upper"])
+        label = [((cut - each) / root).erfc() / 2 for each in self.edges]  # increases
+        grown = [(-m * each).exp() for each in self.edge_loss]  # decreases
+        cells = enumerate(label[1:])
+        inside = self.h * sum((self.noise_on(j) * grown[j] * u for j, u in cells), arb(0))
+        return inside + label[0] * law.w0**-m * above(-self.low / law.sigma)
 
     def growth(self, c):
         """Return bounds on |e^{cL}| over the strip above each edge of a cell (K1, 3)."""
@@ -121,16 +136,12 @@ class Sum:
 
     def __init__(self, rule, c, kind):
         self.loss, (labels, cells, ends) = rule.loss, rule.labels(kind)
-        law, edges, grown, factor = rule.law, rule.edges, rule.growth(c), rule.stretch
-        if rule.cuts:
+        grown, factor = rule.growth(c), rule.stretch
+        if rule.cuts and kind != ALL:
             factor = factor * (2 * rule.a**2 / rule.width**2).exp()
-        total, summit = arb(0), law.density(arb(0))
+        total = arb(0)
         for j, label in enumerate(cells):
-            right_of_0, left_of_0 = edges[j] > 0, edges[j + 1] < 0
-            noise = summit
-            if right_of_0 or left_of_0:
-                noise = rule.edge_noise[j if right_of_0 else j + 1]
-            total += noise * label * grown[j].max(grown[j + 1])
+            total += rule.noise_on(j) * label * grown[j].max(grown[j + 1])
         ended = rule.edge_noise[0] * grown[0] * ends[0] + rule.edge_noise[-1] * grown[-1] * ends[1]
         aliased = 2 * rule.h * total / ((2 * arb.pi() * rule.a / rule.h).exp() - 1)
         self.error = factor * (aliased + 2 * rule.a * ended)
