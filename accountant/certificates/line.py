@@ -106,7 +106,7 @@ class Search:
     def __init__(
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
     ) -> None:
-        self.share = math.log(share)
+        self.share, self.grid = math.log(share), GRID
         self.steps, self.remove, self.epsilon, self.log_delta = (
             steps,
             remove,
@@ -115,7 +115,7 @@ class Search:
         )
         self.plain = [step for step in steps if step.is_plain]
         self.precision = sum(step.count / step.sigma**2 * step.furthest**2 for step in self.plain)
-        self.rules = []
+        self.rules: list[Any] = []
         for step in steps:
             if not step.is_plain:
                 outside = OUTSIDE + self.log_delta - math.log(step.count * len(steps))
@@ -155,20 +155,21 @@ class Search:
 
     def distance(self) -> tuple[float, float]:
         """Choose the line's distance and the period, for the fewest orders."""
+        grid = self.grid
         target = self.log_delta + self.share
-        sizes = np.full(GRID.size, np.inf)
-        for k, b in enumerate(GRID):
+        sizes = np.full(grid.size, np.inf)
+        for k, b in enumerate(grid):
             found = self.at(float(b))
             if found is not None:
                 sizes[k] = found[0]
         with np.errstate(all="ignore"):
-            bound = GRID * np.log(GRID / (1.0 + GRID)) - np.log1p(GRID) + sizes
+            bound = grid * np.log(grid / (1.0 + grid)) - np.log1p(grid) + sizes
         best = (math.inf, 0.0, 0.0)
-        for k in range(2, GRID.size - 2):
-            b, size = GRID[k], sizes[k]
+        for k in range(2, grid.size - 2):
+            b, size = grid[k], sizes[k]
             if not size < self.log_delta + 400.0:
                 continue
-            gaps = np.where(np.arange(GRID.size) == k, 1.0, GRID - b)
+            gaps = np.where(np.arange(grid.size) == k, 1.0, grid - b)
             with np.errstate(all="ignore"):
                 below = (np.minimum(bound[:k], 0.0) - target) / -gaps[:k]
                 above = (bound[k + 1 :] - target) / gaps[k + 1 :]

@@ -23,6 +23,9 @@ UPPER = (1.3, 1.7, 2.5, 4.0, 7.0, 12.0, 25.0)
 # Widths of the labels, in units of σ²/D.
 WIDTHS = (0.5, 0.3, 0.2, 0.12)
 FAR = 9.5
+# Orders times nodes that are checked in a second.
+ENOUGH = 2e7
+MOST_TRIES = 12
 
 
 class Labelled(Rule):
@@ -34,7 +37,7 @@ class Labelled(Rule):
         self.high = upper + FAR * width
         step = self.step
         far = max(self.high, step.furthest + 10.0 * step.sigma)
-        size = int(min(max(500, 6.0 * (far - self.low) / min(step.sigma, width)), 6000))
+        size = int(min(max(500, 6.0 * (far - self.low) / min(step.sigma, width)), 2500))
         self.x = np.linspace(self.low, far, size)
         self.loss, self.noise = step.loss(self.x), step.log_density(self.x)
         self.noise = self.noise + math.log(self.x[1] - self.x[0])
@@ -100,7 +103,8 @@ class RareSearch(Search):
     """A line for the events that some step is middling and none is large."""
 
     rule_type = Labelled
-    rules: list[Labelled]
+    splits: bool
+    reverse: float | None
 
     def set_labels(self, above: float, below: float | None, width: float) -> None:
         """Label the steps by the same losses, whatever their noise."""
@@ -178,7 +182,8 @@ class RareSearch(Search):
                 float(np.logaddexp.reduce(weight - y * angle)) - mass
                 for (weight, _, angle), mass in zip(paths, masses, strict=True)
             ]
-            return size + max(falls) + math.log(step / y**2 + 1.0 / y) - self.log_delta - self.share
+            tail = max(falls) + math.log(step / y**2 + 1.0 / y)
+            return float(size + tail - self.log_delta - self.share)
 
         low, high = 0.0, step
         while rest(high) > 0.0:
@@ -198,10 +203,15 @@ def find_rare_line(
     if not epsilon > 0.0:
         return None
     search = RareSearch(steps, epsilon, delta, remove=True, share=share)
+    search.grid = np.logspace(-2.0, 2.8, 49) / epsilon
     best: tuple[float, dict[str, Any] | None] = (math.inf, None)
+    tried = 0
     for width in WIDTHS:
         for above in _uppers(search, width):
-            for below in (None, *_lowers(search, above, width)):
+            for below in (*_lowers(search, above, width), None):
+                tried += 1
+                if tried > MOST_TRIES:
+                    return best[1]
                 search.set_labels(above, below, width)
                 search.log_large()
                 try:
@@ -215,8 +225,8 @@ def find_rare_line(
                 cost = found["orders"] * sum(rule.nodes for rule in search.rules)
                 if cost < best[0]:
                     best = (cost, found)
-        if best[0] < 3e6:
-            break
+                if cost < ENOUGH:
+                    return found
     return best[1]
 
 
