@@ -17,6 +17,7 @@
 #define FINE (-25.0)
 #define MOST_WORK 5e7
 #define MOST_LINES 6
+#define LEAST_RARE 0.5
 #define NARROW 1e-9
 #define SLOW_NARROW 3e-8
 
@@ -278,6 +279,11 @@ static int build_line(workspace *w, const saddle *s, int way) {
     return 1;
 }
 
+/* small shifts make no rare losses, nor do many draws */
+static int last_way(double mu, double q, double steps) {
+    return q > 0.5 ? PLAIN : mu < LEAST_RARE || q * steps > 1e3 ? RAISED : SPLIT;
+}
+
 static int in_domain(double mu, double q, double steps) {
     return q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && acct_valid_steps(steps) && steps >= 2.0;
 }
@@ -302,7 +308,7 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
     const int found = find_saddle(&w, epsilon, 0.0, &s);
     w.log_delta = fmax(s.log_delta, -745.0);
     int again = 0; /* with a better guess of the answer */
-    for (int way = PLAIN; found && way <= (q <= 0.5 ? SPLIT : PLAIN); way += !again) {
+    for (int way = PLAIN; found && way <= last_way(mu, q, steps); way += !again) {
         acct_profile_point p;
         const double before = w.log_delta;
         const int once = again;
@@ -337,19 +343,22 @@ int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
 }
 
 /* One walk to epsilon(delta): lines, each where the last one ended; where events are rare the saddle point is a poor
- * guess.  Every line's bracket is intersected into *out; *s is where the next line should be. */
-static void walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
+ * guess.  Every line's bracket is intersected into *out; *s is where the next line should be.
+ * returns  0 where there was no line */
+static int walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
     double before = -1.0;
-    for (int i = 0; i < MOST_LINES && build_line(w, s, way); i++) {
+    int i = 0;
+    for (; i < MOST_LINES && build_line(w, s, way); i++) {
         acct_bounds bracket;
         const double at = fmax(s->epsilon, 0.0);
         acct_invert(acct_contour_at, &w->contour, at, delta, &bracket);
         acct_bounds_intersect(out, bracket.lower, bracket.upper);
-        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return;
+        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return 1;
         const double next = acct_invert_estimate(acct_contour_at, &w->contour, at, delta);
-        if (!(next > 0.0 && fabs(next - before) > 1e-3 * next) || !find_saddle(w, next, 0.0, s)) return;
+        if (!(next > 0.0 && fabs(next - before) > 1e-3 * next) || !find_saddle(w, next, 0.0, s)) return 1;
         before = next;
     }
+    return i > 0;
 }
 
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out) {
@@ -366,15 +375,16 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     if (status) return status;
     w.log_delta = log(delta);
     if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
-        for (int way = PLAIN; way <= (q <= 0.5 ? SPLIT : PLAIN) && !acct_bounds_are_narrow(out, 1e-7); way++)
+        for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
             walk(&w, &s, delta, way, out);
     /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
     static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
-    for (int i = -1; i < 4 && q <= 0.5 && out->upper < INFINITY && !acct_bounds_are_narrow(out, 1e-7); i++) {
+    const int rare = last_way(mu, q, steps) == SPLIT;
+    for (int i = -1; i < 4 && rare && out->upper < INFINITY && !acct_bounds_are_narrow(out, 1e-7); i++) {
         const double low = log(fmax(out->lower, 1e-4 * out->upper)), high = log(out->upper);
         const double place = i < 0 ? acct_exchange_single_guess(mu, q, delta / steps)
                                    : exp(low + PLACES[i] * (high - low));
-        if (find_saddle(&w, place, 0.0, &s)) walk(&w, &s, delta, SPLIT, out);
+        if (!find_saddle(&w, place, 0.0, &s) || !walk(&w, &s, delta, SPLIT, out)) break;
     }
     free(w.memory);
     return ACCT_OK;
