@@ -26,6 +26,7 @@ PACKAGES = (
     "accountant.errors",
     "accountant.learn.generation",
     "accountant.ledger",
+    "accountant.matrix",
     "accountant.mechanisms",
     "accountant.noise",
     "accountant.sampling",
