@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from accountant import checks
 from accountant._rounding import ratio_up
@@ -16,6 +16,7 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
+from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
@@ -35,8 +36,7 @@ _RELATIONS = tuple(NeighbouringRelation)
 def overflow_probability(records: int, probability: float, size: int) -> float:
     """Return an upper bound on P[Bin(records, probability) >= size], tight to a few 1e-9.
 
-    Terms are summed until they no longer matter; then a geometric series bounds the rest. The first
-    term's logarithm is off by some units of its largest part.
+    Terms are summed until they no longer matter; then a geometric series bounds the rest.
     """
     if size <= 0 or probability >= 1.0:
         return 1.0 if size <= records else 0.0
@@ -45,15 +45,7 @@ def overflow_probability(records: int, probability: float, size: int) -> float:
     odds = probability / (1.0 - probability)
     if size <= records * probability:
         return 1.0
-    parts = (
-        math.lgamma(records + 1.0),
-        -math.lgamma(size + 1.0),
-        -math.lgamma(records - size + 1.0),
-        size * math.log(probability),
-        (records - size) * math.log1p(-probability),
-    )
-    slack = 2.0**-48 * (8.0 + math.fsum(abs(part) for part in parts))
-    log_term = math.fsum(parts)
+    log_term, slack = _log_chance(records, probability, size)
     total, term, k = 0.0, 1.0, size
     while True:
         total += term
@@ -65,6 +57,39 @@ def overflow_probability(records: int, probability: float, size: int) -> float:
     # Ratios fall, so what follows is at most a geometric series.
     total += term * ratio / (1.0 - ratio)
     return min(1.0, math.exp(log_term + slack) * total * (1.0 + 1e-11) + 1e-300)
+
+
+def _log_chance(records: int, probability: float, size: int) -> tuple[float, float]:
+    """Return log P[Bin(records, probability) = size], and its error: units of its largest part."""
+    parts = (
+        math.lgamma(records + 1.0),
+        -math.lgamma(size + 1.0),
+        -math.lgamma(records - size + 1.0),
+        size * math.log(probability),
+        (records - size) * math.log1p(-probability),
+    )
+    return math.fsum(parts), 2.0**-48 * (8.0 + math.fsum(abs(part) for part in parts))
+
+
+class _Filled(NamedTuple):
+    """That the others fill the batch or miss it by one, and the share in which they fill it."""
+
+    probability: float
+    share: float
+
+
+def _filled(records: int, probability: float, cap: int) -> _Filled | None:
+    """Bound both from above; None where the share says nothing."""
+    over = overflow_probability(records, probability, cap)
+    if not (0.0 < probability < 1.0 and 1 <= cap <= records and over < 0.5):
+        return None
+    log_chance, slack = _log_chance(records, probability, cap - 1)
+    least = math.exp(log_chance - slack) * (1.0 - 1e-12)
+    most = math.exp(log_chance + slack) * (1.0 + 1e-12)
+    if not least > 1e-290:
+        return None
+    share = over / (over + least) * (1.0 + 2.0**-50)
+    return _Filled(min((over + most) * (1.0 + 2.0**-50), 1.0), share)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +112,8 @@ class TruncatedPoissonSampled(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S13: with the probability that the others alone fill the batch, the record
-    displaces another and moves the sum by 2, else by 1; a mixture of the two pairs dominates.
+    displaces another and moves the sum by 2, else by 1; a mixture of the two pairs dominates. With
+    less noise Theorem S21: what it displaces looks like a batch that lacks one record.
     Under the other relations the pair of Theorem E2 for a distance of two contributions, else that
     of :class:`~accountant.sampling.PoissonSampled` (docs/theorems_adapters.md, Theorem E8).
     """
@@ -115,11 +141,28 @@ class TruncatedPoissonSampled(Mechanism):
             return tuple(usual)
         if self.relation is not NeighbouringRelation.ADD_OR_REMOVE:
             return self._among_fixed_records(usual, overflow)
+        filled = _filled(self.dataset_size - 1, q, self.cap)
+        if filled is not None and self._hides(filled.share):
+            plain = DoubtfulGaussian(noise, filled.share)
+            removal = OverflowPair(plain, q, add=False)
+            addition = OverflowPair(replace(plain, add=True), q, add=True, reverse=plain)
+            return tuple(
+                BlendPair(filled.probability, rare, pair)
+                for rare, pair in zip((removal, addition), usual, strict=True)
+            )
         displaced = poisson_gaussian(0.5 * noise, q).pairs()
         return tuple(
             BlendPair(overflow, displaced[min(i, len(displaced) - 1)], pair)
             for i, pair in enumerate(usual)
         )
+
+    def _hides(self, share: float) -> bool:
+        """Tell whether Theorem S21 is the better one, by the variances of dP/dQ."""
+        if not 0.1 < self.noise_multiplier < 1e6 or share > 0.99:
+            return False
+        squared = 1.0 / self.noise_multiplier**2
+        told = share * math.expm1(4.0 * squared) + (1.0 - share) * math.expm1(squared)
+        return math.exp(squared) / (1.0 - share) - 1.0 < told
 
     def _among_fixed_records(
         self, usual: tuple[DominatingPair, ...], overflow: float
@@ -155,11 +198,11 @@ class TruncatedPoissonSampler(Sampler):
 
     Notes
     -----
-    *Guarantee.* Theorem S13 in every step; E8 under zero-out and replace-one.
+    *Guarantee.* Theorem S13 or S21 in every step; E8 under zero-out and replace-one.
     """
 
     name: ClassVar[str] = "truncated Poisson"
-    theorem: ClassVar[str] = "S13, E8"
+    theorem: ClassVar[str] = "S13, S21, E8"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     dataset_size: int

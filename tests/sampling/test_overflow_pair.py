@@ -1,0 +1,69 @@
+"""Truncated Poisson sampling against every subset of a small data set (Theorem S21)."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from accountant.sampling import PoissonSampler, TruncatedPoissonSampled, TruncatedPoissonSampler
+
+GRID = np.linspace(-14.0, 14.0, 2401)
+
+
+def law_of_sums(contributions, q, cap):
+    """Return the distribution of the sum over a sample that is cut down to ``cap`` records."""
+    law = {}
+    size = len(contributions)
+    for coins in itertools.product((0, 1), repeat=size):
+        heads = [i for i in range(size) if coins[i]]
+        chance = q ** len(heads) * (1 - q) ** (size - len(heads))
+        kept = list(itertools.combinations(heads, min(cap, len(heads))))
+        for batch in kept:
+            total = round(sum(contributions[i] for i in batch), 9)
+            law[total] = law.get(total, 0.0) + chance / len(kept)
+    return law
+
+
+def density(law, sigma):
+    return sum(
+        mass * np.exp(-(((GRID - at) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+        for at, mass in law.items()
+    )
+
+
+@pytest.mark.parametrize(("q", "cap"), [(0.1, 1), (0.1, 2), (0.2, 3), (0.3, 4)])
+@pytest.mark.parametrize("sigma", [0.6, 1.0, 2.5])
+def test_no_data_set_exceeds_the_bound(q, cap, sigma):
+    step = GRID[1] - GRID[0]
+    mechanism = TruncatedPoissonSampled(sigma, sampling_probability=q, cap=cap, dataset_size=6)
+    for others in ((-1,) * 5, (1, 0, -1, -0.4, 0.7), (0,) * 5, (-1, -1, 0, 0, 1)):
+        p = density(law_of_sums((*others, 1.0), q, cap), sigma)
+        without = density(law_of_sums(others, q, cap), sigma)
+        for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0):
+            scale = math.exp(epsilon)
+            reached = max(
+                np.maximum(p - scale * without, 0.0).sum(),
+                np.maximum(without - scale * p, 0.0).sum(),
+            )
+            assert mechanism.delta(epsilon) >= reached * step * (1 - 1e-6) - 1e-12
+
+
+@pytest.mark.parametrize(("cap", "wide"), [(351, 1e-5), (394, 1e-6)])
+def test_a_cap_costs_next_to_nothing(cap, wide):
+    settings = {"dataset_size": 60_000, "sampling_probability": 256 / 60_000, "steps": 2350}
+    found = TruncatedPoissonSampler(cap=cap, **settings).epsilon_bounds(1.0, 1e-10)
+    free = PoissonSampler(**settings).epsilon_bounds(1.0, 1e-10)
+    assert free.lower <= found.upper <= free.upper * (1 + wide)
+    assert found.lower <= free.upper
+
+
+def test_the_renyi_curve_is_above_the_loss_distribution():
+    mechanism = TruncatedPoissonSampled(1.0, sampling_probability=0.2, cap=3, dataset_size=8)
+    for pair in mechanism.pairs():
+        edges = np.linspace(-12.0, 12.0, 6001)
+        found = pair.masses(edges)
+        middle = 0.5 * (edges[1:] + edges[:-1])
+        for order in (1.5, 2.0, 5.0):
+            moment = float((found.p[1:-1] * np.exp((order - 1) * middle)).sum())
+            assert pair.rdp(order) * (1 + 1e-9) >= math.log(moment) / (order - 1) - 2e-3
