@@ -40,6 +40,8 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 
 {summary}
 
+{below}
+
 {tables}
 """
 
@@ -54,6 +56,7 @@ def section(lines: Sequence[Line], setting: str, limit: float) -> str:
         longest=LONGEST,
         repeats=REPEATS,
         summary=_summary(lines),
+        below=_below(lines),
         tables="\n\n".join(tables),
     )
 
@@ -82,6 +85,30 @@ def _summary(lines: Sequence[Line]) -> str:
             f" ratios are below {TIMES:g}."
         )
     return said
+
+
+def _below(lines: Sequence[Line]) -> str:
+    """Return the lines whose ratio is too small, the two δ of one release in one row."""
+    groups = groupby(lines, key=lambda one: (one.name, one.rate, one.releases))
+    rows = []
+    for (name, rate, releases), group in groups:
+        pairs = [(one.ratio, one) for one in group if one.ratio is not None and one.ratio < TIMES]
+        if not pairs:
+            continue
+        ratio, worst = min(pairs, key=lambda pair: pair[0])
+        more = "" if worst.peer and worst.peer.reached else "> "
+        theirs = worst.peer.seconds if worst.peer else 0.0
+        rows.append(
+            f"| {name} | {rate:g} | {releases} | {_time(worst.seconds)} | {_time(theirs)}"
+            f" | {more}{ratio:.3g} |"
+        )
+    if not rows:
+        return ""
+    head = (
+        f"### Ratios below {TIMES:g}\n\nThe smaller ratio of both δ:\n\n"
+        "| mechanism | q | releases | time | its time | ratio |\n|---|---|---|---|---|---|"
+    )
+    return "\n".join([head, *rows])
 
 
 def _width(line: Line) -> float:

@@ -55,6 +55,8 @@ MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
 FINER, NARROW, CORE = 16, 512, 2**10
 # Frequencies and knots that are summed together.
 BLOCK, CHUNK = 256, 512
+# So few knots that carry mass are summed one by one.
+SPARSE = 32
 
 
 class Spectrum(NamedTuple):
@@ -248,6 +250,8 @@ def direct_sums(
     """
     mass = float(weights.sum()) * (1.0 + 1e-12)
     used = np.flatnonzero(weights)
+    if used.size <= SPARSE:
+        return _few_knots(weights[used], used - centre, loud, size), (used.size + 128.0) * U * mass
     first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
     chunks = -(-(last - first) // CHUNK)
     rows = np.zeros((chunks, CHUNK))
@@ -263,6 +267,17 @@ def direct_sums(
         total[start : start + BLOCK] = sums.sum(axis=0)
     roundings = 2.0 * CHUNK + chunks + 128.0
     return total, roundings * U * mass
+
+
+def _few_knots(
+    weights: FloatArray, places: NDArray[np.int64], loud: IntArray, size: int
+) -> ComplexArray:
+    """Return Σ w_i e^{-iθ i} over a few knots alone, one after the other."""
+    total = np.zeros(loud.size, dtype=np.complex128)
+    turn = -2j * math.pi / size
+    for weight, place in zip(weights.tolist(), (places % size).tolist(), strict=True):
+        total += weight * np.exp(turn * (place * loud % size))
+    return total
 
 
 def _power(base: ComplexArray, count: int) -> ComplexArray:

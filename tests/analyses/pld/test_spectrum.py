@@ -8,12 +8,18 @@ import random
 import numpy as np
 import pytest
 from flint import arb, arb_poly, ctx
+from mpmath import mp
 
 import accountant as ac
 from accountant.analyses import pld
 from accountant.analyses.pld import spectrum
 from accountant.analyses.pld.fft import Tilted, compose, fft_size, product_of, reading, total_sums
-from accountant.analyses.pld.spectrum import few_frequencies, loud_between, loud_frequencies
+from accountant.analyses.pld.spectrum import (
+    direct_sums,
+    few_frequencies,
+    loud_between,
+    loud_frequencies,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -200,3 +206,23 @@ def test_turns_beyond_the_integers_are_refused():
     assert found is not None
     assert int(found[-1]) == 2**30
     assert loud_between(last, 2**22, 2**34) is None
+
+
+@pytest.mark.parametrize("carrying", [1, 5, 32, 33])
+def test_few_knots_are_summed_alone(carrying):
+    rng = np.random.default_rng(carrying)
+    size, length, centre = 2**24, 50_000, 20_000
+    weights = np.zeros(length)
+    weights[rng.choice(length, carrying, replace=False)] = rng.random(carrying)
+    loud = np.array([0, 1, 12345, size // 2])
+    found, error = direct_sums(weights, centre, loud, size)
+    with mp.workdps(30):
+        for frequency, value in zip(loud.tolist(), found.tolist(), strict=True):
+            places = np.flatnonzero(weights).tolist()
+            turns = [mp.mpf(-2 * frequency * (i - centre)) / size for i in places]
+            exact = sum(
+                mp.mpf(float(weights[i])) * mp.expjpi(turn)
+                for i, turn in zip(places, turns, strict=True)
+            )
+            assert abs(mp.mpc(value) - exact) <= error
+    assert error <= 1e-12 * carrying
