@@ -15,6 +15,7 @@ from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.relations import NeighbouringRelation
+from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ _LEAST_NOISE = 0.032
 
 
 def exchange_pair(noise: float, q: float) -> DominatingPair:
-    """Return the pair of Theorem E7, its own reverse; of the noise unsampled where q hides nothing.
+    """Return the pair of Theorem E7, its own reverse, or one that is nowhere below.
+
+    Where the noise hides next to nothing that is the pair whose draws are seen, where it hides all
+    but nothing that of the noise unsampled.
 
     Parameters
     ----------
@@ -47,12 +51,14 @@ def exchange_pair(noise: float, q: float) -> DominatingPair:
     if noise == math.inf or q == 0.0:
         return GaussianPair(math.inf)
     distance = ratio_up(1.0, noise)
-    if q == 1.0 or not (
-        distance >= LEAST_DISTANCE and distance * distance <= MOST_SQUARED_DISTANCE
-    ):
-        # Sampling only hides.
-        return Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
-    return ExchangePair(distance, q)
+    if q < 1.0 and distance >= LEAST_DISTANCE and distance * distance <= MOST_SQUARED_DISTANCE:
+        return ExchangePair(distance, q)
+    # Sampling only hides.
+    plain = Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
+    if q == 1.0 or distance < LEAST_DISTANCE:
+        return plain
+    # The draw is seen in any case (Theorem D25).
+    return BlendPair(q, plain, GaussianPair(math.inf))
 
 
 def noise_below(noise: float) -> float | None:

@@ -165,9 +165,7 @@ class Postgres(Database):
                 raise LedgerError(_UNREADABLE) from None
             needs = getattr(getattr(error, "pgconn", None), "needs_password", False)
             if needs or any(each in str(error) for each in _FINAL):
-                raise LedgerError(
-                    f"the database of this store refuses: {error}"
-                ) from None
+                raise LedgerError(f"the database of this store refuses: {error}") from None
             raise
 
 

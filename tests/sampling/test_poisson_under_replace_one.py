@@ -299,3 +299,17 @@ def test_a_record_that_is_not_drawn_is_not_seen(sigma, q):
         assert found.lower <= seen * (1.0 + 1e-15)
         assert found.upper >= found.lower
     assert (3 * release).delta_bounds(0.0).lower <= 3.0 * seen * (1.0 + 1e-15)
+
+
+def test_noise_that_hides_nothing_costs_what_the_draws_cost():
+    """Theorem D25: at most as many shifts as draws, whose number is binomial."""
+    relation, steps, delta = ac.NeighbouringRelation.REPLACE_ONE, 30, 1e-5
+    release = steps * ac.PoissonSampled(ac.Gaussian(0.03, relation=relation), 0.01)
+    # Two thirds of what δ allows go to the draws, the rest to the noise.
+    draws, tail = 0, 1.0
+    while tail > 0.67 * delta:
+        tail -= math.comb(steps, draws) * 0.01**draws * 0.99 ** (steps - draws)
+        draws += 1
+    plain = ac.Gaussian(0.03 / math.sqrt(draws), relation=relation).epsilon_bounds(0.33 * delta)
+    found = release.epsilon_bounds(delta)
+    assert found.lower <= found.upper <= float(plain.upper) * (1.0 + 1e-9)
