@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from accountant.cli.block_budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
@@ -39,10 +40,10 @@ _RELEASE = (
     click.option("--mechanism", "name", required=True, help="As Gaussian; accountant.mechanisms."),
     click.option("--parameter", "-p", "parameters", multiple=True, help="NAME=VALUE of it."),
     click.option("--q", type=float, help="Sampling probability of a Poisson sample."),
-    click.option("--count", type=int, default=1, show_default=True, help="How many releases."),
     click.option("--label", help="Words for the history."),
     click.option("--key", help="Idempotency key: repeated with it, charged once."),
 )
+_COUNT = click.option("--count", type=int, default=1, show_default=True, help="How many releases.")
 
 
 def _release(command: Attached) -> Attached:
@@ -69,7 +70,8 @@ def ledger_at(place: str, secret_file: Path | None) -> Accountant:
     """Return the ledger of a block from URL#tenant/dataset/block."""
     url, mark, address = place.rpartition("#")
     if not mark:
-        raise DomainError(f"name a block of the store: {place}#tenant/dataset/block")
+        # Without the URL, which may hold a password.
+        raise DomainError("name a block of the store: URL#tenant/dataset/block")
     with _opened(url, secret_file) as shared:
         return shared.ledger(address)
 
@@ -78,7 +80,7 @@ def ledger_at(place: str, secret_file: Path | None) -> Accountant:
     cls=Group,
     sections={
         "Set up": ("init", "blocks", "import"),
-        "Spend": ("charge", "reserve", "commit", "abort", "expire"),
+        "Spend": ("plan", "charge", "reserve", "commit", "abort", "expire"),
         "Ask": ("show", "verify", "export"),
     },
     examples=(
@@ -122,38 +124,50 @@ def init(url: str, secret_file: Path | None, as_json: bool) -> None:
 @store.command()
 @URL
 @click.argument("blocks", nargs=-1)
-@click.option("--epsilon", type=float, help="ε of each block, in nats.")
-@click.option("--delta", type=float, help="δ of each block.")
-@click.option("--filter", "kind", default="moments", show_default=True, help="As of a Budget.")
-@click.option("--share", type=float, help="The part of δ for releases with a δ of their own.")
+@budget_options
 @_shared
 def blocks(
-    url: str,
-    blocks: tuple[str, ...],
-    epsilon: float | None,
-    delta: float | None,
-    kind: str,
-    share: float | None,
-    secret_file: Path | None,
-    as_json: bool,
+    url: str, blocks: tuple[str, ...], secret_file: Path | None, as_json: bool, **budget: Any
 ) -> None:
     """Make BLOCKS, each with its own budget; without BLOCKS, list those that are there."""
-    from accountant.ledger import Budget
-
     with _opened(url, secret_file) as shared:
         if not blocks:
             _print_blocks(shared.blocks(), as_json)
             return
-        if epsilon is None or delta is None:
-            raise DomainError("a block needs a budget: give --epsilon and --delta")
-        made = shared.add_blocks(blocks, Budget(epsilon, delta, filter=kind, share=share))
+        made = shared.add_blocks(blocks, budget_from(**budget))
         _say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
+
+
+@store.command(
+    cls=Command,
+    examples=(
+        "accountant store blocks sqlite:///budget.db acme/visits/2026-03 --epsilon 1 --delta 1e-6",
+        (
+            "accountant store plan sqlite:///budget.db acme/visits/2026-03 --mechanism Gaussian"
+            " -p noise_multiplier=2 --q 0.001 --label 'model 9'"
+        ),
+    ),
+)
+@URL
+@ADDRESSES
+@_release
+@click.option("--count", type=int, help="How many releases; as many as fit, if left out.")
+@_shared
+def plan(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+    """Set releases aside on BLOCKS before the first release, by exact composition, in full."""
+    mechanism = _mechanism(asked["name"], asked["parameters"], asked["q"])
+    with _opened(url, secret_file) as shared, _refused(as_json):
+        planned = shared.plan(
+            asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"]
+        )
+    _say({"planned": planned}, f"planned {planned} releases", as_json)
 
 
 @store.command()
 @URL
 @ADDRESSES
 @_release
+@_COUNT
 @_shared
 def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, or to none."""
@@ -165,6 +179,7 @@ def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> N
 @URL
 @ADDRESSES
 @_release
+@_COUNT
 @click.option("--lease", type=float, default=3600.0, show_default=True, help="In seconds.")
 @_shared
 def reserve(url: str, lease: float, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
@@ -269,19 +284,26 @@ def import_(url: str, block: str, ledger: Path, secret_file: Path | None, as_jso
 def _charge(
     ask: Callable[..., Any], asked: dict[str, Any], as_json: bool, lease: dict[str, float]
 ) -> None:
-    from accountant.store import BlockExceeded
-
     mechanism = _mechanism(asked["name"], asked["parameters"], asked["q"])
-    try:
+    with _refused(as_json):
         made = ask(
             asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"], **lease
         )
+    again = "; it was charged before" if made.repeated else ""
+    _say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
+
+
+@contextmanager
+def _refused(as_json: bool) -> Iterator[None]:
+    """Print what a refusal says as JSON, if that is wanted."""
+    from accountant.store import BlockExceeded
+
+    try:
+        yield
     except BlockExceeded as error:
         if as_json:
             print_json(error.as_dict())
         raise
-    again = "; it was charged before" if made.repeated else ""
-    _say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
 
 
 def _mechanism(name: str, parameters: tuple[str, ...], q: float | None) -> Mechanism:

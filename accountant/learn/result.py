@@ -79,7 +79,9 @@ class TrainingResult(HoldsLedger):
         of this run and of all that was charged before it, or beside it. Infinite where no bound
         can be certified.
     run_epsilon : float
-        The ε of this run's steps alone, at ``delta``.
+        The ε of this run's steps alone, at ``delta``, for a number of steps that did not depend on
+        outputs. Where a callback ended the run by what it saw, ``plan.epsilon``, of all planned
+        steps, is the guarantee: making fewer is a post-processing of making all (L12).
     steps : int
         Steps made.
     private : bool
@@ -128,6 +130,11 @@ class TrainingResult(HoldsLedger):
         )
         if self.epsilon > self.run_epsilon:
             text = f"{self._whole()} This run alone: {text}"
+        if self.steps < plan.steps:
+            text += (
+                f" The plan was {plan.steps} steps with ε = {text_up(plan.epsilon)}: this is the"
+                " guarantee of the run if its end depended on its outputs."
+            )
         if self.history.private:
             text += " The private diagnostics of the history are outside this guarantee."
         return text

@@ -156,3 +156,56 @@ def test_what_is_wrong_is_one_line(made, words):
     assert done.exit_code == 2
     assert done.stderr.startswith("accountant: ")
     assert done.stderr.count("\n") == 1
+
+
+DP_SGD = ("--mechanism", "Gaussian", "-p", "noise_multiplier=1", "--q", 0.001)
+
+
+def test_a_plan_is_made_before_the_first_release(made):
+    assert answered("store", "plan", URL, ONE, *DP_SGD)["planned"] == 31_117
+    done = run("store", "plan", URL, ONE, *DP_SGD, "--count", 1, "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["block"] == ONE
+    answered("store", "charge", URL, ONE, *DP_SGD, "--count", 31_117)
+    assert run("store", "charge", URL, ONE, *NOISE).exit_code == 3
+    assert run("store", "plan", URL, "acme/visits/2026-02", *NOISE, "--count", 2).output == (
+        "planned 2 releases\n"
+    )
+
+
+def test_blocks_whose_kinds_are_known(made):
+    names = ("--epsilon", 3, "--delta", 1e-5)
+    kinds = made / "kinds.json"
+    kinds.write_text(
+        json.dumps(
+            {
+                "delta": 1e-5,
+                "release": [
+                    {
+                        "mechanism": "Gaussian",
+                        "parameters": {"noise_multiplier": s},
+                        "sampling_probability": 0.01,
+                    }
+                    for s in (1.0, 2.0)
+                ],
+            }
+        )
+    )
+    answered("store", "blocks", URL, "acme/runs/1", *names, "--filter", "kinds", "--kinds", kinds)
+    answered("store", "blocks", URL, "acme/runs/2", *names, "--noise", 1, 1.05, "--q", 0.01)
+    answered("store", "blocks", URL, "acme/runs/3", *names, "--filter", "renyi")
+    with store.open(URL) as shared:
+        one, two, three = (shared.blocks(f"acme/runs/{k}")[0].budget for k in (1, 2, 3))
+    assert one.kinds == tuple(ac.PoissonSampled(ac.Gaussian(s), 0.01) for s in (1.0, 2.0))
+    assert two.kinds[0] == ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+    assert three.filter == "renyi"
+    for wrong in (
+        ("--filter", "kinds"),
+        ("--noise", 1, 2),
+        ("--q", 0.1),
+        ("--kinds", kinds, "--q", 1),
+    ):
+        done = run("store", "blocks", URL, "acme/runs/4", *names, *wrong)
+        assert done.exit_code == 2, done.output
+        assert "--noise" in done.output
+    assert run("store", "blocks", URL, "acme/runs/4", "--filter", "renyi").exit_code == 2

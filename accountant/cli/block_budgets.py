@@ -1,0 +1,80 @@
+"""The options that describe the budget of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from accountant.cli.options import existing
+from accountant.errors import DomainError
+
+if TYPE_CHECKING:
+    from accountant.ledger import Budget
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["budget_from", "budget_options"]
+
+Attached = TypeVar("Attached", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--epsilon", type=float, help="ε of each block, in nats."),
+    click.option("--delta", type=float, help="δ of each block."),
+    click.option("--filter", "rule", help="As of a Budget; moments, if left out."),
+    click.option("--share", type=float, help="The part of δ for releases with a δ of their own."),
+    click.option(
+        "--kinds",
+        type=existing(),
+        help="For --filter kinds: a pipeline, as for accountant compose, that lists them.",
+    ),
+    click.option(
+        "--noise",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="For --filter kinds: DP-SGD with noise multipliers between them, at --q.",
+    ),
+    click.option("--q", type=float, help="Sampling probability of --noise."),
+)
+
+
+def budget_options(command: Attached) -> Attached:
+    """Attach the options that :func:`budget_from` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def budget_from(
+    epsilon: float | None,
+    delta: float | None,
+    rule: str | None,
+    share: float | None,
+    kinds: Path | None,
+    noise: tuple[float, float] | None,
+    q: float | None,
+) -> Budget:
+    """Return the budget that the options describe."""
+    from accountant.ledger import Budget
+
+    if epsilon is None or delta is None:
+        raise DomainError("a block needs a budget: give --epsilon and --delta")
+    by_kinds = rule == "kinds" or (rule is None and (kinds is not None or noise is not None))
+    if not by_kinds:
+        if kinds is not None or noise is not None or q is not None:
+            raise DomainError("--kinds, --noise and --q belong to --filter kinds; leave them out")
+        return Budget(epsilon, delta, rule or "moments", share=share)
+    if (kinds is None) == (noise is None) or (noise is None) != (q is None):
+        raise DomainError("--filter kinds needs --kinds FILE, or --noise LOW HIGH and --q")
+    if noise is not None and q is not None:
+        return Budget.for_noise(epsilon, delta, sampling_probability=q, noise_multipliers=noise)
+    return Budget(epsilon, delta, "kinds", share=share, kinds=_listed(kinds))
+
+
+def _listed(path: Path | None) -> list[Mechanism]:
+    """Return the mechanisms of the releases of a pipeline."""
+    from accountant.ledger import pipeline
+
+    assert path is not None
+    return [mechanism for mechanism, _ in pipeline.read(path).ledger.counts]
