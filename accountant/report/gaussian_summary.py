@@ -137,6 +137,8 @@ def _tail(x: float) -> float:
 
 def _regret(mu: float, known: list[Point]) -> float:
     """Bound (G(ε) - δ(ε)) / (1 + e^ε) over ε >= 0, G the profile of μ-GDP (Theorem R4)."""
+    # Points that exp does not tell apart are one; with fewer the bound is larger.
+    known = list({math.exp(point.epsilon): point for point in known}.values())
     above = [delta_ends(mu, point.epsilon)[1] for point in known]
     places = [math.exp(point.epsilon) for point in known]
     worst = above[-1] / (1.0 + places[-1])
