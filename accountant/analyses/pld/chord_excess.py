@@ -44,6 +44,8 @@ RARE = 1e-20
 FAINT = -90.0
 # log of the least modulus; it keeps quotients finite.
 LEAST = -600.0
+# Phases that are held at a time: 32 megabytes.
+MOST_PHASES = 2_000_000
 
 
 class Tilt(NamedTuple):
@@ -265,9 +267,7 @@ def _transform(
         if asked is None:
             exact, bumps = _sums(part.atoms, step, index.size)
         else:
-            phases = np.exp(-1j * np.outer(step * asked, part.atoms.distance))
-            exact = np.asarray(phases @ part.atoms.weights, dtype=np.complex128)
-            bumps = np.asarray(phases @ part.atoms.bumps, dtype=np.complex128)
+            exact, bumps = _sums_at(part.atoms, step * asked)
         mass = max(mass, float(part.atoms.weights.sum()))
         # of phases, of sines and cosines, of products and sums, and of the weights
         moment = float(part.atoms.weights @ np.abs(part.atoms.distance)) + mass * spacing
@@ -280,6 +280,17 @@ def _transform(
 
 def _modulus(z: ComplexArray) -> FloatArray:
     return np.asarray(np.sqrt(z.real**2 + z.imag**2) * (1.0 + 8.0 * U))
+
+
+def _sums_at(atoms: TiltedAtoms, frequency: NDArray[np.floating]) -> tuple[ComplexArray, ComplexArray]:
+    """Return Σ w e^{-ist} for weights and bumps at the given s, some rows of phases at a time."""
+    both = np.stack([atoms.weights, atoms.bumps], axis=1)
+    rows = max(MOST_PHASES // max(atoms.distance.size, 1), 1)
+    found = np.empty((frequency.size, 2), dtype=np.complex128)
+    for first in range(0, frequency.size, rows):
+        phases = np.exp(-1j * np.outer(frequency[first : first + rows], atoms.distance))
+        found[first : first + rows] = phases @ both
+    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def _sums(atoms: TiltedAtoms, step: float, count: int) -> tuple[ComplexArray, ComplexArray]:
