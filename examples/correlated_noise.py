@@ -1,8 +1,9 @@
 """DP-FTRL and DP-SGD at equal ε: correlated and independent noise on real data.
 
 Everything but the noise is the same: model, batches of the same expected size, steps, learning
-rate, clipping norm, and the guarantee (add-or-remove). `cyclic` classes take part in turn, one class
-a step; the others are Poisson samples. Run `python examples/correlated_noise.py adult` or `mnist`.
+rate, clipping norm, and the guarantee (add-or-remove). `cyclic` classes take part in turn, one
+class a step; the others are Poisson samples. Run `python examples/correlated_noise.py adult`, or
+`mnist`.
 """
 
 import sys

@@ -8,6 +8,7 @@ import pytest
 import accountant as ac
 from accountant import matrix
 from accountant.sampling import Allocated, BallsInBins
+from accountant.sampling.bins_bound import conditional_delta
 from support.oracle.bins_monte_carlo import simulated_delta
 
 
@@ -69,3 +70,23 @@ def test_extreme_noise(noise):
     strategy = matrix.banded_square_root(20, bands=2)
     bounds = BallsInBins(dataset_size=5, bins=10, strategy=strategy).epsilon_bounds(noise, 1e-6)
     assert 0.0 <= bounds.lower <= bounds.upper
+
+
+@pytest.mark.parametrize(("bands", "noise"), [(2, 0.5), (3, 0.8)])
+def test_the_conditional_bound_by_simulation(bands, noise):
+    """δ of removing a record, over a sweep of ε: never below, and near it far out."""
+    bins, steps = 12, 24
+    strategy = matrix.banded_square_root(steps, bands=bands)
+    lags = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)._lags(noise)
+    for epsilon in (0.5, 2.0, 4.0, 8.0, 12.0):
+        bound = conditional_delta(bins, lags, epsilon)
+        found, error = simulated_delta(strategy.column, bins, steps, noise, epsilon, 30_000, seed=4)
+        assert bound >= found - 4.0 * error
+        if epsilon == 12.0 and noise == 0.5:
+            assert bound <= 1.1 * (found + 4.0 * error)
+
+
+def test_published_points_are_narrow():
+    strategy = matrix.banded_square_root(1000, bands=4)
+    sampler = BallsInBins(dataset_size=5, bins=100, strategy=strategy)
+    assert 14.82 < sampler.epsilon(1.0, 1e-6) < 14.84 < sampler.mechanism(1.0).epsilon(1e-6)

@@ -1,0 +1,110 @@
+"""Balls in bins, conditioned on the record's own bin: sharp where one bin decides.
+
+docs/theorems_matrix.md, Theorem X6 (iii).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant.mechanisms.normal_masses import cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["conditional_delta", "conditional_epsilon"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+_CELLS = 16_384
+_REACH = 13.0  # what is beyond has mass below 1e-38, and counts in full
+_POWERS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+_LARGEST = 600.0  # of exponents: their exponentials are doubles
+
+
+def conditional_delta(bins: int, lags: tuple[float, ...], epsilon: float) -> float:
+    """Bound δ(epsilon) of removing a record.
+
+    Parameters
+    ----------
+    bins : int
+        Number of bins B.
+    lags : tuple of float
+        Covariances r_0, r_1, …, r_{b-1} of the log-ratios of bins so far apart, on a circle of at
+        least 2b - 1 bins.
+    epsilon : float
+        In nats.
+    """
+    if epsilon > _LARGEST:
+        return 1.0
+    masses, error, own, parts = _moments(bins, lags)
+    others = parts[0]
+    gamma = math.exp(epsilon) * (1.0 - 1e-13)
+    with np.errstate(all="ignore"):
+        # The least concave function of the others' part that is above (1 - γ / (own + others))₊.
+        beyond = np.maximum(1.0 - gamma / (own + others), 0.0)
+        touch = _touch(own, gamma, 1.0)
+        line = gamma / touch**2 * others
+        bound = np.where((own >= gamma) | (others >= touch - own), beyond, line)
+        # Markov's inequality for higher powers, where the others' part is rarely large.
+        for power, norm in zip(_POWERS, parts, strict=True):
+            touch = _touch(own, gamma, power)
+            most = (1.0 - gamma / touch) * (norm / (touch - own)) ** power
+            bound = np.where((own < gamma) & (most < bound), most, bound)
+    # In positive form: what overflowed counts in full.
+    bound = np.where(bound < 1.0, bound, 1.0) * (1.0 + 1e-9)
+    total = float(np.dot(masses, np.concatenate([bound, [1.0]])))
+    return min(total * (1.0 + error + 1e-9) + 1e-290, 1.0)
+
+
+def conditional_epsilon(bins: int, lags: tuple[float, ...], delta: float, high: float) -> float:
+    """Bound ε(delta) of removing a record; ``high`` where nothing below it is certified."""
+    low = 0.0
+    if not conditional_delta(bins, lags, high) <= delta:
+        return high
+    while high - low > 1e-5 * high:
+        middle = 0.5 * (low + high)
+        if conditional_delta(bins, lags, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _touch(own: FloatArray, gamma: float, power: float) -> FloatArray:
+    """Return s = own + y where (1 - γ/s)₊ / y^power is largest, for own < γ."""
+    half = (power + 1.0) * gamma
+    root = np.sqrt(np.maximum(half**2 - 4.0 * power * gamma * own, 0.0))
+    return np.asarray((half + root) / (2.0 * power), dtype=np.float64)
+
+
+@lru_cache(maxsize=8)
+def _moments(
+    bins: int, lags: tuple[float, ...]
+) -> tuple[FloatArray, float, FloatArray, tuple[FloatArray, ...]]:
+    """Return masses of cells of the own log-ratio, and at their ends its part and the rest's."""
+    edges = np.linspace(-_REACH, _REACH, _CELLS)
+    masses, error = cells(edges, 0.0)
+    variance = lags[0]
+    x = variance + math.sqrt(variance) * edges
+    # Round-off of an exponent is far below this part of its size.
+    slack = 1.0 + 1e-9 * (1.0 + np.abs(x) + variance)
+    own = np.exp(np.minimum(x - 0.5 * variance, _LARGEST)) / bins * slack
+    own[x - 0.5 * variance >= _LARGEST] = math.inf
+    return masses, error, own, tuple(_norm(bins, lags, x, power) * slack for power in _POWERS)
+
+
+def _norm(bins: int, lags: tuple[float, ...], x: FloatArray, power: float) -> FloatArray:
+    """Return the norm in L^power of the other bins' part, given the own log-ratio (Minkowski)."""
+    variance = lags[0]
+    far = math.exp(min(0.5 * (power - 1.0) * variance, _LARGEST))
+    total = np.full(x.size, (bins - 2 * len(lags) + 1) * far)
+    for lag in lags[1:]:
+        rest = max(variance - lag * lag / variance, 0.0)
+        log_norm = lag / variance * (x - 0.5 * lag) + 0.5 * (power - 1.0) * rest
+        total += 2.0 * np.exp(np.minimum(log_norm, _LARGEST))
+    return total / bins
