@@ -1,16 +1,52 @@
 """Sphinx configuration."""
 
+import sys
+from pathlib import Path
+
 import accountant
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "accountant"
 author = "The accountant developers"
 release = accountant.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_mathjax_offline",
+]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_title = f"accountant {release}"
+html_show_sourcelink = False
+html_theme_options = {
+    # Dark and light alike need a ratio of contrast of 4.5.
+    "light_css_variables": {"color-brand-primary": "#00567f", "color-brand-content": "#00567f"},
+    "dark_css_variables": {"color-brand-primary": "#8accf5", "color-brand-content": "#8accf5"},
+}
+
+# Prompts and output of examples are not copied.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 myst_enable_extensions = ["dollarmath"]
 autodoc_typehints = "none"  # the numpydoc sections state types, shapes and units
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+
+
+def setup(app):
+    """Write the page of error messages from the source, before pages are read."""
+    import make_messages
+
+    target = Path(__file__).parent / "messages.md"
+    text = make_messages.page()
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")

@@ -1,0 +1,36 @@
+"""The notebooks run from top to bottom, and the site lists them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted((DOCS / "notebooks").glob("*.md"))
+
+
+def cells(page):
+    return re.findall(r"```\{code-cell\} python\n(.*?)```", page.read_text(), re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_notebook_runs(page, capsys):
+    if "sklearn" in page.read_text():
+        pytest.importorskip("sklearn")
+    names = {}
+    for cell in cells(page):
+        exec(compile(cell, page.name, "exec"), names)
+    told = capsys.readouterr().out
+    if page.stem == "audit_a_trainer":
+        assert told.count("REFUTED") == 1
+        assert names["report"].epsilon_lower < names["report"].epsilon_claimed
+    if page.stem == "budget_for_a_year":
+        assert "would exceed" in told
+
+
+def test_there_are_six_and_the_site_lists_them():
+    index = (DOCS / "index.md").read_text()
+    assert len(PAGES) == 6
+    for page in PAGES:
+        assert f"notebooks/{page.stem}" in index
+        assert len(cells(page)) >= 2
