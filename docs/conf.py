@@ -16,7 +16,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "sphinx_mathjax_offline",
+    "sphinx-mathjax-offline",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
