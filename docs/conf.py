@@ -42,10 +42,32 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 
 
+# What the theme leaves out for readers who use a keyboard or a screen reader.
+REPAIRS = (
+    ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
+    ('<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Site">'),
+    ('<aside class="toc-drawer', '<aside aria-label="This page" class="toc-drawer'),
+    ("<pre>", '<pre tabindex="0">'),
+    ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
+    ('<div class="math ', '<div tabindex="0" class="math '),
+)
+
+
+def repair(app, error):
+    """Name and reach what scrolls, in every page that was written."""
+    if error is None and app.builder.name == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            for old, new in REPAIRS:
+                text = text.replace(old, new)
+            page.write_text(text, encoding="utf-8")
+
+
 def setup(app):
     """Write the page of error messages from the source, before pages are read."""
     import make_messages
 
+    app.connect("build-finished", repair)
     target = Path(__file__).parent / "messages.md"
     text = make_messages.page()
     if not target.exists() or target.read_text(encoding="utf-8") != text:
