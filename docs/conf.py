@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 project = "accountant"
 author = "The accountant developers"
+project_copyright = author
 release = accountant.__version__
 
 extensions = [

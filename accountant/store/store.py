@@ -203,15 +203,15 @@ class Store(Uncopied):
         Parameters
         ----------
         blocks : str or iterable of str
-            Every block whose records the release used: addresses, or tenant/dataset/* for all
+            Every block whose records the release used: addresses, or ``tenant/dataset/*`` for all
             blocks that the data set has now.
         mechanism, count, label, time
             As for :meth:`accountant.ledger.Accountant.compose`.
         key : str, optional
             An idempotency key: repeated with the same key, the same charge is charged once. By
             default a fresh one, under which this call repeats itself when the connection is lost.
-            Repeated with tenant/dataset/*, it names the blocks of the first time: a block that was
-            added since is not charged, and must not be read.
+            Repeated with ``tenant/dataset/*``, it names the blocks of the first time: a block that
+            was added since is not charged, and must not be read.
             A key is for one release: where the receipt says ``repeated``, the release may have
             been made before, and fresh noise would be another.
 
