@@ -93,8 +93,9 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     try:
         evidence = _both(steps, epsilon, delta, SHARE)
     except UnsupportedError:
+        share = LARGER * 1e-3 * min(1.0, epsilon) if epsilon > 0.0 else 1e-4
         epsilon *= 1.0 + LARGER
-        evidence = _both(steps, epsilon, delta, LARGER * min(1.0, epsilon) * 1e-3)
+        evidence = _both(steps, epsilon, delta, max(share, SHARE))
     claim = {
         "relation": relation,
         "direction": "both",

@@ -20,6 +20,7 @@ __all__ = ["NoLineError", "Search"]
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
 MOST_ORDERS = 60_000
+MOST_PRODUCTS = 4e7  # the checker takes ten seconds
 GRID = np.logspace(-7.0, 9.0, 161)
 COARSE = [float(b) for b in GRID[::4]]
 
@@ -224,6 +225,8 @@ class Search:
         b = rounded(b, 6)
         size = self._settle(b, None)
         count, knots = self.orders(b, period, size)
+        if count * sum(rule.nodes for rule in self.rules) > MOST_PRODUCTS:
+            raise NoLineError
         return {
             "kind": "line",
             "distance": b,

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("flint")
-from dp_verifier import Refused, check
-from dp_verifier.command import main
-
 import accountant as ac
 from accountant._core import subsampled_gaussian as core
+from dp_verifier import Refused, check
+from dp_verifier.command import main
 
 MUTANTS = int(os.environ.get("CERTIFICATE_MUTANTS", "1000"))
 STEP = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
@@ -76,17 +75,20 @@ def mutated(document, rng):
 
 def is_false(claim):
     """Whether the accountant's lower ends contradict a claim that was accepted."""
-    laws, delta = claim.laws, float(claim.delta)
-    if any(len(law.exact_shifts) > 1 for law in laws):
+    laws, delta = [law for law in claim.laws if law.exact_weights[0]], float(claim.delta)
+    if not laws or any(len(law.exact_shifts) > 1 for law in laws):
         return False
     scale = [float(law.exact_sigma) / float(law.furthest) for law in laws]
     q = [float(law.exact_weights[0]) for law in laws]
     steps = [float(law.count) for law in laws]
     for way in claim.directions:
         direction = core.REMOVE if way == "remove" else core.ADD
-        found = core.heterogeneous_delta_bounds(
-            np.array(q), np.array(scale), np.array(steps), float(claim.epsilon), direction
-        )
+        try:
+            found = core.heterogeneous_delta_bounds(
+                np.array(q), np.array(scale), np.array(steps), float(claim.epsilon), direction
+            )
+        except ac.DomainError:  # noise that the core does not take
+            continue
         if found[0] > delta * (1 + 1e-12):
             return True
     return False

@@ -156,12 +156,11 @@ class Sum:
         """Return the values at y = k*step, k < orders, as one product of two matrices."""
         block = isqrt(orders - 1) + 1
         turn = [(acb(0, 1) * step * each).exp() for each in self.loss]
-        near = [[acb(1)] * len(turn)]
-        for _ in range(block):
-            near.append([u * v for u, v in zip(near[-1], turn, strict=True)])
-        turn, far = near.pop(), [self.weights]
-        for _ in range((orders - 1) // block):
-            far.append([u * v for u, v in zip(far[-1], turn, strict=True)])
+        near = _powers(turn, block)
+        far = [
+            [u * v for u, v in zip(self.weights, each, strict=True)]
+            for each in _powers(near.pop(), (orders - 1) // block)
+        ]
         slack = acb(both_signs(self.error), both_signs(self.error))
         values = (acb_mat(far) * acb_mat(near).transpose()).entries()
         return [each + slack for each in values[:orders]]
@@ -170,6 +169,14 @@ class Sum:
         """Return a bound on the modulus for all y' >= y (K2, a)."""
         pairs = zip(self.weights, self.loss, strict=True)
         return sum((abs(w) * (-y * each.imag).exp() for w, each in pairs), self.error)
+
+
+def _powers(base, most):
+    """Return the powers 0 to ``most`` of each element, by squaring: products widen balls."""
+    found = [[acb(1)] * len(base), base]
+    for k in range(2, most + 1):
+        found.append([u * v for u, v in zip(found[k // 2], found[k - k // 2], strict=True)])
+    return found[: most + 1]
 
 
 def _sinc(t):
