@@ -175,8 +175,10 @@ def ratios(epsilon, delta, q, steps_per_epoch):
 
         mine = steps_afforded(ledger, of, schedule, steps_per_epoch)
         assert ledger.epsilon(delta) <= epsilon
-        renyi = steps_afforded(Accountant(Budget(epsilon, delta)), of, schedule, steps_per_epoch)
-        yield mine / max(renyi, 1)
+        # Against the filter of other libraries, then against the default.
+        others = (Budget(epsilon, delta, filter="renyi"), Budget(epsilon, delta))
+        found = [steps_afforded(Accountant(b), of, schedule, steps_per_epoch) for b in others]
+        yield [mine / max(count, 1) for count in found]
 
 
 @pytest.mark.slow
@@ -192,7 +194,8 @@ def ratios(epsilon, delta, q, steps_per_epoch):
 def test_schedules_of_the_noise_get_more_steps_than_by_renyi(
     epsilon, delta, q, steps_per_epoch, median
 ):
-    found = list(ratios(epsilon, delta, q, steps_per_epoch))
+    found = np.array(list(ratios(epsilon, delta, q, steps_per_epoch)))
     assert len(found) == 20
-    assert min(found) > 1.0
-    assert np.median(found) > median
+    assert found[:, 0].min() > 1.0
+    assert np.median(found[:, 0]) > median
+    assert np.median(found[:, 1]) > 1.05

@@ -52,6 +52,23 @@ def test_what_was_seen_of_another_client_outlives_a_power_cut(url, server, seen,
         assert shared.verify(shared.head()).passed
 
 
+def test_what_nobody_was_told_of_is_charged_once_by_its_retry(url, server, monkeypatch):
+    """Both may be lost, or the first alone be on the disk; who asks again under a key pays once."""
+    for round_ in range(3):
+        with store.open(url, create=True) as hasty:
+            hasty.add_blocks(BLOCK, Budget(1.0, 1e-6))
+            monkeypatch.setattr(hasty._database, "_flush", lambda: None)  # it dies before it waits
+            hasty.charge(BLOCK, STEP, key=f"one-{round_}")
+            hasty.charge(BLOCK, STEP, key=f"two-{round_}")
+            power_cut(server)
+        with store.open(url) as first, store.open(url) as second:
+            for client, key in ((second, "two"), (first, "one"), (first, "two"), (second, "one")):
+                client.charge(BLOCK, STEP, key=f"{key}-{round_}")
+            (block,) = first.blocks(BLOCK)
+            assert block.releases == 2 * (round_ + 1)
+            assert second.verify().passed
+
+
 @pytest.fixture
 def locked(server):
     """A role that must give its password."""
