@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="the examples are not here")
 
 
+@pytest.mark.slow
 def test_every_strategy_learns(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import correlated_noise

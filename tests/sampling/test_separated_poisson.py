@@ -68,7 +68,7 @@ def test_simulated_runs_are_bounded(bands, noise):
     rows = np.zeros((steps, steps))
     for i in range(steps):
         rows[i:, i] = strategy.coefficients()[: steps - i]
-    z = np.random.default_rng(2).standard_normal((100_000, steps))
+    z = np.random.default_rng(2).standard_normal((40_000, steps))
     ratio = np.zeros(len(z))
     for taken, chance in patterns(steps, separation, p).items():
         shift = rows[:, list(taken)].sum(axis=1) / (noise * unit)

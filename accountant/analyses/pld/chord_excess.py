@@ -282,7 +282,9 @@ def _modulus(z: ComplexArray) -> FloatArray:
     return np.asarray(np.sqrt(z.real**2 + z.imag**2) * (1.0 + 8.0 * U))
 
 
-def _sums_at(atoms: TiltedAtoms, frequency: NDArray[np.floating]) -> tuple[ComplexArray, ComplexArray]:
+def _sums_at(
+    atoms: TiltedAtoms, frequency: NDArray[np.floating]
+) -> tuple[ComplexArray, ComplexArray]:
     """Return Σ w e^{-ist} for weights and bumps at the given s, some rows of phases at a time."""
     both = np.stack([atoms.weights, atoms.bumps], axis=1)
     rows = max(MOST_PHASES // max(atoms.distance.size, 1), 1)
