@@ -6,6 +6,7 @@ import math
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
+from accountant.analyses.gaussian_tail import FAINT, tail_delta, tail_epsilon
 from accountant.analyses.solvers import Solver, gaussian_part, is_exact
 from accountant.bounds import Bounds
 from accountant.pairs.base import Parts
@@ -51,8 +52,17 @@ class MergedGaussian(Solver):
     def _least(self) -> float:
         return math.inf
 
+    @property
+    def _distances(self) -> tuple[float, float]:
+        """The most and the least distance of the means, in units of the noise."""
+        root = math.sqrt(self._count)
+        least, most = self._sigma
+        return root / least * (1.0 + 4.0 * U), root / most * (1.0 - 4.0 * U)
+
     def _epsilon(self, delta: float) -> Bounds:
         least, most = self._sigma
+        if delta < FAINT and (far := tail_epsilon(*self._distances, delta)).upper < math.inf:
+            return far
         upper = core.epsilon_bounds(1.0, least, self._count, delta, core.REMOVE)
         if least == most:
             return Bounds(*upper)
@@ -60,6 +70,12 @@ class MergedGaussian(Solver):
         return Bounds(min(lower[0], upper[1]), upper[1])
 
     def _delta(self, epsilon: float) -> Bounds:
+        found = self._by_core(epsilon)
+        if found.upper < FAINT and (far := tail_delta(*self._distances, epsilon)).upper < FAINT:
+            return far
+        return found
+
+    def _by_core(self, epsilon: float) -> Bounds:
         least, most = self._sigma
         upper = core.delta_bounds(1.0, least, self._count, epsilon, core.REMOVE)
         if least == most:
