@@ -47,7 +47,7 @@ def test_a_certificate_passes(name):
     assert len(made.text) < 20_000
 
 
-@pytest.mark.parametrize("name", set(RUNS) - {"hardly ever"})
+@pytest.mark.parametrize("name", sorted(RUNS.keys() - {"hardly ever"}))
 def test_a_smaller_epsilon_is_refused(name):
     run, delta = RUNS[name]
     document = json.loads(ac.certificate(run, delta).text)
