@@ -22,7 +22,7 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 
 - *ε*: the certified upper end. *Width*: that of the bracket, relative to ε.
 - *Time*: the least of up to {repeats} processor times to make the mechanism and to answer one
-  question that no cache answers.
+  question that no cache of answers or laws knows.
 - *dp-accounting*: the pessimistic estimate of ε of its privacy loss distribution. *Its width*: the
   distance to its optimistic estimate. Its interval is a quarter of the one before, from 0.01, until
   the two are as near to each other as the ends of our bracket, or until both took {limit:g} s, or
@@ -35,7 +35,8 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
   of one release of a few outcomes are equal, and may both be a rounding away from the truth.
 - *Attained*, where the composed pair need not be: what a strategy certainly has, which is the
   exponential mechanism or permute-and-flip between two candidates, one integer for a vector, normal
-  noise for a Rényi curve. *Gap*: how far ε is above it. It is not an error: mechanisms with the
+  noise for a Rényi curve. The answer's own lower end is that of two candidates whose scores change
+  places, where a curve rules. *Gap*: how far ε is above it. It is not an error: mechanisms with the
   stated property may be worse than the strategy.
 
 {summary}
