@@ -34,6 +34,9 @@ cdef extern from "discretise.h" nogil:
 
     void acct_grid_upper(const acct_cells *cells, double *out)
     int acct_grid_lower(const acct_cells *cells, double *out, double *gap, Py_ssize_t *stack)
+    int acct_grid_hull(
+        Py_ssize_t last, double spacing, double sign, double *out, Py_ssize_t *stack
+    )
     void acct_spectrum_power(
         Py_ssize_t count, const double *z, unsigned long long power, double *out
     )
@@ -79,6 +82,24 @@ def grid_laws(
         free(gap)
         acct_leave(&saved)
     return second != 0
+
+
+def hull(double[::1] masses, double spacing, bint upwards):
+    """Replace second differences by those of the lower convex hull; tell whether all are masses."""
+    cdef acct_environment saved
+    cdef Py_ssize_t size = masses.shape[0]
+    if size < 1:
+        raise ValueError("a hull needs a knot")
+    cdef Py_ssize_t *stack = <Py_ssize_t *>malloc(size * sizeof(Py_ssize_t))
+    if not stack:
+        check(ACCT_ENOMEM)
+    cdef int good
+    with nogil:
+        acct_enter(&saved)
+        good = acct_grid_hull(size - 1, spacing, 1.0 if upwards else -1.0, &masses[0], stack)
+        free(stack)
+        acct_leave(&saved)
+    return good != 0
 
 
 def multiply_power(const double complex[::1] z, unsigned long long power, double complex[::1] out):

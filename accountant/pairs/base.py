@@ -11,6 +11,7 @@ the capabilities below. An analysis checks for the one it needs (:func:`has_pld`
 ``gaussian_mixture``  Gaussian noise that a record shifts at random, whose transform is known, too
 ``profile``           the privacy profile in closed form
 ``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
+``tails``             distribution functions of the loss, where masses are their differences
 ====================  ==========================================================================
 
 A user-defined mechanism needs only one of the first five.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from accountant.bounds import Bounds
     from accountant.pairs.atoms import Atoms
+    from accountant.pairs.tails import Tails
 
 __all__ = [
     "DominatingPair",
@@ -253,6 +255,10 @@ class DominatingPair:
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells between increasing ``edges`` of the loss."""
         raise UnsupportedError(f"{type(self).__name__} has no loss distribution")
+
+    def tails(self, edges: FloatArray) -> Tails | None:
+        """Return the distribution functions at ``edges``, where masses are their differences."""
+        return None
 
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""

@@ -88,22 +88,19 @@ static ptrdiff_t top_knot(const acct_cells *c, double *out) {
     return 0;
 }
 
-/* The lower convex hull of the profile at the knots, on its second differences (Theorem G3).
- * Returns 0 if the last one stays negative. */
-static int hull(ptrdiff_t last, double spacing, double *out, ptrdiff_t *stack) {
+int acct_grid_hull(ptrdiff_t last, double spacing, double sign, double *out, ptrdiff_t *stack) {
     ptrdiff_t depth = 0;
     for (ptrdiff_t r = 0; r <= last; r++) {
         while (depth > 0 && out[stack[depth - 1]] < 0.0) {
             const ptrdiff_t i = stack[--depth];
-            const double mass = out[i];
+            const double mass = out[i], rounding = sign * 64.0 * ACCT_U * fabs(mass);
             double share = 1.0;
             if (depth > 0) {
                 const ptrdiff_t l = stack[depth - 1];
-                const double d = spacing;
-                share = expm1(-d * (double)(i - l)) / expm1(-d * (double)(r - l));
-                out[l] += mass * (1.0 - share) + 64.0 * ACCT_U * mass;
+                share = expm1(-spacing * (double)(i - l)) / expm1(-spacing * (double)(r - l));
+                out[l] += mass * (1.0 - share) + rounding;
             }
-            out[r] += mass * share + 64.0 * ACCT_U * mass;
+            out[r] += mass * share + rounding;
             out[i] = 0.0;
         }
         stack[depth++] = r;
@@ -159,7 +156,7 @@ int acct_grid_lower(const acct_cells *c, double *out, double *gap, ptrdiff_t *st
         const double plus = g / growth + g / width, minus = right / growth + left / width;
         out[i] = out[i] * (1.0 - u) + (plus * (1.0 - u) - minus * (1.0 + u));
     }
-    if (hull(last, c->spacing, out, stack)) return 1;
+    if (acct_grid_hull(last, c->spacing, -1.0, out, stack)) return 1;
     round_down(c, out);
     return 0;
 }

@@ -36,6 +36,12 @@ void acct_grid_upper(const acct_cells *cells, double *out);
  * returns 1 where the second-order law was found, 0 where losses were only rounded down */
 int acct_grid_lower(const acct_cells *cells, double *out, double *gap, ptrdiff_t *stack);
 
+/* replaces second differences of a function at knots 0..last, which may be negative, by those of its
+ * lower convex hull: the profile of masses out[0..last] (Theorems G3 and G12) · rounds masses up where
+ * sign is 1, down where it is -1 · stack: workspace, last + 1
+ * returns 0 where the last mass stays negative, 1 otherwise */
+int acct_grid_hull(ptrdiff_t last, double spacing, double sign, double *out, ptrdiff_t *stack);
+
 /* out[i] *= z[i]^power for complex numbers stored as pairs; the relative error is at most
  * (1 + 3u)^power - 1, and a factor |z^power| < e^-90 may be replaced by 0 (Theorem G5)
  * requires power >= 1 · no aliasing */

@@ -2,16 +2,11 @@
 
 ``composed`` refines grids until a bracket meets its tolerance. It uses ``loss_grid`` (two
 distributions that enclose one part), ``lattice`` and ``saddle_point`` (the choice of the grid),
-``composed_law``, ``fft`` and ``spectrum`` (the composition), and ``memory`` (the limit on cached
-bytes).
+``tail_grid`` (the same from distribution functions), ``composed_law``, ``fft`` and ``spectrum``
+(the composition), and ``memory`` (the limit on cached bytes).
 """
 
-from accountant.analyses.pld.composed import (
-    Composed,
-    TooWide,
-    compose,
-    delta_bounds,
-    epsilon_bounds,
-)
+from accountant.analyses.pld.composed import Composed, TooWide
+from accountant.analyses.pld.questions import compose, delta_bounds, epsilon_bounds
 
 __all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]

@@ -20,6 +20,8 @@ from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
+    gentler,
+    log_share,
     saddle_at_delta,
     saddle_at_epsilon,
 )
@@ -31,7 +33,7 @@ from accountant.errors import PrecisionError
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]
+__all__ = ["MEMORY_CAP", "Composed", "TooWide"]
 
 MEMORY_CAP = 512 * 2**20
 # If a bracket is this many times too wide, the next try leaves out this share of the mass.
@@ -43,6 +45,12 @@ SMALL = 2**12
 MOST_FITTED = 2
 # Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
 DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
+
+# So many scales of the profile, 1/tilt, may its saddle point be off.
+MISSED = 1.5
+
+# The usual logarithm of a profile's share of the tilted law, negative, and the least one planned.
+USUAL, FAINTEST = 4.0, -40.0
 
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
@@ -237,17 +245,14 @@ class Composed:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)
 
     def _without_rare(self, delta: float) -> tuple[GridPart, ...]:
-        """Return the parts with atoms too rare to matter at ``delta`` left out of the plan.
+        """Return the parts with losses too rare to matter at ``delta`` left out of the plan.
 
         They may rule the tilt, though they hardly count: their mass goes to infinite loss.
         """
-        if not self._atoms:
+        if self._pure:
             return self._parts
         rare = 0.02 * self._tolerance * delta / len(self._parts)
-        return tuple(
-            part if part.pure or part.pair.loss_atoms is None else part.without_rare(rare)
-            for part in self._parts
-        )
+        return tuple(part if part.pure else part.without_rare(rare) for part in self._parts)
 
     def _refine(
         self,
@@ -267,10 +272,12 @@ class Composed:
                 known = bounds.intersection(known)
                 if excess <= 1.0:
                     return known
+        if name != "epsilon":
+            saddle = self._gentler(parts, saddle)
         spacing, best, size, blind = self._first_spacing(parts, saddle, scale), math.inf, 0, 0
-        trim, tried, unlucky = 1.0, False, False
+        trim, tried, unlucky, moved = 1.0, False, False, name != "epsilon"
         for _ in range(6):
-            plan = self._plan(saddle, scale, spacing, trim)
+            plan = self._plan(parts, saddle, scale, spacing, trim)
             try:
                 one = ComposedLaw(parts, plan, self._memory_cap)
             except TooLarge as refusal:
@@ -284,6 +291,10 @@ class Composed:
                 self._remember(one, trimmed=trim != 1.0)
                 return known
             at = float(bounds.upper) if name == "epsilon" else saddle.epsilon
+            if not moved and abs(at - saddle.epsilon) * saddle.tilt > MISSED and at < math.inf:
+                # Few rare large losses: their variance says little about the profile at the answer.
+                moved, saddle = True, self._moved(parts, saddle, at)
+                continue
             blind += excess == math.inf
             if blind > 1:
                 break
@@ -299,6 +310,15 @@ class Composed:
             best, tried = min(best, excess), True
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
         raise self._too_wide(name, size, best, known)
+
+    def _moved(self, parts: Sequence[GridPart], saddle: Saddle, epsilon: float) -> Saddle:
+        """Return the saddle point at ``epsilon``, for the same δ."""
+        found = saddle_at_epsilon([part.law for part in parts], epsilon)
+        found = found._replace(epsilon=epsilon, log_delta=saddle.log_delta)
+        return self._gentler(parts, found)
+
+    def _gentler(self, parts: Sequence[GridPart], saddle: Saddle) -> Saddle:
+        return gentler([part.law for part in parts], saddle, self._tolerance)
 
     def _remember(self, law: ComposedLaw, *, trimmed: bool) -> None:
         """Keep a law that met the tolerance for the next question."""
@@ -316,9 +336,13 @@ class Composed:
             known,
         )
 
-    def _plan(self, saddle: Saddle, scale: float, spacing: float, trim: float) -> GridPlan:
+    def _plan(
+        self, parts: Sequence[GridPart], saddle: Saddle, scale: float, spacing: float, trim: float
+    ) -> GridPlan:
         fine = math.log(1e-3 * trim * self._tolerance * min(1.0, saddle.tilt * scale))
-        return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), fine)
+        share = log_share([part.law for part in parts], saddle)
+        loss = fine + min(max(share, FAINTEST) + USUAL, 0.0)
+        return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), loss)
 
     def _spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
         """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
@@ -357,48 +381,3 @@ class Composed:
         if self._finest >= spacing:
             return self._finest / math.ceil(self._finest / spacing)
         return self._finest * math.floor(spacing / self._finest)
-
-
-@to_nearest
-def compose(
-    parts: Sequence[tuple[DominatingPair, int]],
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    tolerance: float = 1e-6,
-    memory_cap: int = MEMORY_CAP,
-) -> Composed:
-    """Compose ``parts`` for questions near ``epsilon`` or ``delta``.
-
-    See :class:`Composed` for the arguments.
-    """
-    composed = Composed(parts, tolerance=tolerance, memory_cap=memory_cap)
-    if epsilon is not None:
-        composed.delta_bounds(epsilon)
-    if delta is not None:
-        composed.epsilon_bounds(delta)
-    return composed
-
-
-@to_nearest
-def delta_bounds(
-    parts: Sequence[tuple[DominatingPair, int]],
-    epsilon: float,
-    *,
-    tolerance: float = 1e-6,
-    memory_cap: int = MEMORY_CAP,
-) -> Bounds:
-    """Bracket δ(epsilon) of the composition of ``parts``; see :class:`Composed`."""
-    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).delta_bounds(epsilon)
-
-
-@to_nearest
-def epsilon_bounds(
-    parts: Sequence[tuple[DominatingPair, int]],
-    delta: float,
-    *,
-    tolerance: float = 1e-6,
-    memory_cap: int = MEMORY_CAP,
-) -> Bounds:
-    """Bracket ε(delta) of the composition of ``parts``; see :class:`Composed`."""
-    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).epsilon_bounds(delta)

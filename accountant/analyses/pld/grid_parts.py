@@ -13,6 +13,7 @@ from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
 from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
+from accountant.analyses.pld.tail_grid import discretise_tails
 
 if TYPE_CHECKING:
     from accountant.pairs.atoms import Atoms
@@ -98,7 +99,8 @@ def _lattice_knot(part: GridPart, offset: float, spacing: float) -> float:
     ratio = step / spacing
     if part.pure or not high < math.inf or not 0.0 < ratio < 2.0**40 or ratio == round(ratio):
         return offset
-    return offset + round((high - offset) / step) * step
+    steps = (high - offset) / step
+    return offset + round(steps) * step if steps < 2.0**40 else offset
 
 
 def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
@@ -123,4 +125,5 @@ def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLa
         law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
         if law.atoms is None or tilt * knots.spacing <= STEEPEST:
             return law
-    return discretise(part.pair, knots, part.offset is not None)
+    law_of_tails = discretise_tails(part.pair, knots) if part.offset is None else None
+    return law_of_tails or discretise(part.pair, knots, part.offset is not None)

@@ -53,8 +53,8 @@ MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
 # Points of the coarse transform, for each knot of the longest law, or of its core: at least CORE
 # knots, or a share of those of the sum.
 FINER, NARROW, CORE = 16, 512, 2**10
-# Frequencies and knots that are summed together.
-BLOCK, CHUNK = 256, 512
+# Frequencies, knots and chunks of knots that are summed together.
+BLOCK, CHUNK, GROUP = 256, 128, 64
 # So few knots that carry mass are summed one by one.
 SPARSE = 32
 
@@ -253,20 +253,19 @@ def direct_sums(
     if used.size <= SPARSE:
         return _few_knots(weights[used], used - centre, loud, size), (used.size + 128.0) * U * mass
     first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
-    chunks = -(-(last - first) // CHUNK)
-    rows = np.zeros((chunks, CHUNK))
+    groups = -(-(last - first) // (CHUNK * GROUP))
+    rows = np.zeros((groups * GROUP, CHUNK))
     rows.ravel()[: last - first] = weights[first:last]
-    starts = first - centre + CHUNK * np.arange(chunks)
+    starts = (first - centre + CHUNK * np.arange(groups * GROUP)) % size
     total = np.empty(loud.size, dtype=np.complex128)
     turn = -2j * math.pi / size
     for start in range(0, loud.size, BLOCK):
         block = loud[start : start + BLOCK]
         inner = np.exp(turn * (np.outer(np.arange(CHUNK), block) % size))
         sums = rows @ inner.real + 1j * (rows @ inner.imag)
-        sums *= np.exp(turn * (np.outer(starts % size, block) % size))
-        total[start : start + BLOCK] = sums.sum(axis=0)
-    roundings = 2.0 * CHUNK + chunks + 128.0
-    return total, roundings * U * mass
+        sums *= np.exp(turn * (np.outer(starts, block) % size))
+        total[start : start + BLOCK] = sums.reshape(groups, GROUP, -1).sum(axis=1).sum(axis=0)
+    return total, (CHUNK + GROUP + groups + 64.0) * U * mass
 
 
 def _few_knots(

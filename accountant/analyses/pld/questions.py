@@ -1,0 +1,60 @@
+"""One question about a composition on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from accountant.analyses.pld.composed import MEMORY_CAP, Composed
+from accountant.environment import to_nearest
+
+if TYPE_CHECKING:
+    from accountant.bounds import Bounds
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["compose", "delta_bounds", "epsilon_bounds"]
+
+
+@to_nearest
+def compose(
+    parts: Sequence[tuple[DominatingPair, int]],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Composed:
+    """Compose ``parts`` for questions near ``epsilon`` or ``delta``.
+
+    See :class:`Composed` for the arguments.
+    """
+    composed = Composed(parts, tolerance=tolerance, memory_cap=memory_cap)
+    if epsilon is not None:
+        composed.delta_bounds(epsilon)
+    if delta is not None:
+        composed.epsilon_bounds(delta)
+    return composed
+
+
+@to_nearest
+def delta_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    epsilon: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket δ(epsilon) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).delta_bounds(epsilon)
+
+
+@to_nearest
+def epsilon_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    delta: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket ε(delta) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).epsilon_bounds(delta)
