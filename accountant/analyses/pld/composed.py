@@ -45,6 +45,7 @@ SMALL = 2**12
 MOST_FITTED = 2
 # Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
 DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
+ROUGH = 1e-5  # tolerances of grids that are coarse anyway
 
 # So many scales of the profile, 1/tilt, may its saddle point be off.
 MISSED = 1.5
@@ -296,9 +297,9 @@ class Composed:
                 moved, saddle = True, self._moved(parts, saddle, at)
                 continue
             blind += excess == math.inf
-            if blind > 1:
+            if blind > 2:
                 break
-            if trim == 1.0 and one.omitted_share(at) > 0.5:
+            if trim == 1.0 and excess < math.inf and one.omitted_share(at) > 0.5:
                 # What is left out, and not the spacing, makes the bracket wide.
                 best, trim = min(best, excess), TRIM if excess < NEAR else TRIM**2
                 continue
@@ -366,7 +367,8 @@ class Composed:
     def _first_spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
         """Return a spacing whose bracket tells, at little cost, how fine a large grid must be."""
         spacing = self._spacing(parts, saddle, scale)
-        if self._atoms or self._pure or DEVIATIONS * saddle.deviation < LARGE * spacing:
+        small = DEVIATIONS * saddle.deviation < LARGE * spacing or self._tolerance > ROUGH
+        if small or self._atoms or self._pure:
             return spacing
         return self._fitted(COARSER * spacing)
 
