@@ -50,7 +50,12 @@ made = statement(ledger, deployment=Deployment(unit="one visit"))
 page = made.html()
 number = made.headline.epsilon
 comparison = ac.compare_samplers(
-    dataset_size=1000, batch_size=100, epochs=1, noise_multiplier=1.0, delta=1e-5
+    dataset_size=1000,
+    batch_size=100,
+    epochs=1,
+    noise_multiplier=1.0,
+    delta=1e-5,
+    samplers=["poisson"],
 )
 rows = comparison.rows
 name = rows[0].sampler
