@@ -34,7 +34,7 @@ _UNITS, _STEPS = (0.1, 3.0), 5000
 # Knots of the window; with the knots around them they fill a transform of 4096 points.
 _SIZE = 1900
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
-_LOW, _HIGH, _WIDEST = 0.15, 1.4, 30.0
+_LOW, _HIGH, _WIDEST = 0.15, 1.4, 80.0
 _LEAST_DELTA = 1e-15
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
@@ -137,7 +137,7 @@ class ReplacementGame(Solver):
         lower, upper = (float(end) for end in self._steps.epsilon(delta))
         value = self._value(upper, delta)
         found = math.inf if value is None else value.epsilon_of(delta)
-        if found > 2.0 * upper + 1e-9:
+        if found > 1.1 * upper + 1e-9:
             found = min(found, float(self._beside().epsilon_bounds(delta).upper))
         return Bounds(min(lower, found), found)
 

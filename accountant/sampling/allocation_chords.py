@@ -25,28 +25,44 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 class _Knots(NamedTuple):
-    """Strikes K = 1 + κ, and the options out of the money there; ``centre`` has κ = 0."""
+    """Strikes K = 1 + κ = e^loss, and the options out of the money there; ``centre`` has κ = 0."""
 
-    kappa: FloatArray
-    centre: int
+    losses: FloatArray
     values: FloatArray
+
+    @property
+    def kappa(self) -> FloatArray:
+        return np.expm1(self.losses)
+
+    @property
+    def centre(self) -> int:
+        return int(np.argmin(np.abs(self.losses)))
+
+    @property
+    def least(self) -> float:
+        """The first strike, with its digits."""
+        return float(np.exp(self.losses[0]))
+
+    @property
+    def widths(self) -> FloatArray:
+        """The distances of the strikes, with their digits even where κ is next to -1."""
+        return np.exp(self.losses[:-1]) * np.expm1(np.diff(self.losses))
 
 
 def chord_law(table: Table) -> Law:
     """Return the law whose puts and calls are the chords between upper bounds."""
-    kappa = np.expm1(0.5 * table.spacing * table.places[::2])
-    knots = _Knots(kappa, int(np.argmin(np.abs(kappa))), table.upper[::2])
-    zero = float(knots.values[0] / (1.0 + kappa[0]))
+    knots = _Knots(_losses(table), table.upper[::2])
+    zero = float(knots.values[0] / knots.least)
     escaped = float(knots.values[-1])
     masses, vertices = _masses(knots, zero)
-    put, call = _options(kappa, masses, zero, escaped)
+    put, call = _options(knots, masses, zero, escaped)
     want_put, want_call = _both(knots)
     at = vertices
     short = max(
         float((want_put[at] / put[at]).max()),
         float((want_call[at] / call[at]).max()),
         1.0 / (zero + float(masses.sum())),
-        1.0 / (escaped + float(masses @ (1.0 + kappa))),
+        1.0 / (escaped + float(masses @ np.exp(knots.losses))),
     )
     return _law(table, masses, zero, escaped, short - 1.0)
 
@@ -64,19 +80,22 @@ def tangent_law(table: Table) -> Law:
     usable = (left >= 0.0) & (right >= 0.0)
     left, right = np.where(usable, left, 0.0), np.where(usable, right, 0.0)
     values[1:-1] = np.maximum(np.minimum(left[1:], right[:-1]), 0.0)
-    ends = kappa[::2]
-    knots = _Knots(ends, int(np.argmin(np.abs(ends))), values)
+    knots = _Knots(_losses(table), values)
     masses, vertices = _masses(knots, 0.0)
-    put, call = _options(ends, masses, 0.0, 0.0)
+    put, call = _options(knots, masses, 0.0, 0.0)
     want_put, want_call = _both(knots)
     at = vertices
     over = max(
         _ratio(put[at], want_put[at]),
         _ratio(call[at], want_call[at]),
         float(masses.sum()),
-        float(masses @ (1.0 + ends)),
+        float(masses @ np.exp(knots.losses)),
     )
     return _law(table, masses, 0.0, 0.0, over - 1.0)
+
+
+def _losses(table: Table) -> FloatArray:
+    return np.asarray(0.5 * table.spacing * table.places[::2], dtype=np.float64)
 
 
 def _ratio(found: FloatArray, wanted: FloatArray) -> float:
@@ -88,7 +107,7 @@ def _ratio(found: FloatArray, wanted: FloatArray) -> float:
 
 
 def _law(table: Table, masses: FloatArray, zero: float, escaped: float, error: float) -> Law:
-    losses = 0.5 * table.spacing * table.places[::2]
+    losses = _losses(table)
     kept = masses > 0.0
     values, masses = np.exp(losses[kept]), masses[kept]
     if zero > 0.0:
@@ -101,22 +120,23 @@ def _law(table: Table, masses: FloatArray, zero: float, escaped: float, error: f
 
 def _both(knots: _Knots) -> tuple[FloatArray, FloatArray]:
     """Return puts and calls at all strikes, by parity."""
-    below = np.arange(knots.kappa.size) < knots.centre
-    put = np.where(below, knots.values, knots.values + knots.kappa)
-    return put, np.where(below, knots.values - knots.kappa, knots.values)
+    kappa = knots.kappa
+    below = np.arange(kappa.size) < knots.centre
+    put = np.where(below, knots.values, knots.values + kappa)
+    return put, np.where(below, knots.values - kappa, knots.values)
 
 
 def _masses(knots: _Knots, zero: float) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the masses of the convex hull of the values, and where its vertices are."""
-    slopes = np.diff(knots.values) / np.diff(knots.kappa)
-    widths = np.diff(knots.kappa)
-    puts = _increasing(slopes[: knots.centre], widths[: knots.centre])
-    calls = _increasing(slopes[knots.centre :], widths[knots.centre :])
-    masses = np.empty(knots.kappa.size)
-    masses[1 : knots.centre] = np.diff(puts)
-    masses[knots.centre + 1 : -1] = np.diff(calls)
+    widths, centre = knots.widths, knots.centre
+    slopes = np.diff(knots.values) / widths
+    puts = _increasing(slopes[:centre], widths[:centre])
+    calls = _increasing(slopes[centre:], widths[centre:])
+    masses = np.empty(knots.losses.size)
+    masses[1:centre] = np.diff(puts)
+    masses[centre + 1 : -1] = np.diff(calls)
     masses[0], masses[-1] = puts[0] - zero, -calls[-1]
-    masses[knots.centre] = (1.0 + calls[0]) - puts[-1]
+    masses[centre] = (1.0 + calls[0]) - puts[-1]
     vertices = np.flatnonzero(masses > 0.0)
     return np.maximum(masses, 0.0), vertices
 
@@ -137,12 +157,12 @@ def _increasing(slopes: FloatArray, widths: FloatArray) -> FloatArray:
 
 
 def _options(
-    kappa: FloatArray, masses: FloatArray, zero: float, escaped: float
+    knots: _Knots, masses: FloatArray, zero: float, escaped: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return puts and calls of a law at its values: sums of non-negative terms."""
-    widths = np.diff(kappa)
+    widths = knots.widths
     below = zero + np.cumsum(masses)
     above = np.cumsum(masses[::-1])[::-1]
-    put = zero * (1.0 + kappa[0]) + np.concatenate([[0.0], np.cumsum(below[:-1] * widths)])
+    put = zero * knots.least + np.concatenate([[0.0], np.cumsum(below[:-1] * widths)])
     rest = np.cumsum((above[1:] * widths)[::-1])[::-1]
     return put, escaped + np.concatenate([rest, [0.0]])

@@ -23,7 +23,7 @@ __all__ = ["Cells", "LatticeLaw", "Options", "law_above", "mirrored", "options_o
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-# Relative error of the weight of an end, beside that of the masses.
+# Relative error of the weight of a knot.
 _SLACK = 1e-12
 _TINY = 1e-290
 # Relative lengths of intervals below which all mass goes to the upper end.
@@ -83,8 +83,11 @@ def law_above(options: list[Options], spacing: float, size: int) -> LatticeLaw:
     index = size + np.rint(np.log(law.values[some]) / spacing).astype(np.int64)
     masses = np.zeros(2 * size + 1)
     masses[index] = (law.masses * law.values)[some]
-    error = law.mass_error + max(each.error for each in options)
-    return LatticeLaw(masses, law.escaped, float(law.masses[~some].sum()), error, law.value_error)
+    error = max(each.error for each in options)
+    lost = float(law.masses[~some].sum())
+    # P <= (1+e)P' and Q >= (1-e)Q' move the loss by 2e, too.
+    errors = law.mass_error + error, law.value_error + 2.0 * error
+    return LatticeLaw(masses, law.escaped, lost, *errors)
 
 
 def mirrored(law: LatticeLaw, spacing: float) -> LatticeLaw:
@@ -113,7 +116,7 @@ def options_of(cells: Cells, spacing: float, size: int) -> Options:
     q = p / knots
     infinite = max(1.0 - float(p.sum()), 0.0) + _TINY
     zero = max(1.0 - float(q.sum()), 0.0) + _TINY
-    widths = np.diff(knots)
+    widths = knots[:-1] * math.expm1(spacing)
     tail = np.cumsum(q[::-1])[::-1]
     call = infinite + np.append(np.cumsum((tail[1:] * widths)[::-1])[::-1], 0.0)
     put = zero * knots[0] + np.append(0.0, np.cumsum((zero + np.cumsum(q)[:-1]) * widths))
@@ -128,6 +131,7 @@ def _ends(cells: Cells) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray
     low = np.where(np.isfinite(cells.low[kept]), cells.low[kept], high)
     gap = -np.expm1(low - high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = (1.0 - q / p * np.exp(low)) / gap + 4.0 * (cells.error + _SLACK) / gap
+        # The masses are taken as they are: their errors are those of the law (Theorem M2).
+        share = (1.0 - q / p * np.exp(low)) / gap + 64.0 * U * (1.0 + np.abs(low)) / gap
     share = np.clip(np.where(gap > _LEAST_GAP, share, 1.0), 0.0, 1.0)
     return (low, p * (1.0 - share)), (high, p * share)
