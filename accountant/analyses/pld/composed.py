@@ -53,6 +53,9 @@ MISSED = 1.5
 # The usual logarithm of a profile's share of the tilted law, negative, and the least one planned.
 USUAL, FAINTEST = 4.0, -40.0
 
+# Of a bracket on log δ, whatever the tolerance on ε means for it.
+MOST_NATS = 3.0
+
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
 # How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
@@ -158,7 +161,7 @@ class Composed:
         saddle = saddle._replace(epsilon=epsilon)
         # An error of ε times the slope of log δ, or a relative error of δ where that is more.
         scale = max(self._scale(saddle), 1.0 / saddle.tilt)
-        wanted = self._tolerance * saddle.tilt * scale
+        wanted = min(self._tolerance * saddle.tilt * scale, MOST_NATS)
 
         def width(one: ComposedLaw) -> tuple[Bounds, float]:
             lower, upper = one.delta_lower(epsilon), one.delta_upper(epsilon)
