@@ -70,6 +70,15 @@ def require_constant(clipping: Clipping, strategy: Strategy | None) -> None:
         )
 
 
+def draw_classes(records: int, classes: int, generator: SecureGenerator) -> NDArray[np.int64]:
+    """Return the class of every record, drawn independently.
+
+    Classes need not be equally likely to the last bit: Theorem X4 takes any law.
+    """
+    words = generator.words(records) >> np.uint64(11)
+    return (words.astype(np.float64) * 2.0**-53 * classes).astype(np.int64)
+
+
 class ClassBatches:
     """The rows of every step's batch.
 
@@ -91,12 +100,11 @@ class ClassBatches:
     def draw(self, step: int, generator: SecureGenerator) -> NDArray[np.intp]:
         """Return the rows of a step; the first call draws the classes."""
         if not self._drawn:
-            # Classes need not be equally likely: records draw them independently, which is all.
-            words = generator.words(self.of.size) >> np.uint64(11)
-            self.of = (words.astype(np.float64) * 2.0**-53 * self.classes).astype(np.int64)
+            self.of = draw_classes(self.of.size, self.classes, generator)
             self._drawn = True
-        mine = np.flatnonzero(self.of == step % self.classes)
-        return mine[generator.subset(mine.size, self.rate)]
+        # Coins for all records: those of other classes are not looked at.
+        tossed = generator.subset(self.of.size, self.rate)
+        return tossed[self.of[tossed] == step % self.classes]
 
     @property
     def state(self) -> dict[str, Array]:
@@ -198,8 +206,11 @@ class CorrelatedPrivatiser:
         if self.noise_multiplier == 0.0:
             return value, 0.0
         grid, deviation = self.settings(rule)
-        released = grid.round(value)
-        fresh = generator.rounded_normal(value.size, deviation / grid.step)
-        released += self.stream.next(fresh)
-        released *= grid.step
-        return released, deviation * self.growth
+        released = self._noisy(grid.round(value), grid, deviation / grid.step, generator)
+        return released * grid.step, deviation * self.growth
+
+    def _noisy(
+        self, sums: NDArray[np.float64], grid: Grid, scale: float, generator: SecureGenerator
+    ) -> NDArray[np.float64]:
+        """Add the next step's noise to sums in steps of the grid: integers."""
+        return sums + self.stream.next(generator.rounded_normal(sums.size, scale))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accountant import matrix
 from accountant.learn import (
     Adam,
     AdaptiveQuantile,
@@ -142,6 +143,38 @@ case(
     pairs=lambda: pairs.add_or_remove(D, pairs.numbers(1.0), only=("ordinary", "one-hot")),
     charges=of_the_plan(),
 )
+
+
+def of_the_blocks(result: Any, pair: Pair) -> Sequence[Charge]:
+    """Return the charges of a run with correlated noise: all its blocks, or the run, as one."""
+    plan = result.plan
+    squared = plan.charges(result.steps) / Fraction(plan.noise_multiplier) ** 2
+    return [Charge(result.steps, squared=squared)]
+
+
+for sampler, strategy in (
+    ("poisson", matrix.banded_square_root(6, bands=2)),
+    ("cyclic", matrix.banded_square_root(6, bands=4)),
+    ("cyclic", matrix.banded_inverse_square_root(6, bands=3)),
+    ("cyclic", matrix.BufferedToeplitz(weights=(0.2, 0.3), decays=(0.9, 0.5), steps=6)),
+    ("full", matrix.BinaryTree(6)),
+):
+    case(
+        name=f"train_dp_sgd, {type(strategy).__name__}, {strategy.bands} bands, {sampler}",
+        covers=(
+            "accountant.learn.train_dp_sgd",
+            "accountant.learn.correlated.ClassBatches",
+            "accountant.learn.correlated.CorrelatedPrivatiser",
+            "accountant.learn.correlated.draw_classes",
+        ),
+        run=trained(
+            lambda: LogisticRegression(D), noise=strategy, sampler=sampler, steps=6,
+            sampling_probability=1.0 if sampler == "full" else 0.5,
+        ),
+        pairs=_few,
+        charges=of_the_blocks,
+        more=_classes,
+    )  # fmt: skip
 
 
 def _images() -> Any:

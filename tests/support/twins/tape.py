@@ -17,6 +17,7 @@ from unittest import mock
 import numpy as np
 
 import accountant.learn.run as run_module
+from accountant.learn import correlated
 from accountant.learn.blocks import aggregate
 from accountant.learn.convex import noise as convex_noise
 from accountant.learn.generation import teachers
@@ -112,6 +113,8 @@ class Tape:
         return [
             (Grid, "release_gaussian", self._gaussian()),
             (Grid, "release_discrete_gaussian", self._discrete_gaussian()),
+            (correlated.CorrelatedPrivatiser, "_noisy", self._correlated()),
+            (correlated, "draw_classes", self._classes()),
             (run_module, "release_fraction", self._fraction()),
             (secrets, "token_hex", lambda size: "0" * 2 * size),
             (convex_noise.NoiseSource, "release_pure", self._pure()),
@@ -150,6 +153,30 @@ class Tape:
             )  # fmt: skip
 
         return release
+
+    def _correlated(self) -> Any:
+        original = correlated.CorrelatedPrivatiser._noisy
+
+        def noisy(privatiser: Any, sums: Any, grid: Grid, scale: float, generator: Any) -> Any:
+            # The twin's noise is what makes its sums the same releases (Theorem X5).
+            stream = privatiser.stream
+            earlier = np.rint(stream._earlier())
+            released = self.put(
+                "gaussian", _integers(sums + earlier), scale,
+                lambda: original(privatiser, sums, grid, scale, generator), grid.step,
+            )  # fmt: skip
+            if self.script is not None:
+                stream._remember(released - sums - earlier, released - sums)
+                stream.step += 1
+            return released
+
+        return noisy
+
+    def _classes(self) -> Any:
+        def draw(records: int, classes: int, generator: Any) -> Any:
+            return (self.for_records(records) * classes).astype(np.int64)
+
+        return draw
 
     def _fraction(self) -> Any:
         original = run_module.release_fraction
