@@ -104,7 +104,7 @@ class ClassBatches:
             self._drawn = True
         # Coins for all records: those of other classes are not looked at.
         tossed = generator.subset(self.of.size, self.rate)
-        return tossed[self.of[tossed] == step % self.classes]
+        return np.asarray(tossed[self.of[tossed] == step % self.classes], dtype=np.intp)
 
     @property
     def state(self) -> dict[str, Array]:
