@@ -37,7 +37,7 @@ void acct_grid_upper(const acct_cells *cells, double *out);
 int acct_grid_lower(const acct_cells *cells, double *out, double *gap, ptrdiff_t *stack);
 
 /* replaces second differences of a function at knots 0..last, which may be negative, by those of its
- * lower convex hull: the profile of masses out[0..last] (Theorems G3 and G12) · rounds masses up where
+ * lower convex hull: the profile of masses out[0..last] (Theorems G3 and G13) · rounds masses up where
  * sign is 1, down where it is -1 · stack: workspace, last + 1
  * returns 0 where the last mass stays negative, 1 otherwise */
 int acct_grid_hull(ptrdiff_t last, double spacing, double sign, double *out, ptrdiff_t *stack);

@@ -1,4 +1,4 @@
-"""The two laws of one part, from the distribution functions of its loss (Theorem G12).
+"""The two laws of one part, from the distribution functions of its loss (Theorem G13).
 
 Masses of narrow cells are differences that lose the functions' digits, in every cell anew. Values
 of the profile at the knots lose none: an error of one of them is made once.

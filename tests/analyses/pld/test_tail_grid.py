@@ -1,4 +1,4 @@
-"""The laws made of distribution functions, against closed forms in many digits (Theorem G12)."""
+"""The laws made of distribution functions, against closed forms in many digits (Theorem G13)."""
 
 import math
 import random
