@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.certificates.evidence import SHARE, evidence_of
-from accountant.certificates.statement import listed, steps_of
+from accountant.certificates.statement import steps_of
+from accountant.certificates.step import Step
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.certificates.step import Step
+    from accountant.certificates.evidence import Steps
     from accountant.checks import Scalar
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
@@ -55,7 +56,8 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     ----------
     release : Mechanism or Accountant
         Gaussian noise, plain, on a Poisson sample or with random shifts (groups of records, draws
-        with replacement, mixtures), composed; or a ledger of such releases.
+        with replacement, mixtures), composed; randomised response of one ε; or a ledger of such
+        releases.
     delta : float
         δ in (0, 1).
 
@@ -83,7 +85,7 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
         raise DomainError(f"delta must be in (0, 1); got {delta!r}")
     mechanism = _whole(release)
     steps = steps_of(mechanism)
-    rest = delta * (1.0 - SLACK) - sum(step.lost_delta for step in steps)
+    rest = delta * (1.0 - SLACK) - _missing(steps)
     if not rest > 0.0:
         raise UnsupportedError(f"delta must be larger for the mixtures here; got {delta!r}")
     epsilon = float(mechanism.epsilon(rest))
@@ -101,14 +103,18 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
         "direction": "both",
         "epsilon": epsilon,
         "delta": delta,
-        "parts": [listed(step) for step in steps],
+        "parts": [step.listed() for step in steps],
     }
     document = {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     return Certificate(epsilon, delta, relation, text)
 
 
-def _both(steps: list[Step], epsilon: float, delta: float, share: float) -> dict[str, object]:
+def _missing(steps: Steps) -> float:
+    return sum(step.lost_delta for step in steps if isinstance(step, Step))
+
+
+def _both(steps: Steps, epsilon: float, delta: float, share: float) -> dict[str, object]:
     return {
         way: evidence_of(steps, epsilon, delta, remove=way == "remove", share=share)
         for way in ("remove", "add")

@@ -35,6 +35,16 @@ class Step:
     count: int
     lost: float = 0.0
 
+    def listed(self) -> dict[str, Any]:
+        """Return the part as the document has it."""
+        given: dict[str, Any] = {
+            "sigma": self.sigma,
+            "shifts": self.shifts.tolist(),
+            "weights": self.weights.tolist(),
+            "count": self.count,
+        }
+        return given | ({"lost": self.lost} if self.lost else {})
+
     @property
     def is_plain(self) -> bool:
         """Whether the mean always moves by the same amount."""

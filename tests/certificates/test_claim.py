@@ -30,6 +30,8 @@ RUNS = {
     "hardly ever": (sampled(1e-6, 1.0, 100), 1e-3),
     "large delta": (sampled(0.9, 50.0, 10**5), 0.5),
     "many steps": (sampled(1e-6, 5.0, 10**12), 1e-20),
+    "randomised response": (1000 * ac.RandomizedResponse(0.1), 1e-6),
+    "randomised response among seven": (60 * ac.RandomizedResponse(1.0, k=7), 1e-6),
     "draws with replacement": (
         2000 * WithReplacementSampled(1.1, batch_size=16, dataset_size=1600),
         1e-6,

@@ -27,13 +27,13 @@ def scaled(document, way, key, factor):
 def one_way(run, delta, remove):
     """A certificate for one direction at the least ε of that direction."""
     from accountant.certificates.evidence import evidence_of
-    from accountant.certificates.statement import listed, steps_of
+    from accountant.certificates.statement import steps_of
 
     steps, way = steps_of(run), "remove" if remove else "add"
     solver = run.profile().solvers()[0 if remove else -1]
     epsilon = float(solver.epsilon_bounds(delta * (1 - 3e-9)).upper)
     claim = {"relation": "add-or-remove", "direction": way, "epsilon": epsilon, "delta": delta}
-    claim["parts"] = [listed(step) for step in steps]
+    claim["parts"] = [step.listed() for step in steps]
     evidence = {way: evidence_of(steps, epsilon, delta, remove=remove)}
     return {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
 

@@ -13,7 +13,7 @@ from dp_verifier.rule import ALL, KEPT, MIDDLING, SMALL, Rule, Sum
 MOST_ORDERS = 100_000
 MOST_PRODUCTS = 3 * 10**8
 MOST_TERMS = 500_000
-MOST_OUTCOMES = 100_000
+MOST_OUTCOMES = 20_000
 
 
 def product(factors):
