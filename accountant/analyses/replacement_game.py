@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.fft
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import fft_error, fft_size
@@ -88,6 +87,8 @@ def play(laws: tuple[LatticeLaw, ...], count: int, plan: Plan) -> Value:
 
 
 def _steps(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatArray) -> FloatArray:
+    import scipy.fft  # late: no answer but this one needs it, and SciPy takes long to import
+
     size, spacing, tilt = plan.size, plan.spacing, plan.tilt
     below = math.ceil(_BELOW * size)
     span = fft_size(2 * size + below)

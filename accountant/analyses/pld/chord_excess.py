@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.fft
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import Tilted, fft_error
@@ -246,6 +245,8 @@ def _power(base: ComplexArray, count: int) -> ComplexArray:
 def _transform(
     part: GridPower, asked: IntArray | None, step: float, spacing: float, size: int
 ) -> _Transform:
+    import scipy.fft  # late, as in fft.py
+
     weights, origin = part.law.weights, part.origin
     mass = float(weights.sum())
     error: float | FloatArray

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.fft
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import (
@@ -208,6 +207,8 @@ def near(weights: FloatArray, nodes: int) -> slice:
 
 def log_moduli(weights: FloatArray, nodes: int) -> FloatArray:
     """Bound the logarithm of the modulus on the intervals between the nodes."""
+    import scipy.fft  # late, as in fft.py
+
     mass, core = float(weights.sum()) * (1.0 + 1e-12), near(weights, nodes)
     inner = weights[core]
     far = float(weights[: core.start].sum() + weights[core.stop :].sum()) * (1.0 + 1e-12)
