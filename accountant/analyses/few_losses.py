@@ -101,7 +101,7 @@ def _on_lattice(
     table: Atoms, loss: FloatArray, p: FloatArray, n: int, unseen: float
 ) -> tuple[Losses, float] | None:
     """Return the sums of losses on a lattice, by convolution; all terms are positive."""
-    if loss.size < 2:
+    if loss.size < 2 or not float(loss[-1]) > float(loss[0]):
         return None
     start, spacing = float(loss[0]), float(np.diff(loss).min())
     if not float(loss[-1]) - start <= MOST_KNOTS * spacing:

@@ -329,7 +329,8 @@ class Grid(Solver):
         """Bracket a δ far above the saddle point's by a δ near 1 that has a larger ε."""
         for delta in NEAR_ONE:
             found, _ = self._ask(lambda composed, at=delta: composed.epsilon_bounds(at))  # type: ignore[misc]
-            if found is not None and found.lower >= epsilon:
+            # Only where that ε is positive: at 0 it may be the end of its range, not the root.
+            if found is not None and found.lower >= epsilon and found.lower > 0.0:
                 return Bounds(delta, 1.0)
         return Bounds(0.0, 1.0)
 

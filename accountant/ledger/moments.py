@@ -135,7 +135,7 @@ def _price(mechanism: Mechanism, pair: DominatingPair, goal: _Target) -> _Price:
 
 def _cut(pair: DominatingPair, whole: _Price, goal: _Target) -> _Price | None:
     """Return the price with the best end."""
-    spread = pair.finite_rdp(2.0) ** 0.5
+    spread = max(pair.finite_rdp(2.0), 0.0) ** 0.5
     spread = min(max(spread, 1e-9 * goal.epsilon), goal.epsilon)
     table = truncated(pair, goal.below, spread, 2.0 * goal.epsilon)
     if table is None:
@@ -146,10 +146,9 @@ def _cut(pair: DominatingPair, whole: _Price, goal: _Target) -> _Price | None:
         if alone > 0.0:
             parts = np.minimum(parts, table.logs[k] / alone)
     best = int(np.argmin(np.maximum(parts * _gain(goal), table.beyond / goal.mass)))
-    logs = [float(k) for k in table.logs[:, best]]
-    if not pair.sharper_rdp:  # else the curve is that of other losses
-        logs = [min(k, other) for k, other in zip(logs, whole.logs, strict=True)]
-    return _Price(tuple(logs), float(most[best]), float(table.beyond[best]))
+    # Not the lesser of these and the curve's, which may be that of other losses with the guarantee.
+    logs = tuple(float(k) for k in table.logs[:, best])
+    return _Price(logs, float(most[best]), float(table.beyond[best]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -133,3 +133,12 @@ def test_each_direction_of_a_sample():
             bracket = Direct(parts).epsilon_bounds(1e-7)
             assert laws.profile(whole, bracket.upper, None) <= arb(1e-7)
             assert laws.profile(whole, bracket.lower, None) > arb(1e-7)
+
+
+def test_losses_that_are_all_equal_lie_on_no_lattice():
+    """All that is left of these, without masses below 1e-290, has the loss 0."""
+    one = ac.DominatingPMFs([0.5, 0.5, 1e-300], [0.5, 0.5, 3e-300])
+    found = (2 * one).delta_bounds(0.0)
+    assert 0.0 <= found.lower <= 4e-300 <= found.upper <= 1e-12
+    lost = ac.ApproximateDP(0.0, delta=1e-3)
+    assert sum_of_losses(((lost.pairs()[0], 2),), UNSEEN[True]).profile(0.5).lower <= 1.999e-3

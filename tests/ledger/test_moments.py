@@ -11,6 +11,7 @@ import accountant as ac
 from accountant.errors import BudgetExceeded, DomainError
 from accountant.ledger import Accountant, Budget, IndividualFilter, exact_sums
 from accountant.ledger.filters import meter
+from accountant.ledger.moments import _cut, _Price, _target
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
@@ -173,6 +174,60 @@ def test_a_curve_sharper_than_its_pair_is_not_mixed_with_the_pairs_moments():
         assert all(c > exact_sums.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
     else:
         assert all(c <= exact_sums.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_a_cut_has_the_moments_of_the_pair_whatever_the_curve(said):
+    """Theorem L17 needs one law; a curve may be that of another even where no pair says so."""
+
+    class Sharper(RarePair):
+        sharper_rdp = said
+
+        def rdp(self, order):
+            return 1e-9
+
+    goal = _target(Budget(1.5, 0.02, share=0.5))
+    pair = Sharper(4e-3)
+    whole = _Price(tuple(1e-9 * b for b in goal.below), LARGE * UNIT, 0.0)
+    cut = _cut(pair, whole, goal)
+    ends = np.array(sorted(pair.law())) * UNIT
+    masses = np.array([p for _, p in sorted(pair.law().items())])
+    assert masses[ends > cut.most].sum() <= cut.beyond
+    for b, log in zip(goal.below, cut.logs, strict=True):
+        assert math.log(masses[ends <= cut.most] @ np.exp(b * ends[ends <= cut.most])) <= log
+
+
+def test_finite_losses_of_little_mass_have_a_price():
+    @dataclass(frozen=True)
+    class Lost(RarePair):
+        """Losses of 0.01, and an infinite one."""
+
+        @property
+        def infinite_mass(self):
+            return self.rare
+
+        def rdp(self, order):
+            return math.inf
+
+        def finite_rdp(self, order):
+            return 0.01 + math.log1p(-self.rare) / (order - 1.0)
+
+        def masses(self, edges):
+            place = int(np.searchsorted(edges, 0.01, side="left"))
+            p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+            p[place], p[-1] = 1.0 - self.rare, self.rare
+            q[place] = math.exp(-0.01) * p[place]
+            q[0] += 1.0 - q[place]
+            return Masses(p, q, 1e-14)
+
+    @dataclass(frozen=True)
+    class Losing(Rare):
+        def pairs(self):
+            return (Lost(self.rare),)
+
+    budget = Budget(1.5, 0.3, share=0.5, orders=[3.0, 200.0])
+    assert Lost(0.05).finite_rdp(2.0) < 0.0 < Lost(0.05).finite_rdp(200.0)
+    assert Accountant(budget).affordable(Losing(0.05)) in (2, 3)
 
 
 def test_a_file_with_renyi_divergences_keeps_them():

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import mpmath as mp
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,3 +74,17 @@ def test_many_releases_far_above_the_point_of_balance():
         found = many.delta_bounds(epsilon)
         assert 0.9 <= found.lower <= 1.0 == found.upper
     assert many.delta_bounds(5.1e5).upper < 1e-20
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_delta_at_epsilon_zero_is_put_next_to_one_because_its_epsilon_is_zero():
+    def law(mean, sign):
+        return lambda t: ndtr(sign * 10.0 * (np.clip(t, -9.0, 9.0) - mean))
+
+    functions = (law(0.005, 1), law(0.005, -1), law(-0.005, 1), law(-0.005, -1))
+    one = ac.mechanisms.LossDistribution(*functions, relative_error=0.1)
+    try:
+        lower = float((10 * one).delta_bounds(0.0).lower)
+    except ac.PrecisionError:
+        lower = 0.0
+    assert lower <= 2.0 * ndtr(0.05 * math.sqrt(10.0)) - 1.0

@@ -31,8 +31,8 @@ _CELLS, _FINE = 700, 32.0
 # Losses beyond are never told apart.
 _REACH = 64.0
 
-# Masses below are known absolutely only.
-_TINY = 1e-290
+# Masses are known to within 1e-300, too: next to those below, that is not nothing.
+_TINY = 1e-280
 
 
 class Truncated(NamedTuple):
@@ -41,7 +41,7 @@ class Truncated(NamedTuple):
     Attributes
     ----------
     ends : float64 array of shape (m,)
-        The ends T > 0, increasing, in nats.
+        The ends T > 0, increasing, in nats: no loss that is not beyond is larger.
     logs : float64 array of shape (orders, m)
         log E[e^(bL); L <= T], or 0 where it is negative.
     beyond : float64 array of shape (m,)
@@ -86,7 +86,10 @@ def truncated(
         return None
     first = len(cells.edges) // 2  # the cell above zero
     logs = np.array([_log_moments(cells, b)[first:] for b in below])
-    return Truncated(cells.edges[first + 1 :], logs, cells.beyond[first:])
+    ends = cells.edges[first + 1 :]
+    if cells.error > 0.0:  # the masses may be those of edges that lie as much higher
+        ends = np.nextafter(ends + cells.error, np.inf)
+    return Truncated(ends, logs, cells.beyond[first:])
 
 
 def _log_moments(cells: _Cells, b: float) -> FloatArray:
@@ -102,7 +105,7 @@ def _log_moments(cells: _Cells, b: float) -> FloatArray:
     # Below the lattice the moment is at most its value at the end. What the tangent 1 + b(1 - e^-L)
     # lacks there is b times the mass under Q; what it lacks beyond T is negative.
     ends = p * math.exp(b * float(cells.edges[0])) * (1.0 + 2048.0 * U) + 1e-300
-    whole = rest + ends + b * (q + cells.error)
+    whole = rest + ends + b * (q + math.expm1(cells.error))
     return np.asarray(np.log1p(whole * (1.0 + 16.0 * U)) * (1.0 + 8.0 * U) + b * cells.error)
 
 
@@ -121,15 +124,17 @@ def _cells(pair: DominatingPair, spread: float, reach: float) -> _Cells | None:
     found = pair.masses(edges)
     if not (abs(float(np.sum(found.p)) - 1.0) < 1e-6 > abs(float(np.sum(found.q)) - 1.0)):
         return None
-    error = pair.loss_error
-    factor = 1.0 + found.relative_error + 4.0 * U
+    relative, error = found.relative_error, pair.loss_error
+    if not (relative < 0.1 and error < 0.1):
+        return None
+    factor = 1.0 + relative + 4.0 * U
     p = found.p * factor + 1e-300
     inner = found.p[1:-1]
     known = (inner > _TINY) & (found.q[1:-1] > _TINY)
     ratio = np.where(known, found.q[1:-1] / np.where(known, inner, 1.0), 0.0) * np.exp(edges[:-1])
     width = -np.expm1(-np.diff(edges))
     # Of p, q, the exponential, the width and the quotients; e^-L at edges off by the error.
-    slack = 2.0 * found.relative_error + error + 1e-9 * (found.relative_error + error) + 24.0 * U
+    slack = (1.0 + relative) / (1.0 - relative) * math.exp(error) - 1.0 + 32.0 * U
     most = np.where(known, (1.0 - ratio * (1.0 - slack)) / width * (1.0 + 8.0 * U), 1.0)
     least = np.where(known, (1.0 - ratio * (1.0 + slack)) / width * (1.0 - 8.0 * U), 0.0)
     above = np.cumsum(p[::-1])[::-1] * (1.0 + (len(p) + 4) * U)

@@ -65,7 +65,32 @@ def test_subsampled_gaussians(q, sigma, spread, add):
                 # What is cut off is known to be small, and its part under Q is counted in full.
                 wide = truth * 5e-3 + (2 * b + 1) * beyond + mpmath.mpf(10) ** -9
                 assert found.logs[k, place] <= truth + wide
-                assert beyond <= found.beyond[place] <= beyond * (1 + 1e-9) + 1e-290
+                # An end is raised by the error of the losses.
+                assert beyond <= found.beyond[place] <= beyond * (1 + 1e-7) + 1e-290
+
+
+@pytest.mark.parametrize("moved", [-1e-3, 1e-3])
+def test_an_end_and_its_moments_allow_for_the_error_of_the_losses(moved):
+    """Masses may belong to edges that are off by ``loss_error``, on either side."""
+    losses = np.concatenate([-np.geomspace(0.004, 1.9, 40)[::-1], np.geomspace(0.004, 1.9, 41)])
+    p = np.exp(0.5 * losses) / np.exp(0.5 * losses).sum()
+    q = p * np.exp(-losses) / (p @ np.exp(-losses))
+    losses = np.log(p / q)
+
+    class Moved(DominatingPair):
+        loss_error = 1e-3
+
+        def masses(self, edges):
+            cell = np.searchsorted(edges + moved, losses)
+            each = (np.bincount(cell, weights=w, minlength=len(edges) + 1) for w in (p, q))
+            return Masses(*each, 1e-14)
+
+    found = truncated(Moved(), BELOW, 0.05, 2.0)
+    for place, end in enumerate(found.ends):
+        kept = found.beyond[place] < np.cumsum(p[::-1])[::-1] * (1.0 - 1e-12)
+        assert losses[kept].max(initial=0.0) <= end
+        for k, b in enumerate(BELOW):
+            assert np.log(p[kept] @ np.exp(b * losses[kept])) <= found.logs[k, place]
 
 
 def test_losses_below_the_lattice_are_counted():
