@@ -111,7 +111,10 @@ class OverflowPair(SampledPair):
         power = -math.log1p(-doubt) * (1.0 - 1.0 / order)
         power += (order - 1.0) * half_square(ratio_up(1.0, self._noise))
         if power > 600.0:
-            norm = up(power + math.log(self.q) + 1.0, 8.0)
+            # log(1 + q·e^power), also where q is smaller still.
+            log_q = math.log(self.q)
+            size = (power + log_q) + 32.0 * U * (power - log_q)
+            norm = up(max(size, 0.0) + math.log1p(math.exp(-abs(size))), 8.0)
         else:
             norm = math.log1p(self.q * math.expm1(power * (1.0 + 16.0 * U)))
         return up(lift(norm * order / (order - 1.0)), 64.0)

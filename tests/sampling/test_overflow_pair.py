@@ -3,10 +3,12 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from accountant.sampling import PoissonSampler, TruncatedPoissonSampled, TruncatedPoissonSampler
+from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
 
 GRID = np.linspace(-14.0, 14.0, 2401)
 
@@ -67,3 +69,14 @@ def test_the_renyi_curve_is_above_the_loss_distribution():
         for order in (1.5, 2.0, 5.0):
             moment = float((found.p[1:-1] * np.exp((order - 1) * middle)).sum())
             assert pair.rdp(order) * (1 + 1e-9) >= math.log(moment) / (order - 1) - 2e-3
+
+
+@pytest.mark.parametrize("log_q", [-690.0, -640.0, -622.0, -620.7, -610.0, -30.0])
+def test_the_renyi_curve_is_above_its_largest_term_where_records_are_hardly_drawn(log_q):
+    # The power of the noise's moments is 619.8.
+    sigma, doubt, order, q = 0.11, 1e-3, 16, math.exp(log_q)
+    with mpmath.workdps(60):
+        drawn = mpmath.mpf(q) ** order * (1 - mpmath.mpf(doubt)) ** (1 - order)
+        drawn *= mpmath.exp(order * (order - 1) / (2 * mpmath.mpf(sigma) ** 2))
+        least = mpmath.log((1 - mpmath.mpf(q)) ** order + drawn) / (order - 1)
+    assert OverflowPair(DoubtfulGaussian(sigma, doubt), q, add=False).rdp(float(order)) >= least
