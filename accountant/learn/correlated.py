@@ -17,6 +17,7 @@ from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import AdaptiveQuantile
 from accountant.learn.sensitivity import relative_excess, rounded_sensitivity
 from accountant.matrix import Strategy
+from accountant.matrix.toeplitz import REACH
 from accountant.noise.generator import LARGEST_SCALE
 from accountant.noise.grid import LARGEST_EXACT, Grid
 
@@ -178,15 +179,21 @@ class CorrelatedPrivatiser:
         grid = Grid.at_most(2.0 * least * bound)
         one = rounded_sensitivity(rule, self.excess, grid, self.size, self.cap)
         plain = amount * one
-        # The bound on round-off holds for up to twice the noise.
+        # The bound on round-off holds for up to twice the noise, and for the noise that the other
+        # data set needs for the same releases.
+        scale = 2.0 * (plain + self.sensitivity * one) / grid.step
         shift = self.strategy.rounded_shift(
-            2.0 * plain / grid.step,
+            scale,
             min_separation=None if self.sampled else self.classes,
             block=self.sampled,
         )
         moved = self.sensitivity * one + grid.step * math.sqrt(self.size) * shift
         deviation = self.noise_multiplier * moved * (1.0 + 1e-12)
-        if not (deviation <= 2.0 * plain):
+        # Noise and sums must be integers that doubles hold.
+        steps = self.strategy.steps
+        noise = self.growth * (REACH * scale + math.sqrt(steps) * shift)
+        largest = noise + bound * (self.cap + 1.0) / grid.step
+        if not (deviation <= 2.0 * plain and largest <= LARGEST_EXACT):
             raise DomainError(
                 "noise must be a strategy whose rounding can be bounded; this one's has no bound."
                 " Take fewer steps or smaller coefficients"

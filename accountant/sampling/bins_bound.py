@@ -24,6 +24,7 @@ _CELLS = 16_384
 _REACH = 13.0  # what is beyond has mass below 1e-38, and counts in full
 _POWERS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 _LARGEST = 600.0  # of exponents: their exponentials are doubles
+_LARGEST_EPSILON = 300.0  # squares of its exponential are doubles, and below those of what is cut
 
 
 def conditional_delta(bins: int, lags: tuple[float, ...], epsilon: float) -> float:
@@ -39,7 +40,7 @@ def conditional_delta(bins: int, lags: tuple[float, ...], epsilon: float) -> flo
     epsilon : float
         In nats.
     """
-    if epsilon > _LARGEST:
+    if epsilon > _LARGEST_EPSILON:
         return 1.0
     masses, error, own, parts = _moments(bins, lags)
     others = parts[0]

@@ -76,15 +76,17 @@ class SeparatedParticipations(Mechanism):
         most = -(-self.steps // self.min_separation)
         likely = [count for count in _spread(most) if self.at_least(count) > 0.0]
         pair: DominatingPair = GaussianPair(math.inf)
-        # P{at most the last count} of what was blended so far, at most the truth.
-        below = 1.0 - self.at_least(1) if likely else 1.0
+        # P{more than the last count} of what was blended so far, at least the truth: a tail, as
+        # one less a tail has lost the digits of rare counts.
+        beyond = self.at_least(1) if likely else 0.0
         for index, count in enumerate(likely):
             last = index + 1 == len(likely)
-            further = 1.0 if last else 1.0 - self.at_least(count + 1)
-            weight = 1.0 if below <= 0.0 else min(up(1.0 - below / further, 8.0), 1.0)
+            further = 0.0 if last else min(self.at_least(count + 1), beyond)
+            share = 1.0 if beyond >= 1.0 else (beyond - further) / (1.0 - further)
+            weight = min(up(share, 8.0), 1.0)
             if weight > 0.0:
                 pair = _blend(weight, self._counted(count), pair)
-            below = further
+            beyond = further
         return (pair,)
 
     def _counted(self, count: int) -> GaussianPair:

@@ -11,6 +11,7 @@ from accountant import matrix
 from accountant.errors import BudgetExceeded
 from accountant.learn import SGD, AdaptiveQuantile, Checkpoint
 from accountant.learn.checkpoint import CheckpointError
+from accountant.learn.clipping import as_clipping
 from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
 from accountant.learn.models.base import Model
 from accountant.ledger import Accountant, Budget
@@ -227,6 +228,39 @@ def test_more_noise_needs_no_more_than_the_grid_allows():
     model = Still(50)
     privatiser = CorrelatedPrivatiser(model, wild, 1.0, 8, sampled=False, cap=100)
     assert privatiser.growth > 3.0**10
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_noise_beyond_the_integers_of_doubles_is_refused(sampled):
+    """It would be rounded by amounts that its own fresh part decides (Theorem X5)."""
+    rule = as_clipping(1.0).rule(1)
+    given = {"sampled": sampled, "cap": 100}
+    grown = matrix.BandedToeplitz((1.0, 1.5), steps=60)
+    with pytest.raises(ac.DomainError, match="whose rounding can be bounded"):
+        CorrelatedPrivatiser(Still(50), grown, 1.0, 8, **given).settings(rule)
+    shorter = matrix.BandedToeplitz((1.0, 1.5), steps=30)
+    privatiser = CorrelatedPrivatiser(Still(50), shorter, 1.0, 8, **given)
+    grid, deviation = privatiser.settings(rule)
+    generator = SecureGenerator(3)
+    for _ in range(30):
+        fresh = generator.rounded_normal(50, deviation / grid.step)
+        assert np.abs(privatiser.stream.next(fresh)).max() < 2.0**52
+
+
+def test_round_off_is_bounded_for_the_noise_of_the_other_data_set(monkeypatch):
+    """With little noise that is moved by a record further than it is large."""
+    seen, drift = [], matrix.BandedToeplitz._drift
+
+    def spy(self, scale, participation):
+        seen.append(scale)
+        return drift(self, scale, participation)
+
+    monkeypatch.setattr(matrix.BandedToeplitz, "_drift", spy)
+    privatiser = CorrelatedPrivatiser(
+        Still(50), STRATEGIES["banded"], 1e-6, 8, sampled=True, cap=100
+    )
+    grid, _ = privatiser.settings(as_clipping(1.0).rule(1))
+    assert 40.0 * seen[-1] >= 1.0 / grid.step
 
 
 @pytest.mark.parametrize(

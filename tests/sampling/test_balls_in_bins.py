@@ -30,6 +30,21 @@ def test_simulated_runs_lie_in_the_bracket(bins, steps, bands, noise):
             assert sign * (found - delta) > -4.0 * error
 
 
+@pytest.mark.parametrize("noise", [0.02, 0.037, 0.0375, 0.045, 0.048, 0.05])
+def test_little_noise_has_a_bracket_on_both_sides_of_what_doubles_hold(noise):
+    strategy = matrix.banded_square_root(10, bands=2)
+    bounds = BallsInBins(dataset_size=5, bins=10, strategy=strategy).epsilon_bounds(noise, 1e-5)
+    # A record whose bin is known loses no less.
+    known = ac.Gaussian(noise).epsilon(1e-5)
+    assert 0.0 < bounds.lower < bounds.upper < known * (1.0 + 1e-9)
+
+
+def test_large_losses_are_not_cut_where_they_count():
+    """Of ten bins of variance 1200 with large correlations half lose more than 300 nats."""
+    assert conditional_delta(10, (1200.0, 1100.0), 599.0) >= 0.4
+    assert conditional_delta(10**6, (1500.0, 1400.0), 300.0) >= 0.9
+
+
 def test_one_band_is_random_allocation():
     sampler = BallsInBins(dataset_size=5, bins=50, strategy=matrix.input_perturbation(200))
     bounds = sampler.epsilon_bounds(4.0, 1e-6)

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -57,6 +58,40 @@ def test_counts_by_enumeration(steps, separation, p):
             if n
         )
         assert mechanism.delta(epsilon) >= truth
+
+
+def exact_tail(steps, separation, p, count):
+    """P{count or more participations}, from below: coins that are not left out show heads."""
+    coins = steps - (count - 1) * (separation - 1)
+    # A lower bound: what is left out is rarer by far than the first of them.
+    heads = range(count, min(coins, count + 12) + 1)
+    return sum((math.comb(coins, k) * p**k * (1 - p) ** (coins - k) for k in heads), Fraction(0))
+
+
+@pytest.mark.parametrize(
+    ("noise", "p", "separation", "steps", "epsilon"),
+    [
+        (0.02, 1e-5, 2, 10, 4500.0),  # only the rarest counts have so much loss
+        (0.02, 1e-5, 2, 10, 3200.0),
+        (1.0, 1e-5, 2, 10, 8.0),
+        (0.5, 1e-8, 2, 20, 14.0),
+        (0.05, 1e-4, 2, 120, 2000.0),  # more counts than are told apart
+    ],
+)
+def test_rare_counts_keep_their_digits(noise, p, separation, steps, epsilon):
+    mechanism = SeparatedParticipations(
+        noise, sampling_probability=p, min_separation=separation, steps=steps
+    )
+    truth = mpmath.mpf(0)
+    with mpmath.workdps(60):
+        for n in range(1, min(-(-steps // separation), 12) + 1):
+            chance = exact_tail(steps, separation, Fraction(p), n)
+            chance -= exact_tail(steps, separation, Fraction(p), n + 1)
+            mu = mpmath.sqrt(n) / mpmath.mpf(noise)
+            profile = mpmath.ncdf(mu / 2 - epsilon / mu)
+            profile -= mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+            truth += mpmath.mpf(chance.numerator) / chance.denominator * profile
+    assert mechanism.pairs()[0].profile(epsilon).upper >= truth > 1e-60
 
 
 @pytest.mark.parametrize("bands", [1, 2, 3])
