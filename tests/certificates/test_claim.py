@@ -1,7 +1,11 @@
-"""Certificates of random runs pass the checker, at the accountant's own ε; false claims do not."""
+"""Certificates of random runs pass the checker, at the accountant's own ε; false claims do not.
+
+``CERTIFICATE_RUNS=1000 pytest -m slow tests/certificates`` is the long run.
+"""
 
 import json
 import math
+import os
 import random
 
 import pytest
@@ -10,6 +14,8 @@ pytest.importorskip("flint")
 import accountant as ac
 from accountant.sampling import WithReplacementSampled
 from dp_verifier import Refused, check
+
+SWEEP = int(os.environ.get("CERTIFICATE_RUNS", "100"))
 
 
 def sampled(q, sigma, steps):
@@ -106,3 +112,18 @@ def test_random_runs(seed):
     except ac.UnsupportedError as error:
         pytest.skip(str(error))
     check(made.text)
+
+
+@pytest.mark.slow
+def test_random_runs_in_a_long_sweep():
+    passed = 0
+    for seed in range(1000, 1000 + SWEEP):
+        run, delta = random_run(random.Random(seed))
+        try:
+            made = ac.certificate(run, delta)
+        except ac.UnsupportedError:
+            continue
+        check(made.text)
+        assert made.epsilon >= float(run.epsilon_bounds(delta).lower) * (1 - 1e-12), seed
+        passed += 1
+    assert passed >= 0.9 * SWEEP

@@ -59,6 +59,18 @@ def bent(document, way):
     yield less
 
 
+def beside(remove):
+    """Return a false claim whose window leaves out nearly all noise, on the side below it."""
+    rule = {"rise": 0.1, "spacing": 0.02, "first": 2.01, "nodes": 600}
+    evidence = {"kind": "chernoff", "distance": 0.5, "rules": [rule]}
+    way = "remove" if remove else "add"
+    part = {"sigma": 1.0, "shifts": [1.0], "weights": [0.3], "count": 2}
+    claim = {"relation": "add-or-remove", "direction": way, "epsilon": 0, "delta": 0.15}
+    claim["parts"] = [part]
+    document = {"format": "dp-certificate", "version": 1, "claim": claim}
+    return document | {"evidence": {way: evidence}}
+
+
 def probes():
     """Yield (text, whether it must pass)."""
     runs = ((1000 * STEP, 1e-5), (2 * ac.PoissonSampled(ac.Gaussian(1.0), 0.3), 1e-5))
@@ -79,6 +91,7 @@ def probes():
             )
             yield json.dumps(more), False
     for remove in (True, False):
+        yield json.dumps(beside(remove)), False
         honest = one_way(STEP, 1e-5, remove)
         yield json.dumps(honest), True
         for moved in (-0.1, 0.1):

@@ -147,6 +147,16 @@ def test_work_is_bounded(documents):
             check(json.dumps(large))
 
 
+def test_sums_over_many_shifts_at_many_knots_are_refused(documents):
+    large = copy.deepcopy(documents[0])
+    large["claim"]["parts"][0] |= {"shifts": [1] * 400, "weights": [1e-5] * 400}
+    rule = large["evidence"]["remove"]["rules"][0]
+    first, last = rule["first"], rule["first"] + (rule["nodes"] - 1) * rule["spacing"]
+    rule["decay"] = [first + (last - first) * k / 2000 for k in range(2000)]
+    with pytest.raises(Refused, match="shifts are too many"):
+        check(json.dumps(large))
+
+
 def test_the_command_prints_claim_and_verdict(documents, tmp_path, capsys):
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(documents[1]))

@@ -22,6 +22,7 @@ BUGS = {
     "first term in full": ("evidence", "epsilon, self.remove) / 2", "epsilon, self.remove) * 0"),
     "n off by one": ("evidence", "v * a**n for", "v * a ** (n - 1) for"),
     "outside dropped": ("evidence", "return low + high ", "return arb(0) "),
+    "low side dropped": ("evidence", "return low + high ", "return high "),
     "high side dropped": ("evidence", "return low + high ", "return low "),
     "aliases of the path": ("rule", "(aliased + 2 * rule.a * ended)", "2 * rule.a * ended"),
     "ends of the path": ("rule", "(aliased + 2 * rule.a * ended)", "aliased"),

@@ -123,7 +123,7 @@ class Windowed:
                 raise Refused("plain noise and finite laws have no rule")
         if (orders + 100) * sum(rule.nodes for rule in self.rules.values()) > MOST_PRODUCTS:
             raise Refused("the nodes are too many")
-        terms = sum(len(law.exact_shifts) * rule.nodes for law, rule in self.rules.items())
+        terms = sum(len(u.exact_shifts) * rule.points for u, rule in self.rules.items())
         if terms + orders * len(laws) > MOST_TERMS:
             raise Refused("the shifts are too many")
         if any(rule.cuts for rule in self.rules.values()) and not remove:

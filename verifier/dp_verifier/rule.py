@@ -27,6 +27,7 @@ class Rule:
         self.exact_decay = []
         if "decay" in given:
             self.exact_decay = numbers(given["decay"], "decay", "-1e12", wide)
+        self.points = self.nodes + len(self.exact_decay)  # where all shifts are summed
         self.cuts, self.exact_width = {}, None
         if "labels" in given:
             labels = fields(given["labels"], "labels", ("upper", "width"), ("lower",))

@@ -12,7 +12,8 @@
 
 #include "json.h"
 
-enum { MOST_PARTS = 100, MOST_SHIFTS = 2000, MOST_NODES = 10000, MOST_ORDERS = 100000 };
+enum { MOST_PARTS = 100, MOST_SHIFTS = 2000, MOST_NODES = 10000, MOST_ORDERS = 100000,
+       MOST_PRODUCTS = 300000000, MOST_TERMS = 500000 };
 static const long MOST_STEPS = 1000000000000000L;
 static slong prec;
 
@@ -485,7 +486,7 @@ static void windowed(arb_t to, part *parts, long size, value *given, const arb_t
     acb_init(u);
     for (long k = 0; k < orders; ++k) acb_one(values + k);
     arb_one(after);
-    long work = 0;
+    long work = 0, terms = 0;
     for (long i = 0; i < size; ++i, rule = rule->next) {
         part *p = parts + i;
         if (p->plain) {
@@ -500,9 +501,12 @@ static void windowed(arb_t to, part *parts, long size, value *given, const arb_t
             arb_mul(after, after, t, prec);
             continue;
         }
+        const long nodes = whole(maybe(rule, "nodes"), MOST_NODES);
+        value *knots = maybe(rule, "decay");
+        work += (orders + 100) * nodes;
+        terms += p->shifts * (nodes + (knots ? (long)length(knots) : 0));
+        if (work > MOST_PRODUCTS || terms > MOST_TERMS) refuse("too much work");
         set_rule(p, rule, c);
-        work += (orders + 100) * p->nodes;
-        if (work > 300000000L) refuse("too much work");
         part_on_line(p, values, after, c, step, orders);
     }
     arb_mul(t, b, epsilon, prec);
