@@ -94,7 +94,8 @@ def epsilon_between_losses(
     masses = table.p[::-1]
     above, other = masses.cumsum(), (masses * np.exp(depth)).cumsum()
     place = int((above - np.exp(-depth) * other).searchsorted(rest)) - 1
-    if place < 0 or not depth[place] < DEEP:
+    # Masses that underflowed decide nothing.
+    if place < 0 or not depth[place] < DEEP or not other[place] > 0.0:
         return None
     slope = max(float(above[place]) - rest, TINY)  # e^ε·B
     guess = max(top + math.log(slope / float(other[place])), 0.0)

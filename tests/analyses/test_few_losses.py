@@ -142,3 +142,11 @@ def test_losses_that_are_all_equal_lie_on_no_lattice():
     assert 0.0 <= found.lower <= 4e-300 <= found.upper <= 1e-12
     lost = ac.ApproximateDP(0.0, delta=1e-3)
     assert sum_of_losses(((lost.pairs()[0], 2),), UNSEEN[True]).profile(0.5).lower <= 1.999e-3
+
+
+def test_sums_whose_masses_underflow_do_not_end_in_an_error():
+    p = [0.4999898063154944, 0.4999898063154944, 2.03873690113255e-05, 3.2718071683357057e-121]
+    q = [0.49999999747152013, 5.056959754484073e-09, 0.49999999747152013, 1.3949795301299084e-110]
+    found = (5 * ac.DominatingPMFs(p, q)).epsilon_bounds(1e-300)
+    # The largest loss that is not rarer than δ: five times the larger of the two directions'.
+    assert found.lower <= 5.0 * math.log(p[1] / q[1]) <= found.upper * (1.0 + 1e-12)
