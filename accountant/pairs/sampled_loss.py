@@ -10,7 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["loss_of_sample", "loss_of_sample_inverse"]
+from accountant._rounding import U, up
+
+__all__ = ["ends_of_sample", "loss_of_sample", "loss_of_sample_inverse", "loss_of_the_rest"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -66,3 +68,18 @@ def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:
         # Where the quotient overflows, 1 - q is negligible beside q·e^L, not always beside e^loss.
         large = loss - math.log(q) + np.log(-np.expm1(-np.maximum(loss, 0.0)))
         return np.where(gain / q == math.inf, large, found)
+
+
+def loss_of_the_rest(q: float) -> float:
+    """Return log(1 - q), the loss of a record that was not used, rounded down."""
+    return -up(-math.log1p(-q), 16.0)
+
+
+def ends_of_sample(q: float, low: float, high: float) -> tuple[float, float]:
+    """Return log(1 - q + q·e^L) of two ends of a support, rounded outwards; 0 stays 0."""
+    first, last = loss_of_sample(q, np.array([low, high])).tolist()
+    first, last = first - 16.0 * U * abs(first), last + 16.0 * U * abs(last)
+    return (
+        math.nextafter(first, -math.inf) if low else first,
+        math.nextafter(last, math.inf) if high else last,
+    )

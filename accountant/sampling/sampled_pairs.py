@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,13 +23,16 @@ from accountant.pairs.base import (
 )
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.sampled_loss import (
+    ends_of_sample,
+    loss_of_sample,
+    loss_of_sample_inverse,
+    loss_of_the_rest,
+)
 from accountant.pairs.tails import Tails
-from accountant.sampling._renyi import add_from_curve, remove_from_curve
+from accountant.sampling.sampled_curve import curve_of_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from accountant.pairs.base import FloatArray, JointPair
 
 __all__ = ["SampledAtoms", "SampledCurve", "SampledLosses", "SampledPair", "sampled"]
@@ -116,51 +119,7 @@ class SampledCurve(DominatingPair):
 
     def finite_rdp(self, order: float) -> float:
         """Return the amplified curve of the finite losses at any real order, rounded up."""
-        return _curve(self.inner, self.reverse, self.q, self.add, order)
-
-
-def _unsampled(q: float) -> float:
-    """Return log(1 - q), the loss of a record that was not used, rounded down."""
-    return -up(-math.log1p(-q), 16.0)
-
-
-def _outwards(q: float, low: float, high: float) -> tuple[float, float]:
-    """Return log(1 - q + q·e^L) of two ends of a support, rounded outwards; 0 stays 0."""
-    first, last = loss_of_sample(q, np.array([low, high])).tolist()
-    first, last = first - 16.0 * U * abs(first), last + 16.0 * U * abs(last)
-    return (
-        math.nextafter(first, -math.inf) if low else first,
-        math.nextafter(last, math.inf) if high else last,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _curve(
-    inner: DominatingPair, reverse: DominatingPair | None, q: float, add: bool, order: float
-) -> float:
-    # Outcomes of infinite loss are lost to P against Q, but not to P against (1-q)P + qQ.
-    if not add or inner.is_symmetric:
-        return min(remove_from_curve(_finite(inner), q, order), inner.rdp(order))
-    # To second order in q the divergence is that of Q from P.
-    return min(add_from_curve(_either(inner, reverse or inner), q, order), inner.rdp(order))
-
-
-# Every order asks for all integers below it, so that divergences are remembered.
-
-
-@lru_cache(maxsize=64)
-def _finite(inner: DominatingPair) -> Callable[[float], float]:
-    return cache(inner.finite_rdp)
-
-
-@lru_cache(maxsize=64)
-def _either(inner: DominatingPair, reverse: DominatingPair) -> Callable[[float], float]:
-    @cache
-    def larger(order: float) -> float:
-        one = inner.rdp(order)
-        return one if reverse == inner else max(one, reverse.rdp(order))
-
-    return larger
+        return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)
 
 
 @dataclass(frozen=True)
@@ -179,9 +138,9 @@ class SampledPair(SampledCurve):
             low, high = -high, -low
             if self.inner.infinite_mass > 0.0:
                 low = -math.inf
-        low, high = _outwards(self.q, low, high)
+        low, high = ends_of_sample(self.q, low, high)
         if not self.add and self._has_negative_infinite_loss:
-            low = min(low, _unsampled(self.q))
+            low = min(low, loss_of_the_rest(self.q))
         return (-high, -low) if self.add else (low, high)
 
     @property
@@ -403,8 +362,8 @@ class SampledAtoms(AtomicPair):
         inner_low, inner_high = self.inner.support
         if self.add:
             low = -math.inf if inner_low == -math.inf else low
-            return low, (max(high, -_unsampled(self.q)) if inner_high == math.inf else high)
-        low = min(low, _unsampled(self.q)) if inner_low == -math.inf else low
+            return low, (max(high, -loss_of_the_rest(self.q)) if inner_high == math.inf else high)
+        low = min(low, loss_of_the_rest(self.q)) if inner_low == -math.inf else low
         return low, (math.inf if inner_high == math.inf else high)
 
     def finite_rdp(self, order: float) -> float:
@@ -415,7 +374,7 @@ class SampledAtoms(AtomicPair):
         """
         if all(map(math.isfinite, self.inner.support)):
             return super().finite_rdp(order)
-        return _curve(self.inner, self.reverse, self.q, self.add, order)
+        return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)
 
     @property
     def variation(self) -> float:
