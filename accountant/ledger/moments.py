@@ -13,7 +13,7 @@ from accountant._rounding import fraction_up
 from accountant.analyses.moments import mixture
 from accountant.analyses.moments.truncated import truncated
 from accountant.composition.problems import symmetrised_pairs
-from accountant.errors import UnsupportedError
+from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.ledger.meters import Meter, Remaining
 from accountant.pairs.base import has_pld
@@ -137,7 +137,10 @@ def _cut(pair: DominatingPair, whole: _Price, goal: _Target) -> _Price | None:
     """Return the price with the best end."""
     spread = max(pair.finite_rdp(2.0), 0.0) ** 0.5
     spread = min(max(spread, 1e-9 * goal.epsilon), goal.epsilon)
-    table = truncated(pair, goal.below, spread, 2.0 * goal.epsilon)
+    try:
+        table = truncated(pair, goal.below, spread, 2.0 * goal.epsilon)
+    except PrecisionError:  # next to no noise
+        return None
     if table is None:
         return None
     most = np.minimum(table.ends, whole.most)

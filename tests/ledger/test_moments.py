@@ -230,6 +230,11 @@ def test_finite_losses_of_little_mass_have_a_price():
     assert Accountant(budget).affordable(Losing(0.05)) in (2, 3)
 
 
+def test_what_has_no_table_of_losses_is_refused_by_its_curve():
+    for mechanism in (ac.Gaussian(5e-324), step(5e-324, 1e-9)):
+        assert Accountant(Budget(1.0, 1e-6)).affordable(mechanism) == 0
+
+
 def test_a_file_with_renyi_divergences_keeps_them():
     old = Accountant(Budget(1.0, 1e-6, filter="renyi"))
     old.compose(step(1.0, 0.001), 4_000)
