@@ -115,8 +115,8 @@ def train_dp_sgd(
     ledger : Accountant, optional
         Charged step by step, before the step; a new one when left out.
     rng : SecureGenerator or int, optional
-        None draws from the operating system's entropy. An integer is for tests: the result is
-        marked as not private.
+        None draws from the operating system's entropy. A generator gives the run a stream of its
+        own. An integer is for tests: the result is marked as not private.
     progress : bool
         Show a progress bar, where standard error is a terminal.
     callbacks : iterable of callable
@@ -230,7 +230,9 @@ def _optimizer(value: object) -> Optimizer:
 
 def _generator(rng: object) -> SecureGenerator:
     if isinstance(rng, SecureGenerator):
-        return rng
+        # A stream of its own: a resumed run draws again what followed its checkpoint, and another
+        # run may have gone on with this generator by then. Of other types nothing is known.
+        return rng._branch() if type(rng) is SecureGenerator else rng
     if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)):
         return SecureGenerator(None if rng is None else int(rng))
     raise UnsupportedError(

@@ -245,6 +245,15 @@ class SecureGenerator:
         generator._why = self._why
         return generator
 
+    def _branch(self) -> SecureGenerator:
+        """Return a generator with a stream of its own, as private as this one.
+
+        For who saves states: a saved key that is gone on with draws nothing that this one draws.
+        """
+        generator = self._continued(self.words(4).astype("<u8").tobytes())
+        self.erase()
+        return generator
+
     @property
     def seeded(self) -> bool:
         """Whether somebody may know the drawn numbers."""

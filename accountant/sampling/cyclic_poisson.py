@@ -65,7 +65,7 @@ class CyclicPoisson(Sampler):
     *Guarantee.* Theorem X4 (docs/theorems_matrix.md): ⌈steps / bands⌉ compositions of the
     Poisson-subsampled Gaussian at rate ``bands * q``. Attained for a record whose class is known,
     with columns of one norm and ``bands`` a divisor of ``steps``; classes are therefore treated as
-    public.
+    public, and the lower end of :meth:`epsilon_bounds` is that of a record whose class is known.
 
     Examples
     --------

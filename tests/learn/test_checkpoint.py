@@ -22,6 +22,7 @@ from accountant.learn import (
     train_dp_sgd,
 )
 from accountant.ledger import Accountant
+from accountant.noise import SecureGenerator
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -66,6 +67,33 @@ def test_resumed_is_the_same(tmp_path, kill, key):
     assert resumed.ledger.counts == whole.ledger.counts
     assert resumed.epsilon == whole.epsilon
     assert resumed.history.public == whole.history.public
+
+
+def test_a_resumed_run_draws_no_noise_of_another_run(tmp_path):
+    """Two runs share a generator; the first goes on from its checkpoint after the second."""
+    shared = SecureGenerator()
+
+    def noises(path, last):
+        seen = []
+
+        def hook(progress):
+            seen.append(progress.parameters)
+            return progress.step == last
+
+        # So much noise that gradients do not show.
+        train_dp_sgd(
+            MultilayerPerceptron((4, 6, 2)), X, Y, rng=shared, callbacks=[hook], clipping_norm=1.0,
+            noise_multiplier=1e6, delta=1e-5, expected_batch_size=40, steps=20,
+            optimizer=SGD(1e-3), checkpoint=path,
+        )  # fmt: skip
+        return np.diff(np.array(seen, dtype=float), axis=0)
+
+    noises(tmp_path / "first", 5)
+    second = noises(None, 20)
+    resumed = noises(tmp_path / "first", 20)
+    ours = resumed / np.linalg.norm(resumed, axis=1, keepdims=True)
+    theirs = second / np.linalg.norm(second, axis=1, keepdims=True)
+    assert np.abs(ours @ theirs.T).max() < 0.95
 
 
 def test_killed_twice_with_secure_noise(tmp_path):
