@@ -59,6 +59,11 @@ def classes_for(sampler: str, strategy: Strategy | None, q: float) -> int:
         return 1
     if not q > 0.0:
         raise DomainError("sampling_probability must be > 0 for correlated noise; got 0")
+    if sampler == "cyclic" and q < 2.0**-40:
+        raise DomainError(
+            f"sampling_probability must be at least 2^-40 with the cyclic sampler; got {q!r}."
+            " No record would have a class that comes round"
+        )
     return strategy.bands if sampler == "poisson" else math.ceil(1.0 / q)
 
 

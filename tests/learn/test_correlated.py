@@ -273,6 +273,10 @@ def test_round_off_is_bounded_for_the_noise_of_the_other_data_set(monkeypatch):
         ({"noise": STRATEGIES["lambda"]}, "at most 1 / bands"),
         ({"noise": STRATEGIES["banded"], "clipping_norm": AdaptiveQuantile(1.0)}, "stay the same"),
         ({"noise": STRATEGIES["banded"], "sampling_probability": 0.0}, "must be > 0"),
+        (
+            {"noise": STRATEGIES["tree"], "sampler": "cyclic", "sampling_probability": 5e-324},
+            "at least 2",
+        ),
     ],
 )
 def test_what_is_refused(given, match):
