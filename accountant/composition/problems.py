@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from accountant.environment import to_nearest
 from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
 
@@ -24,11 +25,14 @@ __all__ = [
 MOST_ALTERNATIVES = 64
 
 
+# Whether a part releases anything is asked of its pair, which may build its table for it.
+@to_nearest
 def problems_of(mechanism: Mechanism) -> Problems:
     """Return every direction of every alternative; the worst answer is the result."""
     return _problems(counted_alternatives(mechanism))
 
 
+@to_nearest
 def problems_or_none(mechanism: Mechanism) -> Problems:
     """Return the problems, or none if there are too many alternatives."""
     try:

@@ -139,6 +139,7 @@ class Mechanism(Described, ABC):
         """
         yield ((self, count),)
 
+    @to_nearest
     def profile(self) -> Profile:
         """Return everything that is known of this release: one object for every question."""
         return bound().solve(self)

@@ -11,6 +11,7 @@ import numpy as np
 
 from accountant._rounding import TINY, U, lift, up
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
@@ -238,6 +239,7 @@ _tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = ModuleLock()
 
 
+@to_nearest
 def _remembered(pair: AtomicPair) -> Atoms:
     """Return the atoms of a pair; many are computed again only when the cache has evicted them."""
     with _lock:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._rounding import U, up
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-from accountant._rounding import U, up
 
 __all__ = ["ends_of_sample", "loss_of_sample", "loss_of_sample_inverse", "loss_of_the_rest"]
 

@@ -73,8 +73,8 @@ MUTANTS = [
     Mutant(
         "the linear phase of another mean",
         "exchange.c",
-        "k->drift = n * m.mean;",
-        "k->drift = n * m.mean * (1.0 + 1e-9);",
+        "k->drift = n * (way == PLAIN ? m.mean : mean);",
+        "k->drift = n * (way == PLAIN ? m.mean : mean) * (1.0 + 1e-9);",
     ),
 ]
 # Patches that plan a coarser sum as well, so that what the first removes is needed.

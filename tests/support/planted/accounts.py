@@ -46,7 +46,7 @@ def both_directions():
 
 def binomial_profiles():
     """composed responses against exact sums, down to δ of 1e-60"""
-    for epsilon0, n in ((0.1, 300), (0.02, 1000)):
+    for epsilon0, n in ((0.1, 300), (0.02, 5000)):
         response = n * PureDP(epsilon0)
         with mpmath.workdps(80):
             e = mpmath.mpf(epsilon0)
