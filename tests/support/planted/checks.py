@@ -89,7 +89,7 @@ def poisson_audit():
 def one_epoch_audit():
     """whole run, one epoch with little noise (`audit_trainer`)"""
     return audit_run(
-        sampler="poisson", expected_batch_size=2530.0, noise_multiplier=0.5, canaries=10_000
+        sampler="poisson", expected_batch_size=2530.0, noise_multiplier=0.3, canaries=10_000
     )
 
 
