@@ -52,7 +52,8 @@ class Mixture(NamedTuple):
     """``steps`` repetitions of noise whose mean a record moves by a random one of the shifts.
 
     The shifts are positive and increasing. ``no_shift`` is the weight of 0, and ``weight_error``
-    the relative error of all weights; both are 0 where it is exactly what the others leave of one.
+    the relative error of all weights; both are 0 where it is exactly what the others leave of one,
+    and ``no_shift`` alone is where there is always a shift.
     """
 
     noise_multiplier: float

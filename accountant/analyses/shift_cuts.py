@@ -70,8 +70,12 @@ def _rest(part: GaussianMixture) -> float:
 
 
 def _is_known(part: GaussianMixture) -> bool:
-    """Tell whether all weights, that of no shift included, are known well enough as they are."""
-    return part.no_shift > LEAST_WEIGHT and part.weight_error <= MOST_ERROR
+    """Tell whether all weights, that of no shift included, are known well enough as they are.
+
+    The core takes a weight of no shift of 0 beside a positive error as that there is none.
+    """
+    known = part.no_shift > LEAST_WEIGHT or (part.always_shifted and part.remainder == 0.0)
+    return known and part.weight_error <= MOST_ERROR
 
 
 def cut_shifts(part: GaussianMixture, count: int, delta: float) -> ShiftCut:

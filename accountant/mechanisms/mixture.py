@@ -151,7 +151,14 @@ class MixturePair(DominatingPair):
         shifts, weights = self.shifts[silent:], self.weights[silent:]
         no_shift = self.weights[0] if silent else 0.0
         return GaussianMixture(
-            self.sigma, shifts, weights, self.add, no_shift, self._weight_error, slip
+            self.sigma,
+            shifts,
+            weights,
+            self.add,
+            no_shift,
+            self._weight_error,
+            slip,
+            always_shifted=not silent,
         )
 
     @property

@@ -86,6 +86,8 @@ class GaussianMixture(NamedTuple):
     no_shift : float
         w_0 with the same relative error as the others; 0 where it is known as the rest alone, or
         where there is none.
+    always_shifted : bool
+        There is none: w_0 is exactly 0.
     weight_error, shift_error : float
         Relative errors of the weights and of the shifts.
     remainder : float
@@ -100,6 +102,7 @@ class GaussianMixture(NamedTuple):
     weight_error: float = 0.0
     shift_error: float = 0.0
     remainder: float = 0.0
+    always_shifted: bool = False
 
 
 class Masses(NamedTuple):

@@ -149,9 +149,11 @@ class SampledPair(SampledCurve):
         inner = self.inner.gaussian_mixture
         if inner is None:
             return None
+        known = inner.no_shift > 0.0 or inner.always_shifted
         return inner._replace(
             weights=tuple(self.q * weight for weight in inner.weights),
-            no_shift=(1.0 - self.q) + self.q * inner.no_shift if inner.no_shift > 0.0 else 0.0,
+            no_shift=(1.0 - self.q) + self.q * inner.no_shift if known else 0.0,
+            always_shifted=inner.always_shifted and self.q == 1.0,
             weight_error=inner.weight_error + 4.0 * U,
             remainder=up(self.q * inner.remainder, 2.0),
             add=self.add,

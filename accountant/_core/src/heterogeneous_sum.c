@@ -35,7 +35,8 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     sums->parts = 0;
     for (int i = 0; i < ACCT_CACHED_LAYOUTS; i++) sums->cached[i].cell = sums->cached[i].layout.panels = 0;
     sums->log_mgf_err = sums->outside = 0.0;
-    sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->reverse_log = sums->reverse_events = 0.0;
+    sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->below = 0.0;
+    sums->reverse_log = sums->reverse_events = 0.0;
     sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
     /* geometric levels, beyond the reach of the moments */
     const double first = (plan->count - 1) * plan->dy;
@@ -152,7 +153,8 @@ static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     const double low = acct_tilted_law_log_mgf(law, -m, &low_err);
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
     const double tail = q * exp(-m * loss_hi - low);
-    const double below = law->outside * exp(-m * law->step.log_1mq - low);
+    const double below = law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low) : 0.0;
+    sums->below += acct_below_share(law, n);
     sums->reverse_log += n * (low + low_err + (tail + below) * ACCT_SLACK + 1e-14 * fabs(low));
     if (!lowered) return;
     sums->log_stay += n * log1p(-q);
@@ -299,7 +301,8 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
         k->tail.q_mass = -expm1(sums->log_stay);
         k->tail.pq_mass = exp(sums->log_stay) * -expm1(sums->log_stay_ratio);
         k->tail.mass_err = (sums->stay_err + ACCT_U * (16.0 + sums->parts)) *
-                           (1.0 - sums->log_stay - sums->log_stay_ratio);
+                               (1.0 - sums->log_stay - sums->log_stay_ratio) +
+                           fmin(sums->below * ACCT_SLACK, 1.0);
         k->tail.reverse_slope = m + 1.0;
         k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + log(sums->reverse_events) +
                               1e-9 * (1.0 + fabs(sums->reverse_log));

@@ -23,13 +23,17 @@ int acct_mixture_set(acct_mixture *m, const acct_mixture_part *part) {
     m->smallest = shift[0];
     m->largest = before;
     m->count = count;
-    for (; m->count % ACCT_LANES; m->count++) m->shift[m->count] = m->weight[m->count] = 0.0;
+    for (; m->count % ACCT_LANES; m->count++) {
+        m->shift[m->count] = before; /* so that no exponent is above the largest */
+        m->weight[m->count] = 0.0;
+    }
     m->var2 = 2.0 * sigma * sigma;
     m->silent = acct_sum_total(&rest);
     m->present = acct_sum_total(&present);
     m->weight_err = 0.0;
-    if (part->silent == 0.0) return m->silent >= ACCT_LEAST_SILENT ? ACCT_OK : ACCT_EDOMAIN;
-    if (!(part->silent > 1e-250 && fabs(m->silent - part->silent) < 1e-9)) return ACCT_EDOMAIN;
+    if (part->silent == 0.0 && part->weight_err == 0.0) return m->silent >= ACCT_LEAST_SILENT ? ACCT_OK : ACCT_EDOMAIN;
+    if (!(part->silent == 0.0 || part->silent > 1e-250)) return ACCT_EDOMAIN;
+    if (!(fabs(m->silent - part->silent) < 1e-9)) return ACCT_EDOMAIN;
     if (!(part->weight_err >= 0.0 && part->weight_err <= 1e-13)) return ACCT_EDOMAIN;
     m->silent = part->silent;
     m->weight_err = part->weight_err;
@@ -74,16 +78,17 @@ static inline double versine(double t) {
     return poly < 2.0 ? poly : 2.0;
 }
 
-/* the largest exponent u_j where it is above 300, else 0: no term may overflow */
+/* the largest exponent, that of no shift included, where its modulus is above 300, else 0: no term may overflow,
+ * and not all of them underflow */
 static double top_exponent(const acct_mixture *m, double x) {
-    double top = 0.0;
+    double top = m->silent > 0.0 ? 0.0 : -INFINITY;
     /* u is largest at the shift nearest to x */
-    if (x * x / m->var2 < 300.0) return 0.0;
+    if (m->silent > 0.0 && x * x / m->var2 < 300.0) return 0.0;
     for (int j = 0; j < m->count; j++) {
         const double d = m->shift[j], u = d * (2.0 * x - d) / m->var2;
         if (m->weight[j] > 0.0 && u > top) top = u;
     }
-    return top > 300.0 ? top : 0.0;
+    return fabs(top) > 300.0 ? top : 0.0;
 }
 
 /* Round-off: u_j carries 4 u of itself; a term w (e^u - 1) 10 u; a sum count/4 + 4 more; then the logarithm.
@@ -94,9 +99,9 @@ void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mi
     sums s;
     const double top = top_exponent(m, x), adds = 0.25 * m->count + 16.0;
     add_up(m, x, top, p, &s);
-    const double silent = top > 0.0 ? m->silent * acct_vexp(-top) : m->silent;
+    const double silent = top > 0.0 ? m->silent * acct_vexp(-top) : m->silent; /* 0 where top < 0 */
     const double all = silent + s.total;
-    if (top > 0.0) {
+    if (top != 0.0) {
         const double rest = log(all);
         out->loss = top + rest;
         out->error = ACCT_U * (2.0 * adds + 5.0 * s.angle / all + 8.0 * fabs(top) + 9.0 * fabs(rest));
@@ -153,7 +158,7 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
     const double size = near ? s.size : 2.0 * all;
     *error = 1.01 * ACCT_U *
                  (((m->count + 16.0) * (size + turned) + 5.0 * s.angle + 12.0 * turned) / sqrt(modulus2) +
-                  9.0 * (fabs(*re) + fabs(*im)) + 8.0 * top) +
+                  9.0 * (fabs(*re) + fabs(*im)) + 8.0 * fabs(top)) +
              1.01 * m->weight_err * (size + turned) / sqrt(modulus2);
     if (!(base < INFINITY)) {
         *im = 0.0;

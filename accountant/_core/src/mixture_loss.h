@@ -1,6 +1,6 @@
 /* The privacy loss of one step in which a record shifts the noise at random.
  *
- * P = w_0 N(0, sigma^2) + sum of w_j N(d_j, sigma^2), Q = N(0, sigma^2), d_j > 0, w_0 = 1 - sum of w_j > 0:
+ * P = w_0 N(0, sigma^2) + sum of w_j N(d_j, sigma^2), Q = N(0, sigma^2), d_j > 0, w_0 = 1 - sum of w_j >= 0:
  *     L(x) = log(w_0 + sum w_j e^{u_j}),        u_j = d_j (2x - d_j) / (2 sigma^2).
  * With p_j the probability of the shift d_j given x (the posterior), sigma^2 L' = E_p[d] increases in x, so L
  * is increasing and convex, as for one shift (Theorems D1 and D2).
@@ -14,7 +14,7 @@ typedef struct {
     int count;           /* of shifts, made up to a multiple of ACCT_LANES by weights 0 */
     double var2;         /* 2 sigma^2 */
     double present;      /* sum of the weights w_j, j > 0 */
-    double silent;       /* w_0, relative error at most 4 u and weight_err */
+    double silent;       /* w_0, relative error at most 4 u and weight_err; or exactly 0 */
     double weight_err;   /* relative error of all weights */
     double smallest, largest; /* of the shifts */
     double shift[ACCT_MOST_SHIFTS], weight[ACCT_MOST_SHIFTS];
@@ -25,13 +25,15 @@ typedef struct {
     double sigma;
     int count;                    /* of positive shifts */
     const double *shift, *weight; /* increasing */
-    double silent;     /* 0: the weights are exact, and w_0 is what they leave of one; else w_0 */
-    double weight_err; /* relative error of the weights, that of silent included, if silent > 0 */
+    /* w_0 and the relative error of all weights; both 0: the weights are exact, and w_0 is what they leave of one;
+     * silent alone 0: there is always a shift */
+    double silent, weight_err;
 } acct_mixture_part;
 
 /* sets     *m
- * requires count >= 1, shifts positive and increasing, weights positive; with silent > 0 a law of weights
- *          that add up to one, from which the given ones differ relatively by at most weight_err <= 1e-13
+ * requires count >= 1, shifts positive and increasing, weights positive; unless silent and weight_err
+ *          are 0 a law of weights that add up to one, from which the given ones differ relatively by at most
+ *          weight_err <= 1e-13
  * returns  ACCT_EDOMAIN where they do not, where the shifts are too many, or where w_0 is below
  *          ACCT_LEAST_SILENT and is not given */
 #define ACCT_LEAST_SILENT 1e-9

@@ -218,6 +218,7 @@ int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_ti
                                   double *memory, const acct_problem *problem, double log_delta,
                                   double tolerance) {
     const acct_step *step = &problem->step;
+    if (!(step->log_1mq > -INFINITY)) return ACCT_EPRECISION; /* every loss is large */
     const acct_threshold none = {.origin = step->log_1mq};
     acct_rare_event_plan s = {.step = step,
                               .law = law,

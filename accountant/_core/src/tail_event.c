@@ -8,12 +8,13 @@
 #include "thresholded_law.h"
 
 /* Log of an upper bound on A(-m) = E_Q[e^{-mL}] over the whole line: int_I, and what lies outside, where
- * e^{-mL} is at most e^{-m L(hi)} above and (1-q)^{-m} below the window.  `low` are the law's moments at
- * order -m; without certified ones the bound lacks their error. */
+ * e^{-mL} is at most e^{-m L(hi)} above and (1-q)^{-m} below the window; where there is always a shift, without
+ * what lies below (Theorem D26).  `low` are the law's moments at order -m; without certified ones the bound
+ * lacks their error. */
 static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low, double loss_hi, double m) {
-    return low->log_mgf + low->log_mgf_err +
-           log1p((law->q_above * exp(-m * loss_hi) + law->outside * exp(-m * law->step.log_1mq)) *
-                 exp(-low->log_mgf));
+    const double below =
+        law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low->log_mgf) : 0.0;
+    return low->log_mgf + low->log_mgf_err + log1p(law->q_above * exp(-m * loss_hi - low->log_mgf) + below);
 }
 
 /* Log of Chernoff's bound on the reverse term at order -m, its dependence e^{(m+1) eps} left out: one of
@@ -36,12 +37,18 @@ static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double
     tail->pq_mass = exp(steps * log1p(-q)) * -expm1(steps * log1p(-pq / (1.0 - q)));
 }
 
+double acct_below_share(const acct_tilted_law *law, double steps) {
+    const double inside = 1.0 - (law->q_above + fmax(law->pq_above, 0.0)) * (1.0 + law->above_err);
+    if (law->step.log_1mq > -INFINITY) return 0.0;
+    return inside > 0.0 ? fmin(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
+}
+
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
                          double epsilon, double reverse_order, int certify) {
     const double q = law->q_above, pq = law->pq_above;
     set_masses(tail, law, steps, direction, q, pq);
     /* of exponents of size steps * q, too */
-    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * q);
+    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * q) + acct_below_share(law, steps);
     tail->reverse_log = INFINITY;
     tail->reverse_slope = 0.0;
     if (direction == ACCT_ADD || !(q > 0.0)) return;

@@ -36,6 +36,11 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
                                      acct_tilted_law *plain, const acct_thresholds *thresholds, double steps,
                                      double reverse_order);
 
+/* Where there is always a shift, losses have no lower bound, and the event is that some step lies above and none
+ * below the window (Theorem D26): at most this share of either law's mass of the whole event is left out.  0 for
+ * other steps. */
+double acct_below_share(const acct_tilted_law *law, double steps);
+
 /* the bracket of this share at epsilon */
 void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_bounds *out);
 

@@ -1,7 +1,7 @@
 """Reference privacy profile of composed steps whose record shifts the noise at random.
 
 P = w_0 N(0, s^2) + sum of w_j N(d_j, s^2) against Q = N(0, s^2), n steps; w_0 is what the other
-weights leave of one.
+weights leave of one, maybe nothing.
 
 line          the contour integrals of psg.py with A(z) = E_Q[e^{zL}] of the mixture: a trapezoid
               sum on a vertical line, A by a trapezoid sum over real noise, in ball arithmetic.
@@ -190,7 +190,7 @@ def two_steps(s, shifts, weights, eps, remove, digits=30):
         lo, hi = -15 * S, D[-1] + 15 * S
         # the integrand has a kink in its derivatives where the inner set becomes everything
         cuts = [lo, hi]
-        edge = mpmath.exp(E) / w0 if remove else mpmath.exp(-E) / w0
+        edge = 0 if w0 == 0 else mpmath.exp(E if remove else -E) / w0
         if edge > w0:
             cuts.append(min(max(root(edge, right(edge)), lo), hi))
         found = []
