@@ -139,6 +139,18 @@ def cost(q, sigma, steps, delta):
         return math.inf
 
 
+def test_what_a_cost_raises_ends_the_search():
+    def raises(value):
+        raise ZeroDivisionError(value)
+
+    with pytest.raises(ZeroDivisionError):
+        boundary(raises, 1.0, DOUBLES, 1.0, 1, LARGEST)
+    with pytest.raises(ZeroDivisionError):
+        crossing(raises, 1.0, COUNTS, 1.0, (0, 2**53), True)
+    with pytest.raises(TypeError):
+        boundary(lambda _: "dear", 1.0, DOUBLES, 1.0, 1, LARGEST)
+
+
 @given(good=st.integers(-(2**60), 2**60), bad=st.integers(-(2**60), 2**60), share=st.floats(0, 1))
 def test_bisection_ends_beside_an_integer_that_does_not_hold(good, bad, share):
     edge = good + round(share * (bad - good))

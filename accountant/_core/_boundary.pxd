@@ -12,6 +12,8 @@ cdef extern from "status.h" nogil:
         ACCT_EDOMAIN
         ACCT_ENOMEM
         ACCT_EPRECISION
+        ACCT_EUNBOUNDED
+        ACCT_ESTOPPED
 
 cdef extern from "environment.h" nogil:
     ctypedef struct acct_environment:

@@ -1,5 +1,6 @@
 """Brackets for Poisson-subsampled Gaussian steps, repeated or different: the C entry points."""
 
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -114,3 +115,45 @@ def exchange_epsilon_bounds(
     distance: float, q: float, steps: float, delta: float
 ) -> tuple[float, float]: ...
 def exchange_renyi_bounds(distance: float, q: float, order: float) -> tuple[float, float]: ...
+def boundary(
+    cost: Callable[[float], float],
+    target: float,
+    counts: bool,
+    guess: float,
+    cheap: int,
+    dear: int,
+) -> int | None: ...
+def crossing(
+    cost: Callable[[float], float],
+    target: float,
+    counts: bool,
+    guess: float,
+    low: int,
+    high: int,
+    falls: bool,
+    precision: float,
+) -> int | None: ...
+def calibrate_sigma(
+    epsilon: float,
+    delta: float,
+    q: float,
+    steps: float,
+    records: float = 1.0,
+    upper: Callable[[float, float, float, float, int], float] | None = None,
+) -> float | None: ...
+def calibrate_steps(
+    epsilon: float,
+    delta: float,
+    q: float,
+    sigma: float,
+    records: float = 1.0,
+    upper: Callable[[float, float, float, float, int], float] | None = None,
+) -> float | None: ...
+def calibrate_q(
+    epsilon: float,
+    delta: float,
+    sigma: float,
+    steps: float,
+    records: float = 1.0,
+    upper: Callable[[float, float, float, float, int], float] | None = None,
+) -> float: ...

@@ -8,9 +8,14 @@ sampling probabilities (1 is the plain Gaussian), noise multipliers, counts (as 
 numerics run without the GIL.
 """
 
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from accountant._core._boundary cimport (
+    ACCT_EPRECISION,
+    ACCT_ESTOPPED,
+    ACCT_EUNBOUNDED,
+    ACCT_OK,
     acct_enter,
     acct_environment,
     acct_leave,
@@ -263,5 +268,6 @@ def mixture_epsilon_bounds(
     )
 
 
+include "calibration.pxi"
 include "compositions.pxi"
 include "exchange.pxi"

@@ -8,7 +8,6 @@ and found above. There is no tolerance.
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -18,8 +17,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
 from accountant.environment import to_nearest
-from accountant.errors import DomainError, PrecisionError
-from accountant.search import COUNTS, DOUBLES, Grid, boundary
+from accountant.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
     from accountant.checks import ArrayLike, Checked, Integer, Scalar
 
 __all__ = ["calibrate_q", "calibrate_sigma", "calibrate_steps"]
-
-LARGEST = DOUBLES.rank(sys.float_info.max)
-REMOVE, EITHER = core.REMOVE, core.EITHER
-SMALLEST = 1  # the rank of the least positive double
 
 
 @overload
@@ -275,6 +269,9 @@ def _solve(
 
 
 def _sigma(target: float, delta: float, q: float, steps: float, records: float) -> float:
+    found = core.calibrate_sigma(target, delta, q, steps, records, _upper(records))
+    if found is not None:
+        return found
     draws = steps * records
     used = 0.0 if draws == 0.0 else 1.0 if q == 1.0 else -math.expm1(draws * math.log1p(-q))
     if used <= delta:
@@ -284,114 +281,37 @@ def _sigma(target: float, delta: float, q: float, steps: float, records: float) 
             f" probability {used!r}, at most delta = {delta!r}; raise q = {q!r}"
             f" or steps = {int(steps)}, or lower delta"
         )
-    # Start where the central limit puts it: near the σ of one Gaussian release.
-    ratio = _gdp(target, delta) / (q * records)
-    guess = math.sqrt(steps) / ratio
-    if q < 1.0:
-        guess = 1.0 / math.sqrt(math.log1p(1.0 / guess / guess))
-    rank = _boundary(
-        lambda sigma, direction: _cost(q, sigma, steps, records, delta, direction),
-        target,
-        DOUBLES,
-        guess,
-        LARGEST,
-        SMALLEST,
+    raise DomainError(
+        "calibrate_sigma has no smallest answer: every sigma > 0, down to the least double,"
+        f" meets target_eps = {target!r}"
     )
-    if rank is None:
-        raise PrecisionError(f"no sigma was certified to meet target_eps = {target!r}")
-    if rank == SMALLEST:
-        raise DomainError(
-            "calibrate_sigma has no smallest answer: every sigma > 0, down to the least double,"
-            f" meets target_eps = {target!r}"
-        )
-    return DOUBLES.value(rank)
 
 
 def _steps(target: float, delta: float, q: float, sigma: float, records: float) -> int:
+    found = core.calibrate_steps(target, delta, q, sigma, records, _upper(records))
+    if found is not None:
+        return int(found)
     if q == 0.0 or sigma == math.inf:
         raise DomainError(
             "calibrate_steps has no largest answer: with"
             f" {'q = 0' if q == 0.0 else 'sigma = inf'} nothing is released, so any number of steps"
             " meets target_eps"
         )
-    ratio = _gdp(target, delta) / (q * records)
-    rank = _boundary(
-        lambda steps, direction: _cost(q, sigma, steps, records, delta, direction),
-        target,
-        COUNTS,
-        min(ratio * ratio / max(_gain(sigma), LEAST_DOUBLE), float(checks.MAX_COUNT)),
-        1,
-        checks.MAX_COUNT,
+    raise DomainError(
+        f"calibrate_steps has no answer in its range: even 2**53 steps, the largest count, meet"
+        f" target_eps = {target!r} at q = {q!r}, sigma = {sigma!r}"
     )
-    if rank == checks.MAX_COUNT:
-        raise DomainError(
-            f"calibrate_steps has no answer in its range: even 2**53 steps, the largest count, meet"
-            f" target_eps = {target!r} at q = {q!r}, sigma = {sigma!r}"
-        )
-    # Not even one step: none is the exact answer.
-    return 0 if rank is None else rank
 
 
 def _q(target: float, delta: float, sigma: float, steps: float, records: float) -> float:
-    if _cost(1.0, sigma, steps, records, delta, EITHER) <= target:
-        return 1.0
-    rank = _boundary(
-        lambda q, direction: _cost(q, sigma, steps, records, delta, direction),
-        target,
-        DOUBLES,
-        _gdp(target, delta) / math.sqrt(max(steps * _gain(sigma), LEAST_DOUBLE)) / records,
-        SMALLEST,
-        DOUBLES.rank(1.0),
-    )
-    # Nothing is released at q = 0.
-    return 0.0 if rank is None else DOUBLES.value(rank)
+    return core.calibrate_q(target, delta, sigma, steps, records, _upper(records))
 
 
-def _boundary(
-    cost: Callable[[float, int], float],
-    target: float,
-    grid: Grid,
-    guess: float,
-    cheap: int,
-    dear: int,
-) -> int | None:
-    """Search by the direction that nearly always costs more; then ask for both.
-
-    What is too dear in one direction is too dear; what is not, only if the other agrees.
-    """
-    rank = boundary(lambda x: cost(x, REMOVE), target, grid, guess, cheap, dear)
-    if rank is None or cost(grid.value(rank), EITHER) <= target:
-        return rank
-    return boundary(lambda x: cost(x, EITHER), target, grid, grid.value(rank), cheap, dear)
-
-
-def _cost(
-    q: float, sigma: float, steps: float, records: float, delta: float, direction: int
-) -> float:
-    """Return the certified ε; infinite where none could be certified.
-
-    Of more records than one it is the larger of both directions, whatever is asked.
-    """
-    try:
-        if records > 1.0:
-            return user_level.epsilon_bounds(q, sigma, steps, delta, records)[1]
-        return core.epsilon_bounds(q, sigma, steps, delta, direction)[1]
-    except PrecisionError:
-        return math.inf
-
-
-def _gdp(target: float, delta: float) -> float:
-    """Return roughly the μ of the Gaussian mechanism that spends ``target`` at ``delta``.
-
-    The root of target = μ²/2 + μ√(2 log 1/δ): a place to start, no more.
-    """
-    tail = -2.0 * math.log(delta)
-    return 2.0 * target / (math.sqrt(tail + 2.0 * target) + math.sqrt(tail))
-
-
-LEAST_DOUBLE = 5e-324  # divided by where a first guess would divide by an underflowed zero
-
-
-def _gain(sigma: float) -> float:
-    """Return expm1(1/σ²), the χ² divergence of one Gaussian release; infinite on overflow."""
-    return math.expm1(1.0 / sigma / sigma) if sigma > 0.04 else math.inf
+def _upper(records: float) -> Callable[..., float] | None:
+    """Return the upper end of ε of a user's records; None is the native one, of one record."""
+    if records == 1.0:
+        return None
+    # Of more records than one it is the larger of both directions, whatever is asked.
+    return lambda q, sigma, steps, delta, _: user_level.epsilon_bounds(
+        q, sigma, steps, delta, records
+    )[1]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 
 import accountant as ac
-from accountant.calibration import subsampled_gaussian as calibration
-from accountant.search import DOUBLES
+from accountant._core import subsampled_gaussian as core
 from support.strategies import (
     counts,
     deltas,
@@ -16,8 +15,6 @@ from support.strategies import (
     sampling_probabilities,
     target_epsilons,
 )
-
-LARGEST = DOUBLES.rank(1.7976931348623157e308)
 
 
 def cost(q, sigma, steps, delta):
@@ -148,30 +145,72 @@ def test_no_target_is_reached_at_delta_zero(calibrate):
 @pytest.mark.parametrize("other", [0.5, 1.0, 1.5, 3.0])
 def test_both_directions_are_within_the_target(other):
     # The other direction costs a factor of the first; the dearer one decides.
-    def cost(x, direction):
-        return x if direction == calibration.REMOVE else x * max(other, 1.0)
+    def cost(q, sigma, steps, delta, direction):
+        return q * steps / sigma * (1.0 if direction == core.REMOVE else max(other, 1.0))
 
-    rank = calibration._boundary(cost, 3.0, DOUBLES, 1.0, 1, LARGEST)
-    found = DOUBLES.value(rank)
-    after = DOUBLES.value(rank + 1)
-    assert cost(found, calibration.EITHER) <= 3.0 < cost(after, calibration.EITHER)
-    assert calibration._boundary(lambda x, _: 4.0, 3.0, DOUBLES, 1.0, 1, LARGEST) is None
-    # What is certified in one direction only is not certified.
-    rank = calibration._boundary(
-        lambda x, d: x if d == calibration.REMOVE or x < 2.0 else math.inf,
-        3.0, DOUBLES, 1.0, 1, LARGEST,
-    )  # fmt: skip
-    assert DOUBLES.value(rank) == math.nextafter(2.0, 0.0)
+    def spent(q, sigma, steps):
+        return cost(q, sigma, steps, 0.0, core.EITHER)
+
+    sigma = core.calibrate_sigma(3.0, 1e-5, 0.5, 100, 1.0, cost)
+    assert spent(0.5, sigma, 100) <= 3.0 < spent(0.5, math.nextafter(sigma, 0.0), 100)
+    steps = core.calibrate_steps(3.0, 1e-5, 0.5, 7.0, 1.0, cost)
+    assert spent(0.5, 7.0, steps) <= 3.0 < spent(0.5, 7.0, steps + 1)
+    q = core.calibrate_q(3.0, 1e-5, 7.0, 100, 1.0, cost)
+    assert spent(q, 7.0, 100) <= 3.0 < spent(math.nextafter(q, 1.0), 7.0, 100)
 
 
-def test_what_cannot_be_certified_costs_infinitely_much(monkeypatch):
+def test_what_is_certified_in_one_direction_only_is_not_certified():
+    def cost(q, sigma, steps, delta, direction):
+        if direction == core.REMOVE or q < 0.25:
+            return q
+        raise ac.PrecisionError("no")
+
+    assert core.calibrate_q(0.5, 1e-5, 1.0, 1, 1.0, cost) == math.nextafter(0.25, 0.0)
+
+
+def test_what_cannot_be_certified_costs_infinitely_much():
     def refuses(*given):
         raise ac.PrecisionError("no")
 
-    monkeypatch.setattr(calibration.core, "epsilon_bounds", refuses)
-    assert calibration._cost(0.1, 1.0, 1.0, 1.0, 1e-5, calibration.EITHER) == math.inf
-    monkeypatch.setattr(calibration.core, "epsilon_bounds", lambda *given: (1.0, 2.0))
-    assert calibration._cost(0.1, 1.0, 1.0, 1.0, 1e-5, calibration.EITHER) == 2.0
+    assert core.calibrate_q(1.0, 1e-5, 1.0, 1, 1.0, refuses) == 0.0
+    assert core.calibrate_steps(1.0, 1e-5, 0.1, 1.0, 1.0, refuses) == 0.0
+    with pytest.raises(ac.PrecisionError):
+        core.calibrate_sigma(1.0, 1e-5, 0.1, 1, 1.0, refuses)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_what_a_cost_raises_ends_the_search(error):
+    calls = []
+
+    def raises(*given):
+        calls.append(given)
+        raise error
+
+    with pytest.raises(error):
+        core.calibrate_sigma(1.0, 1e-5, 0.1, 1, 1.0, raises)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("target", [5e-324, 1e-300, 1e300])
+def test_extreme_questions_have_an_answer_or_a_reason(target):
+    """First guesses underflow and overflow; the search begins at an end of the range then."""
+    for q, sigma, steps, delta in [
+        (1e-300, 1e-150, 134, 1e-5),
+        (0.5, 1e-200, 2**53, 1e-300),
+        (1.0, 1e200, 1, 1e-300),
+        (1e-263, 1.0, 7, 1e-300),
+    ]:
+        for question, answer in [
+            (lambda: ac.calibrate_sigma(target, delta, q, steps), (q, None, steps)),  # noqa: B023
+            (lambda: ac.calibrate_steps(target, delta, q=q, sigma=sigma), (q, sigma, None)),  # noqa: B023
+            (lambda: ac.calibrate_q(target, delta, sigma=sigma, steps=steps), (None, sigma, steps)),  # noqa: B023
+        ]:
+            try:
+                found = question()
+            except ac.AccountantError:
+                continue
+            asked = [found if part is None else part for part in answer]
+            assert cost(*asked, delta) <= target
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+#include "calibration.h"
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "domain.h"
+#include "search.h"
+#include "status.h"
+#include "subsampled_gaussian.h"
+
+#define LEAST_DOUBLE 0x1p-1074 /* divided by where a first guess would divide by an underflowed zero */
+#define LEAST_RANK 1           /* of a positive double, and of a count */
+
+/* a question with one unknown, which `unknown` points to */
+typedef struct {
+    const acct_target *target;
+    double q, sigma, steps, *unknown;
+    int direction;
+} problem;
+
+static int valid_target(const acct_target *t) {
+    return t->epsilon > 0.0 && t->epsilon < INFINITY && acct_valid_delta(t->delta) && t->records >= 1.0 &&
+           (t->upper || t->records == 1.0);
+}
+
+static int upper_of_one_record(const problem *p, double *epsilon) {
+    acct_bounds found = {0.0, INFINITY};
+    const int status = acct_psg_epsilon(p->q, p->sigma, p->steps, p->target->delta, p->direction, &found);
+    *epsilon = found.lower <= found.upper ? found.upper : INFINITY;
+    return status;
+}
+
+static int spent(void *context, double value, double *epsilon) {
+    problem *p = context;
+    const acct_target *t = p->target;
+    *p->unknown = value;
+    const int status = t->upper
+                           ? t->upper(t->context, p->q, p->sigma, p->steps, t->delta, p->direction, epsilon)
+                           : upper_of_one_record(p, epsilon);
+    if (status != ACCT_EPRECISION) return status;
+    *epsilon = INFINITY;
+    return ACCT_OK;
+}
+
+/* Searches by the direction that nearly always costs more; then asks for both.  What is too dear in one
+ * direction is too dear; what is not, only if the other agrees. */
+static int boundary(problem *p, enum acct_grid grid, double guess, int64_t cheap, int64_t dear,
+                    int64_t *rank) {
+    const acct_search search = {spent, p, p->target->epsilon, grid};
+    double both;
+    p->direction = ACCT_REMOVE;
+    int status = acct_boundary(&search, guess, cheap, dear, rank);
+    if (status || *rank == ACCT_NO_RANK) return status;
+    const double found = acct_grid_value(grid, *rank);
+    p->direction = ACCT_EITHER;
+    status = spent(p, found, &both);
+    if (status || both <= p->target->epsilon) return status;
+    return acct_boundary(&search, found, cheap, dear, rank);
+}
+
+/* Roughly the mu of the Gaussian mechanism that spends the target, for one record: the root of
+ * target = mu^2/2 + mu sqrt(2 log 1/delta).  A place to start, no more. */
+static double gaussian_guess(const acct_target *t) {
+    const double tail = -2.0 * log(t->delta);
+    return 2.0 * t->epsilon / (sqrt(tail + 2.0 * t->epsilon) + sqrt(tail)) / t->records;
+}
+
+/* expm1(1/sigma^2), the chi^2 divergence of one Gaussian release; infinite on overflow */
+static double gain_of(double sigma) { return sigma > 0.04 ? expm1(1.0 / sigma / sigma) : INFINITY; }
+
+/* the probability that a record is used at all, to within some ulp: calibrations at its edge either have an
+ * answer, which is certified, or are refused */
+static double ever_used(double q, double draws) {
+    if (draws == 0.0) return 0.0;
+    return q == 1.0 ? 1.0 : -expm1(draws * log1p(-q));
+}
+
+int acct_calibrate_sigma(const acct_target *target, double q, double steps, double *sigma) {
+    problem p = {.target = target, .q = q, .steps = steps, .unknown = &p.sigma};
+    int64_t rank;
+    *sigma = NAN;
+    if (!valid_target(target) || !acct_valid_noise(q, 1.0) || !acct_valid_steps(steps)) return ACCT_EDOMAIN;
+    if (ever_used(q, steps * target->records) <= target->delta) return ACCT_EUNBOUNDED;
+    /* Start where the central limit puts it: near the sigma of one Gaussian release. */
+    double guess = sqrt(steps) / (gaussian_guess(target) / q);
+    const double excess = 1.0 / guess / guess;
+    if (q < 1.0) guess = 1.0 / sqrt(log1p(excess));
+    const int status =
+        boundary(&p, ACCT_DOUBLES, guess, acct_grid_rank(ACCT_DOUBLES, DBL_MAX), LEAST_RANK, &rank);
+    if (status) return status;
+    if (rank == ACCT_NO_RANK) return ACCT_EPRECISION;
+    if (rank == LEAST_RANK) return ACCT_EUNBOUNDED;
+    *sigma = acct_grid_value(ACCT_DOUBLES, rank);
+    return ACCT_OK;
+}
+
+int acct_calibrate_steps(const acct_target *target, double q, double sigma, double *steps) {
+    problem p = {.target = target, .q = q, .sigma = sigma, .unknown = &p.steps};
+    int64_t rank;
+    *steps = NAN;
+    if (!valid_target(target) || !acct_valid_noise(q, sigma)) return ACCT_EDOMAIN;
+    if (q == 0.0 || sigma == INFINITY) return ACCT_EUNBOUNDED;
+    const double ratio = gaussian_guess(target) / q;
+    const double guess = ratio * ratio / fmax(gain_of(sigma), LEAST_DOUBLE);
+    const int status = boundary(&p, ACCT_COUNTS, guess, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
+    if (status) return status;
+    if (rank == (int64_t)ACCT_MOST_STEPS) return ACCT_EUNBOUNDED;
+    *steps = rank == ACCT_NO_RANK ? 0.0 : (double)rank; /* not even one step: none costs nothing */
+    return ACCT_OK;
+}
+
+int acct_calibrate_q(const acct_target *target, double sigma, double steps, double *q) {
+    problem p = {.target = target, .sigma = sigma, .steps = steps, .unknown = &p.q, .direction = ACCT_EITHER};
+    int64_t rank;
+    double whole;
+    *q = NAN;
+    if (!valid_target(target) || !acct_valid_noise(1.0, sigma) || !acct_valid_steps(steps))
+        return ACCT_EDOMAIN;
+    int status = spent(&p, 1.0, &whole);
+    if (status) return status;
+    if (whole <= target->epsilon) {
+        *q = 1.0;
+        return ACCT_OK;
+    }
+    const double guess = gaussian_guess(target) / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
+    status = boundary(&p, ACCT_DOUBLES, guess, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
+    if (status) return status;
+    *q = rank == ACCT_NO_RANK ? 0.0 : acct_grid_value(ACCT_DOUBLES, rank); /* nothing is released at q = 0 */
+    return ACCT_OK;
+}

@@ -1,0 +1,247 @@
+#include "search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "status.h"
+
+/* Misses in a row after which interpolation gives way to bisection. */
+#define PATIENCE 6
+/* A change of the logarithm of a cost that is no jitter: it says whether the cost rises or falls. */
+#define TREND 1e-4
+/* A cost that is dearer than the target by less than a double can say. */
+#define LEAST_EXCESS 0x1p-1074
+
+typedef struct {
+    int64_t rank;
+    double value;
+    double y; /* log(cost / target): <= 0 exactly where the target is met; may be infinite */
+} point;
+
+/* where the search has been: the last two points, and of those with a finite y the nearest to the target */
+typedef struct {
+    const acct_search *search;
+    point before, here;
+    point
+        near[3]; /* one for each cost, the last: a cost that is flat over a few doubles has no slope there */
+    int count;
+} walk;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t distance(int64_t a, int64_t b) { return a > b ? a - b : b - a; }
+static int met(const point *p) { return p->y <= 0.0; }
+
+double acct_grid_value(enum acct_grid grid, int64_t rank) {
+    double value;
+    if (grid == ACCT_COUNTS) return (double)rank;
+    memcpy(&value, &rank, sizeof value);
+    return value;
+}
+
+int64_t acct_grid_rank(enum acct_grid grid, double value) {
+    int64_t rank;
+    if (!(value > 0.0)) return 0;
+    if (grid == ACCT_COUNTS) return value < 0x1p62 ? (int64_t)rint(value) : INT64_C(1) << 62;
+    memcpy(&rank, &value, sizeof rank);
+    return rank;
+}
+
+/* log(value / origin), accurate also for neighbours; a count of 0 is taken for 1/e */
+static double log_ratio(double value, double origin) {
+    if (!(value > 0.0 && origin > 0.0)) {
+        value = fmax(value, exp(-1.0));
+        origin = fmax(origin, exp(-1.0));
+    }
+    const double ratio = (value - origin) / origin;
+    return fabs(ratio) < 0.5 ? log1p(ratio) : log(value) - log(origin);
+}
+
+static int at(const walk *w, int64_t rank, point *found) {
+    const acct_search *search = w->search;
+    double spent = NAN;
+    *found = (point){.rank = rank, .value = acct_grid_value(search->grid, rank)};
+    const int status = search->cost(search->context, found->value, &spent);
+    /* The difference is exact near the target, so the sign of y always is.  A NaN is too dear. */
+    const double excess = (spent - search->target) / search->target;
+    found->y = excess > -1.0 ? log1p(excess) : -INFINITY;
+    if (!(spent <= search->target)) found->y = fmax(found->y, LEAST_EXCESS);
+    return status;
+}
+
+/* puts the point among the nearest three, in the place of one with the same cost */
+static void keep(walk *w, const point *p) {
+    if (!isfinite(p->y)) return;
+    for (int i = 0; i < w->count; i++)
+        if (w->near[i].y == p->y) {
+            w->near[i] = *p;
+            return;
+        }
+    int i = w->count;
+    if (i < 3)
+        w->count++;
+    else if (!(fabs(p->y) < fabs(w->near[--i].y)))
+        return;
+    for (; i > 0 && fabs(p->y) < fabs(w->near[i - 1].y); i--) w->near[i] = w->near[i - 1];
+    w->near[i] = *p;
+}
+
+static void push(walk *w, const point *p) {
+    w->before = w->here;
+    w->here = *p;
+    keep(w, p);
+}
+
+static int visit(walk *w, int64_t rank) {
+    point p;
+    const int status = at(w, rank, &p);
+    push(w, &p);
+    return status;
+}
+
+static void restart(walk *w, const point *first, const point *second) {
+    w->count = 0;
+    push(w, first);
+    push(w, second);
+}
+
+/* the rank of value * exp(shift) */
+static int64_t moved(const walk *w, const point *p, double shift, int64_t otherwise) {
+    if (fabs(shift) < 700.0) {
+        const double value = p->value + p->value * expm1(shift);
+        if (value > 0.0 && value < INFINITY) return acct_grid_rank(w->search->grid, value);
+    }
+    return otherwise;
+}
+
+/* the rank a step in the logarithm away: at least the neighbour, at most `end` */
+static int64_t stepped(const walk *w, const point *p, int sign, double step, int64_t end) {
+    const int64_t rank = moved(w, p, sign * step, end);
+    return p->rank + sign * least(most(sign * (rank - p->rank), 1), distance(end, p->rank));
+}
+
+/* the power with which the cost changes between the last two points, within reason */
+static double slope_of(const walk *w) {
+    const double rise = fabs(w->here.y - w->before.y) / fabs(log_ratio(w->here.value, w->before.value));
+    return isfinite(rise) ? fmin(fmax(rise, 0.1), 10.0) : 1.0;
+}
+
+/* Walks towards `end` until the cost has crossed the target, with the slope known if two points are. */
+static int cross(walk *w, int64_t end, int slope_is_known, int *crossed) {
+    const int side = met(&w->here), sign = end > w->here.rank ? 1 : -1;
+    double slope = slope_is_known ? slope_of(w) : 1.0, shortest = 1e-6, longest = slope_is_known ? 8.0 : 1.0;
+    *crossed = 0;
+    while (w->here.rank != end) {
+        /* Assume a power law and overstep a little: it is crossing that counts.  The limits grow, so that a
+         * cost which is flat, or a slope which was misjudged, is left behind soon. */
+        const double y = w->here.y, step = isfinite(y) ? 1.1 * fabs(y) / slope + shortest : longest;
+        const int status = visit(w, stepped(w, &w->here, sign, fmin(step, longest), end));
+        if (status) return status;
+        if (met(&w->here) != side) {
+            *crossed = 1;
+            return ACCT_OK;
+        }
+        slope = slope_of(w);
+        shortest *= 8.0;
+        longest *= 2.0;
+    }
+    return ACCT_OK;
+}
+
+/* A rank a little beyond the crossing, as seen from the point nearest to the target.  Landing on the far side
+ * is what closes a bracket from both ends; every miss (a bracket that was not halved) makes the next attempt
+ * bolder, up to the middle of the bracket. */
+static int64_t beyond(const walk *w, int64_t middle, int misses) {
+    const point *a = &w->near[0], *b = &w->near[1], *c = &w->near[2];
+    if (w->count < 2) return middle;
+    const double x1 = log_ratio(b->value, a->value);
+    double shift = -a->y * x1 / (b->y - a->y), doubt = 0.1 * fabs(shift);
+    if (w->count == 3) {
+        /* Newton's form of the inverse parabola through the three points, at y = 0 */
+        const double x2 = log_ratio(c->value, a->value);
+        const double curvature = (x2 / (c->y - a->y) - x1 / (b->y - a->y)) / (c->y - b->y);
+        const double bend = curvature * a->y * b->y;
+        if (fabs(bend) < fabs(shift)) {
+            shift += bend;
+            doubt = 0.1 * fabs(bend);
+        }
+    }
+    /* towards the far end of the bracket; an estimate that points elsewhere is noise */
+    const int sign = middle > a->rank ? 1 : -1;
+    const int64_t boldness = INT64_C(1) << (3 * misses);
+    const double ahead = sign * shift < 0.0 ? 0.0 : sign * shift;
+    const int64_t rank = moved(w, a, sign * (ahead + (double)boldness * doubt), middle) + sign * boldness;
+    return distance(rank, a->rank) < distance(middle, a->rank) ? rank : middle;
+}
+
+/* Shrinks the bracket formed by the last two points to neighbours, of which the good one is the answer. */
+static int close_in(walk *w, double precision, int64_t *rank) {
+    point good = met(&w->here) ? w->here : w->before, bad = met(&w->here) ? w->before : w->here;
+    int misses = 0, patience = PATIENCE;
+    for (int64_t width; (width = distance(good.rank, bad.rank)) > 1;) {
+        if (precision > 0.0 && fabs(log_ratio(good.value, bad.value)) <= precision) break;
+        const int64_t low = least(good.rank, bad.rank), high = most(good.rank, bad.rank);
+        int64_t next = low + width / 2;
+        if (misses < patience)
+            next = beyond(w, next, misses);
+        else if (patience > 0)
+            patience--; /* a step, or noise: trust interpolation less from now on */
+        const int status = visit(w, least(most(next, low + 1), high - 1));
+        if (status) return status;
+        *(met(&w->here) ? &good : &bad) = w->here;
+        misses = distance(good.rank, bad.rank) > width / 2 ? misses + 1 : 0;
+    }
+    *rank = good.rank;
+    return ACCT_OK;
+}
+
+int acct_boundary(const acct_search *search, double guess, int64_t cheap, int64_t dear, int64_t *rank) {
+    walk w = {.search = search};
+    const int64_t first = acct_grid_rank(search->grid, guess);
+    int crossed, status = visit(&w, least(most(first, least(cheap, dear)), most(cheap, dear)));
+    if (status) return status;
+    *rank = met(&w.here) ? dear : ACCT_NO_RANK;
+    status = cross(&w, met(&w.here) ? dear : cheap, 0, &crossed);
+    return status || !crossed ? status : close_in(&w, 0.0, rank);
+}
+
+/* Steps to both sides of the start in turn until the cost crosses the target, or has a slope. */
+static int outwards(walk *w, const int64_t last[2], const int sign[2], int *crossed) {
+    const point start = w->here;
+    point front[2] = {start, start};
+    *crossed = 0;
+    for (double step = 0.7; front[0].rank != last[0] || front[1].rank != last[1]; step *= 2.0)
+        for (int side = 0; side < 2; side++) {
+            const point before = front[side];
+            point *found = &front[side];
+            if (before.rank == last[side]) continue;
+            const int status = at(w, stepped(w, &before, sign[side], step, last[side]), found);
+            if (status) return status;
+            if (met(found) != met(&start)) {
+                restart(w, &before, found);
+                *crossed = 1;
+                return ACCT_OK;
+            }
+            const double nearer = fabs(before.y) - fabs(found->y);
+            if (!(isfinite(nearer) && fabs(nearer) > TREND)) continue;
+            const int way = nearer > 0.0 ? side : 1 - side;
+            restart(w, way == side ? &before : found, way == side ? found : &front[way]);
+            return cross(w, last[way], 1, crossed);
+        }
+    return ACCT_OK;
+}
+
+int acct_crossing(const acct_search *search, double guess, int64_t low, int64_t high, int falls,
+                  double precision, int64_t *rank) {
+    walk w = {.search = search};
+    int crossed;
+    *rank = ACCT_NO_RANK;
+    int status = visit(&w, least(most(acct_grid_rank(search->grid, guess), low), high));
+    if (status) return status;
+    /* the side to begin with: the larger values, where they should bring the cost nearer to the target */
+    const int up_first = (falls != 0) == !met(&w.here);
+    const int sign[2] = {up_first ? 1 : -1, up_first ? -1 : 1};
+    const int64_t last[2] = {up_first ? high : low, up_first ? low : high};
+    status = outwards(&w, last, sign, &crossed);
+    return status || !crossed ? status : close_in(&w, precision, rank);
+}
