@@ -24,8 +24,8 @@ __all__ = ["Certificate", "certificate"]
 
 # The part of δ that is left to the checker's rounding, aliases and truncation.
 SLACK = 3e-9
-# How much larger an ε is claimed, relatively, where no evidence was found for it.
-LARGER = 1e-3
+# How much larger an ε is claimed where no evidence was found for it: relatively, at ε = 0 in all.
+LARGER = (1e-4, 1e-3)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,16 @@ class Certificate:
         The neighbouring relation.
     text : str
         The certificate itself: JSON, as docs/certificates.md describes it.
+    larger : float
+        By how much the claimed ε is larger than the release's, relatively (of an ε of 0, in all),
+        because no evidence was found for that: 0, 1e-4 or 1e-3.
     """
 
     epsilon: float
     delta: float
     relation: str
     text: str
+    larger: float = 0.0
 
 
 @to_nearest
@@ -65,7 +69,7 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     -------
     Certificate
         Its ε is the release's ε at δ(1 - 3e-9): the rest is left to the checker. Where rare events
-        decide and no evidence was found, it is larger by 0.1 percent.
+        decide and no evidence was found, it is larger by 0.01 or 0.1 percent, as ``larger`` says.
 
     Raises
     ------
@@ -92,12 +96,17 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     if not epsilon < math.inf:
         raise UnsupportedError(f"no finite ε is known for {mechanism!r} at delta = {delta!r}")
     relation = mechanism.relation.words
-    try:
-        evidence = _both(steps, epsilon, delta, SHARE)
-    except UnsupportedError:
-        share = LARGER * 1e-3 * min(1.0, epsilon) if epsilon > 0.0 else 1e-4
-        epsilon *= 1.0 + LARGER
-        evidence = _both(steps, epsilon, delta, max(share, SHARE))
+    least, larger, evidence = epsilon, 0.0, None
+    for larger in (0.0, *LARGER):
+        epsilon, share = least * (1.0 + larger) if least > 0.0 else larger, SHARE
+        if larger:
+            share = max(share, 0.02 * (1.0 - float(mechanism.delta(epsilon)) / delta))
+        try:
+            evidence = _both(steps, epsilon, delta, share)
+            break
+        except UnsupportedError:
+            if larger == LARGER[-1]:
+                raise
     claim = {
         "relation": relation,
         "direction": "both",
@@ -106,8 +115,10 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
         "parts": [step.listed() for step in steps],
     }
     document = {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
+    if larger:
+        document["note"] = f"epsilon is larger than that of the release by {larger:g} of it"
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    return Certificate(epsilon, delta, relation, text)
+    return Certificate(epsilon, delta, relation, text, larger)
 
 
 def _missing(steps: Steps) -> float:

@@ -213,7 +213,8 @@ class Search:
 
     def chernoff(self) -> dict[str, Any] | None:
         """Return the evidence of one moment, where that is enough."""
-        best = min(COARSE, key=self.bound)
+        enough = (b for b in COARSE if self.bound(b) < self.log_delta - 1.0)
+        best = next(enough, None) or min(COARSE, key=self.bound)
         if not self.bound(best) < self.log_delta - 0.02:
             return None
         self._settle(best, 12.0)

@@ -22,7 +22,6 @@ LOWER = (0.45, 0.3, 0.22, 0.17, 0.13, 0.1, 0.07, 0.05, 0.03, 0.015)
 UPPER = (1.3, 1.7, 2.5, 4.0, 7.0, 12.0, 25.0)
 # Widths of the labels, in units of σ²/D.
 WIDTHS = (0.5, 0.3, 0.2, 0.12)
-FAR = 9.5
 # Orders times nodes that are checked in a second.
 ENOUGH = 2e7
 MOST_TRIES = 12
@@ -31,21 +30,33 @@ MOST_TRIES = 12
 class Labelled(Rule):
     """A rule whose steps have labels."""
 
-    def label(self, upper: float, lower: float | None, width: float) -> None:
-        """Set thresholds, and the window that they leave."""
+    upper: float | None
+    lower: float | None
+
+    def label(self, upper: float, lower: float | None, width: float, high: float) -> None:
+        """Set thresholds, and the window up to ``high`` that they leave."""
         self.upper, self.lower, self.width = upper, lower, width
-        self.high = upper + FAR * width
-        step = self.step
-        far = max(self.high, step.furthest + 10.0 * step.sigma)
-        size = int(min(max(500, 6.0 * (far - self.low) / min(step.sigma, width)), 2500))
-        self.x = np.linspace(self.low, far, size)
-        self.loss, self.noise = step.loss(self.x), step.log_density(self.x)
-        self.noise = self.noise + math.log(self.x[1] - self.x[0])
+        self._tabulate(high, min(self.step.sigma, width))
         self.kept, self.large = self._below(upper)
         self.small = self._below(lower)[0] if lower is not None else self.kept
         with np.errstate(divide="ignore"):
             ratio = np.exp(np.minimum(self.small - self.kept, 0.0))
             self.middling = self.kept + np.log1p(-np.where(ratio < 1.0, ratio, 1.0))
+
+    def leave(self, high: float) -> None:
+        """Set no labels: all steps are small."""
+        self.upper, self.lower = None, None
+        self._tabulate(high, self.step.sigma)
+        self.kept = self.small = np.zeros(self.x.size)
+        self.large = self.middling = np.full(self.x.size, -math.inf)
+
+    def _tabulate(self, high: float, unit: float) -> None:
+        self.high, step = high, self.step
+        far = max(high, step.furthest + 10.0 * step.sigma)
+        size = int(min(max(500, 6.0 * (far - self.low) / unit), 2500))
+        self.x = np.linspace(self.low, far, size)
+        self.loss, self.noise = step.loss(self.x), step.log_density(self.x)
+        self.noise = self.noise + math.log(self.x[1] - self.x[0])
 
     def _below(self, cut: float) -> tuple[FloatArray, FloatArray]:
         z = (self.x - cut) / self.width
@@ -55,18 +66,24 @@ class Labelled(Rule):
     def most_rise(self) -> float:
         """The height of the path that keeps its ends negligible, and one for orders below 0."""
         scale = self.step.sigma**2 / self.step.furthest
-        return min(2.5 * self.step.sigma, 2.6 * self.width, 0.24 * math.pi * scale)
+        most = min(super().most_rise, 0.24 * math.pi * scale)
+        return most if self.upper is None else min(most, 2.6 * self.width)
 
     def log_stretch(self, rise: float) -> float:
         """Return how much larger density and label are on the strip, by their logarithm."""
-        return super().log_stretch(rise) + 2.0 * rise**2 / self.width**2
+        stretch = super().log_stretch(rise)
+        return stretch if self.upper is None else stretch + 2.0 * rise**2 / self.width**2
 
     def log_label(self, x: FloatArray) -> FloatArray:
         """Return the logarithm of the probability that a step is kept."""
+        if self.upper is None:
+            return super().log_label(x)
         return np.asarray(log_ndtr((self.upper - x) / self.width))
 
     def listed(self) -> dict[str, Any]:
         """Return the rule as the document has it, with its labels."""
+        if self.upper is None:
+            return super().listed()
         labels = {"width": self.width, "upper": self.upper}
         if self.lower is not None:
             labels["lower"] = self.lower
@@ -75,6 +92,8 @@ class Labelled(Rule):
     def path(self, c: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return logarithms of the weights' moduli, phases and Im L, for kept or middling steps."""
         log_weight, phase, angle = super().path(c)
+        if self.upper is None:
+            return log_weight, phase, angle
         z = self.low + self.spacing * (np.arange(self.nodes) + 0.5) + 1j * self.rise
         unit = self.width * math.sqrt(2.0)
         label = 0.5 * erfc((z - self.upper) / unit)
@@ -106,41 +125,62 @@ class RareSearch(Search):
     splits: bool
     reverse: float | None
 
+    def __init__(
+        self, steps: list[Step], epsilon: float, delta: float, share: float, scale: float
+    ) -> None:
+        super().__init__(steps, epsilon, delta, remove=True, share=share)
+        self.scale, self.grid = scale, np.logspace(-2.0, 2.8, 49) / scale
+        self.goal = self.log_delta + self.share
+        # Widths of a label from its threshold, and of the noise from 0, to the window's end.
+        self.far = math.sqrt(2.0 * (40.0 - self.goal))
+
     def set_labels(self, above: float, below: float | None, width: float) -> None:
-        """Label the steps by the same losses, whatever their noise."""
+        """Label the steps by the same losses, whatever their noise, except those of small loss."""
         self.splits, self.reverse = below is not None, None
+        least = 0.01 * self.scale if below is None else 0.5 * below
         for rule in self.rules:
             step = rule.step
-            unit = width * min(step.sigma**2 / step.furthest, step.sigma)
+            high = step.furthest + step.sigma * self.far
+            if float(step.loss(high)) < least:
+                rule.leave(high)
+                continue
+            unit = rounded(width * min(step.sigma**2 / step.furthest, step.sigma), 6)
             lower = None if below is None else rounded(step.inverse_loss(below), 8)
-            rule.label(rounded(step.inverse_loss(above), 8), lower, rounded(unit, 6))
+            upper = rounded(step.inverse_loss(above), 8)
+            rule.label(upper, lower, unit, upper + self.far * unit)
         self.at.cache_clear()
 
     def _at(self, b: float) -> tuple[float, list[float]] | None:
         c = self.order(b)
-        size, share = 0.5 * self.precision * c * (c - 1.0) - b * self.epsilon, -math.inf
         with np.errstate(all="ignore"):
-            for rule in self.rules:
-                moment = rule.log_moment(c, rule.kept)
-                size += rule.step.count * moment
-                part = math.log(rule.step.count) + rule.log_integral(c, rule.middling) - moment
-                share = float(np.logaddexp(share, part))
+            size, shares = self._sizes(b)
             if self.splits:
-                size += min(share, 0.0)
+                size += min(float(np.logaddexp.reduce(shares)), 0.0)
             for rule in self.rules:
-                room = self.share + self.log_delta - size - math.log(rule.step.count / min(b, 1.0))
+                room = self.goal - size - math.log(rule.step.count / min(b, 1.0))
                 end = int(np.searchsorted(rule.x, rule.high)) - 1
                 for k in (0, end):
-                    label = rule.middling if self.splits else rule.kept
+                    label = rule.kept if rule.lower is None else rule.middling
                     height = rule.noise[k] + c * rule.loss[k] + label[k]
                     if not height < room - 20.0:
                         return None
         return (size, [rule.high for rule in self.rules]) if math.isfinite(size) else None
 
+    def _sizes(self, b: float) -> tuple[float, list[float]]:
+        """Return the logarithms of what kept steps have, and of the share of each middling one."""
+        c, shares = self.order(b), []
+        size = 0.5 * self.precision * c * (c - 1.0) - b * self.epsilon
+        for rule in self.rules:
+            moment = rule.log_moment(c, rule.kept)
+            size += rule.step.count * moment
+            middling = rule.log_integral(c, rule.middling)
+            shares.append(math.log(rule.step.count) + middling - moment)
+        return size, shares
+
     def log_small(self) -> tuple[float, float]:
         """Return the logarithm of the bound on outcomes whose steps are all small, and its b."""
         best = (math.inf, 1.0)
-        for b in np.logspace(-1.0, 3.5, 46) / self.epsilon:
+        for b in np.logspace(-1.0, 3.5, 46) / self.scale:
             c = 1.0 + float(b)
             found = b * math.log(b / c) - math.log(c) - b * self.epsilon
             found += 0.5 * self.precision * c * (c - 1.0)
@@ -155,11 +195,12 @@ class RareSearch(Search):
         parts = [
             math.log(u.step.count) + u.step.widened(u.width).log_mass_above(u.upper, moved=True)
             for u in self.rules
+            if u.upper is not None
         ]
-        best = float(np.logaddexp.reduce(parts))
-        if best < self.log_delta + self.share:
+        best = float(np.logaddexp.reduce(parts)) if parts else -math.inf
+        if best < self.goal:
             return best
-        for m in np.logspace(0.0, 3.0, 31) / self.epsilon:
+        for m in np.logspace(0.0, 3.0, 31) / self.scale:
             found = m * math.log(m / (1.0 + m)) - math.log1p(m) + (m + 1.0) * self.epsilon
             found += 0.5 * self.precision * m * (m + 1.0)
             with np.errstate(all="ignore"):
@@ -174,16 +215,21 @@ class RareSearch(Search):
         """Return the number of orders after which the rest is negligible."""
         if not self.splits:
             return super().orders(b, period, size)
-        step, paths = 2.0 * math.pi / period, [rule.path(self.order(b)) for rule in self.rules]
-        masses = [rule.log_integral(self.order(b), rule.middling) for rule in self.rules]
+        step = 2.0 * math.pi / period
+        whole, shares = self._sizes(b)
+        parts = [
+            (rule.path(self.order(b)), share - rule.log_integral(self.order(b), rule.middling))
+            for rule, share in zip(self.rules, shares, strict=True)
+            if rule.lower is not None
+        ]
 
         def rest(y: float) -> float:
             falls = [
-                float(np.logaddexp.reduce(weight - y * angle)) - mass
-                for (weight, _, angle), mass in zip(paths, masses, strict=True)
+                float(np.logaddexp.reduce(weight - y * angle)) + share
+                for (weight, _, angle), share in parts
             ]
-            tail = max(falls) + math.log(step / y**2 + 1.0 / y)
-            return float(size + tail - self.log_delta - self.share)
+            tail = float(np.logaddexp.reduce(falls)) + math.log(step / y**2 + 1.0 / y)
+            return whole + tail - self.goal
 
         low, high = 0.0, step
         while rest(high) > 0.0:
@@ -200,10 +246,18 @@ def find_rare_line(
     steps: list[Step], epsilon: float, delta: float, share: float
 ) -> dict[str, Any] | None:
     """Return the evidence of a line with labels, that with the fewest orders times nodes."""
-    if not epsilon > 0.0:
-        return None
-    search = RareSearch(steps, epsilon, delta, remove=True, share=share)
-    search.grid = np.logspace(-2.0, 2.8, 49) / epsilon
+    # Steps that stay take off the loss: at a small ε a jump may have to make up for them.
+    stays = sum(-step.count * math.log(step.stays) for step in steps if step.stays > 0.0)
+    for scale in (epsilon, min(stays, 5.0)):
+        if scale >= epsilon and scale > 0.0:
+            found = _at_scale(RareSearch(steps, epsilon, delta, share, scale))
+            if found is not None:
+                return found
+    return None
+
+
+def _at_scale(search: RareSearch) -> dict[str, Any] | None:
+    """Return the best evidence whose thresholds are multiples of a scale of losses."""
     best: tuple[float, dict[str, Any] | None] = (math.inf, None)
     tried = 0
     for width in WIDTHS:
@@ -213,6 +267,8 @@ def find_rare_line(
                 if tried > MOST_TRIES:
                     return best[1]
                 search.set_labels(above, below, width)
+                if all(rule.upper is None for rule in search.rules):
+                    continue
                 search.log_large()
                 try:
                     found = search.line()
@@ -232,12 +288,11 @@ def find_rare_line(
 
 def _uppers(search: RareSearch, width: float) -> list[float]:
     """Return losses above which steps may be called large."""
-    goal = search.log_delta + search.share
     found = []
     for factor in UPPER:
-        search.set_labels(factor * search.epsilon, None, width)
-        if search.log_large() < goal - 1.0:
-            found.append(factor * search.epsilon)
+        search.set_labels(factor * search.scale, None, width)
+        if search.log_large() < search.goal - 1.0:
+            found.append(factor * search.scale)
             if len(found) == 2:
                 break
     return found
@@ -247,9 +302,9 @@ def _lowers(search: RareSearch, above: float, width: float) -> list[float]:
     """Return the two largest losses below which steps may be called small."""
     found = []
     for factor in LOWER:
-        search.set_labels(above, factor * search.epsilon, width)
-        if search.log_small()[0] < search.log_delta + search.share:
-            found.append(factor * search.epsilon)
+        search.set_labels(above, factor * search.scale, width)
+        if search.log_small()[0] < search.goal:
+            found.append(factor * search.scale)
             if len(found) == 2:
                 break
     return found

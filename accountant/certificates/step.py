@@ -19,7 +19,7 @@ __all__ = ["Step"]
 LARGE = 500.0
 # Orders above which no window goes as far as the tilted noise.
 FARTHEST = 300.0
-ROOM = 25.0
+ROOM = 45.0
 
 
 @dataclass(frozen=True, eq=False)
