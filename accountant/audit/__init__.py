@@ -14,6 +14,7 @@ from accountant.audit.one_run import (
     one_run_mu,
     one_run_p_value,
 )
+from accountant.audit.replay import Finding, Releases, ReplayReport, audit_replay
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.audit.two_sample import (
@@ -26,10 +27,14 @@ from accountant.audit.two_sample import (
 __all__ = [
     "AuditReport",
     "ErrorRates",
+    "Finding",
     "Guesses",
+    "Releases",
+    "ReplayReport",
     "audit_masses",
     "audit_mechanism",
     "audit_observations",
+    "audit_replay",
     "audit_trainer",
     "cell_masses",
     "count_guesses",

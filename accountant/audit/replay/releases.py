@@ -1,0 +1,332 @@
+"""What a run hands its private values to, while it is recorded and while it is replayed."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from unittest import mock
+
+import numpy as np
+
+from accountant import checks
+from accountant.audit.replay.patches import patched_release, patched_sampler
+from accountant.audit.replay.report import Finding
+from accountant.audit.replay.sameness import distance, is_same, shown
+from accountant.errors import DomainError
+from accountant.mechanisms import Gaussian, Laplace, Mechanism
+from accountant.sampling import PoissonSampled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Diverged", "Entry", "Releases", "composed"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+NORMS = (1, 2, math.inf)
+STATED = checks.positive("sensitivity", "Give what one record moves the value by at most")
+DEVIATION = checks.positive("scale", "Give the scale of the noise")
+
+
+def composed(mechanisms: Sequence[Mechanism | None]) -> Mechanism | None:
+    """Return the composition, or None if there is none or one of them is unknown."""
+    known = [mechanism for mechanism in mechanisms if mechanism is not None]
+    if not known or len(known) != len(mechanisms):
+        return None
+    return sum(known[1:], known[0])
+
+
+class Diverged(BaseException):
+    """Ends a replay that makes other releases; no handler of the run's own shall catch it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event of the recorded run: a release, a sample or a public value."""
+
+    kind: str
+    name: str
+    private: Any
+    outcome: Any
+    public: dict[str, Any]
+
+
+class Releases:
+    """Records the releases of a run, or hands their outcomes to a replay of it.
+
+    A run gets one as its second argument and gives it every value that it protects by noise. Of
+    the recorded run it keeps the values and the outcomes. The replayed run, on a neighbouring data
+    set, gets the same outcomes, and its values are compared with those kept.
+
+    Attributes
+    ----------
+    rng : numpy.random.Generator
+        For public randomness: initial weights, dropout. It starts in the same state in both runs.
+
+    Notes
+    -----
+    The noise comes from a seeded generator and protects nothing: what an audited run returns is not
+    to be published.
+    """
+
+    def __init__(self, seed: int, recorded: Releases | None = None, removed: int | None = None):
+        self.seed, self.patches = seed, ExitStack()
+        self.rng = np.random.default_rng([seed, 1])
+        self._noise = np.random.default_rng([seed, 2])
+        self._recorded, self._removed = recorded, removed
+        self.entries: list[Entry] = []
+        self.findings: list[Finding] = []
+        self.largest_ratio = 0.0
+        self.mechanisms: list[Mechanism | None] = []
+        self.releases = 0
+
+    def gaussian(
+        self, value: Any, *, sensitivity: float, scale: float, name: str = "gaussian"
+    ) -> Any:
+        """Return ``value`` with Gaussian noise of standard deviation ``scale``.
+
+        Parameters
+        ----------
+        value : array_like
+            The private value.
+        sensitivity : float
+            What one record moves it by at most in the Euclidean norm; finite, > 0.
+        scale : float
+            > 0.
+        name : str
+            Of the release.
+        """
+        checks.number(DEVIATION, scale)
+        return self.release(
+            name,
+            value,
+            lambda x, rng: x + scale * rng.standard_normal(np.shape(x)),
+            sensitivity=sensitivity,
+            mechanism=Gaussian(scale / checks.number(STATED, sensitivity)),
+            scale=scale,
+        )
+
+    def laplace(
+        self, value: Any, *, sensitivity: float, scale: float, name: str = "laplace"
+    ) -> Any:
+        """Return ``value`` with Laplace noise, for a sensitivity in the 1-norm."""
+        checks.number(DEVIATION, scale)
+        return self.release(
+            name,
+            value,
+            lambda x, rng: x + scale * rng.laplace(size=np.shape(x)),
+            sensitivity=sensitivity,
+            norm=1,
+            mechanism=Laplace(scale / checks.number(STATED, sensitivity)),
+            scale=scale,
+        )
+
+    def release(
+        self,
+        name: str,
+        value: Any,
+        noise: Callable[[Any, np.random.Generator], Any],
+        *,
+        sensitivity: float,
+        norm: float = 2,
+        mechanism: Mechanism | None = None,
+        **public: Any,
+    ) -> Any:
+        """Return the outcome of a release: ``noise(value, rng)``, or what it was when recorded.
+
+        Parameters
+        ----------
+        name : str
+            Of the release; the same in both runs.
+        value : array_like
+            The private value: a sum, counts, scores.
+        noise : callable
+            Returns the outcome; it is called while recording only.
+        sensitivity : float
+            What one record moves ``value`` by at most; > 0.
+        norm : {1, 2, inf}
+            In which norm.
+        mechanism : Mechanism, optional
+            What the release costs, for the comparison with a claim.
+        **public
+            Everything else that the noise depends on; it must be the same in both runs.
+        """
+        sensitivity = checks.number(STATED, sensitivity)
+        if norm not in NORMS:
+            raise DomainError(f"norm must be 1, 2 or inf; got {norm!r}")
+        public = {"sensitivity": sensitivity, "norm": norm, "mechanism": mechanism, **public}
+        past = self._next("release", name)
+        number = self.releases
+        self.releases += 1
+        self.mechanisms.append(mechanism)
+        if past is None:
+            outcome = noise(deepcopy(value), self._noise)
+            self._keep("release", name, value, outcome, public)
+            return outcome
+        self._compare_public(past.public, public, name, number)
+        gap, rounding = distance(past.private, value, norm)
+        if gap > sensitivity * (1.0 + 1e-9) + rounding:
+            self._find(
+                "sensitivity",
+                f"{name!r} moved by {gap:.6g}, stated {sensitivity:.6g}"
+                if math.isfinite(gap)
+                else f"{name!r} changed its shape, its type or became"
+                f" infinite: {shown(past.private)} and {shown(value)}",
+                number,
+            )
+        self.largest_ratio = max(self.largest_ratio, gap / sensitivity)
+        return deepcopy(past.outcome)
+
+    @contextmanager
+    def poisson(self, records: int, q: float) -> Iterator[NDArray[np.intp]]:
+        """Draw a Poisson sample of the records; releases inside the block are sampled ones.
+
+        Parameters
+        ----------
+        records : int
+            Of the data set that the run was given.
+        q : float
+            The sampling probability, in [0, 1].
+
+        Yields
+        ------
+        ndarray of int
+            The rows drawn. The replayed run gets the same records, without the one that it lacks.
+        """
+        checks.number(checks.Q, q)
+        drawn = self.sample(
+            "poisson", records, lambda n, rng: np.flatnonzero(rng.random(n) < q), q=q
+        )
+        outside, self.mechanisms = self.mechanisms, []
+        yield drawn
+        inside, self.mechanisms = self.mechanisms, outside
+        if inside:
+            total = composed(inside)
+            self.mechanisms.append(None if total is None else PoissonSampled(total, q))
+
+    def sample(
+        self,
+        name: str,
+        records: int,
+        draw: Callable[[int, np.random.Generator], Any],
+        **public: Any,
+    ) -> Any:
+        """Return the rows of a batch: ``draw(records, rng)``, or the same records in a replay.
+
+        ``draw`` returns row numbers, or a boolean for each row.
+        """
+        past = self._next("sample", name)
+        if past is None:
+            drawn = draw(records, self._noise)
+            rows = None if drawn is None else np.asarray(drawn)
+            self._keep("sample", name, records, rows, public)
+            return deepcopy(rows)
+        self._compare_public(past.public, public, name, None)
+        expected = past.private - (self._removed is not None)
+        if records != expected:
+            self._find(
+                "sample", f"{name!r} drew from {records} records, the data set has {expected}"
+            )
+            raise Diverged
+        rows = past.outcome
+        if rows is None or self._removed is None:
+            return deepcopy(rows)
+        if rows.dtype == bool:
+            return np.delete(rows, self._removed)
+        rows = rows[rows != self._removed]
+        return rows - (rows > self._removed)
+
+    def patch(
+        self, owner: Any, function: str, *, value: str, sensitivity: Any, **given: Any
+    ) -> None:
+        """Put :meth:`release` under a function that adds noise, until the run ends.
+
+        Parameters
+        ----------
+        owner : module or class
+            Where the function is looked up when it is called.
+        function : str
+            Its name. It must return the noisy outcome.
+        value : str
+            The name of the argument that is private.
+        sensitivity : float or callable
+            The stated sensitivity, or a function of the call's arguments (by name) that returns it.
+        norm, mechanism
+            As in :meth:`release`; a mechanism may be a function of the arguments as well.
+        ignore : sequence of str
+            The arguments that need not be the same in both runs, besides ``self``. Only objects
+            without influence on the outcome belong here, and generators of the noise.
+        """
+        self.patches.enter_context(
+            mock.patch.object(
+                owner, function, patched_release(self, owner, function, value, sensitivity, **given)
+            )
+        )
+
+    def patch_sampler(
+        self, owner: Any, function: str, *, records: str, ignore: Sequence[str] = ()
+    ) -> None:
+        """Put :meth:`sample` under a function that draws a batch, until the run ends.
+
+        ``records`` is the name of the argument that holds the number of records. The function must
+        return row numbers, a boolean for each row, or None for all rows.
+        """
+        self.patches.enter_context(
+            mock.patch.object(
+                owner, function, patched_sampler(self, owner, function, records, ignore)
+            )
+        )
+
+    def public(self, name: str, value: Any) -> Any:
+        """Return ``value``, which the account treats as public: the same in both runs."""
+        past = self._next("public value", name)
+        if past is None:
+            self._keep("public value", name, None, value, {})
+        else:
+            self._compare_public({name: past.outcome}, {name: value}, name, None)
+        return value
+
+    def _next(self, kind: str, name: str) -> Entry | None:
+        """Return the event that was recorded at this place, or None while recording."""
+        if self._recorded is None:
+            return None
+        place = len(self.entries)
+        events = self._recorded.entries
+        if place >= len(events):
+            self._find("control flow", f"the {kind} {name!r} is one more than were recorded")
+            raise Diverged
+        past = events[place]
+        if (past.kind, past.name) != (kind, name):
+            self._find(
+                "control flow", f"the {kind} {name!r} in place of the {past.kind} {past.name!r}"
+            )
+            raise Diverged
+        self.entries.append(past)
+        return past
+
+    def finish(self) -> None:
+        """Compare the number of events."""
+        if self._recorded is not None and len(self.entries) < len(self._recorded.entries):
+            past = self._recorded.entries[len(self.entries)]
+            self._find("control flow", f"the run ended before the {past.kind} {past.name!r}")
+
+    def _keep(
+        self, kind: str, name: str, private: Any, outcome: Any, public: dict[str, Any]
+    ) -> None:
+        self.entries.append(Entry(kind, name, *deepcopy((private, outcome, public))))
+
+    def _compare_public(
+        self, past: dict[str, Any], now: dict[str, Any], name: str, number: int | None
+    ) -> None:
+        for key in {**past, **now}:
+            a, b = past.get(key), now.get(key)
+            if not is_same(a, b):
+                what = f"{key} of {name!r}" if key != name else repr(name)
+                self._find("public value", f"{what} was {shown(a)} and is {shown(b)}", number)
+
+    def _find(self, kind: str, message: str, number: int | None = None) -> None:
+        self.findings.append(Finding(kind, message, number, None))
