@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from accountant import checks
 from accountant._rounding import ratio_up
@@ -57,10 +57,17 @@ class SamplerRow(NamedTuple):
     upper: float
     theorem: str
 
+    def cells(self) -> tuple[str, ...]:
+        """Return the row as text whose numbers are on the safe side."""
+        ends = text_down(self.lower, 5), text_up(self.upper, 5)
+        return (self.sampler, self.relation.words, *ends, self.theorem)
+
 
 @dataclass(frozen=True)
 class SamplerTable:
     """The rows of :func:`compare_samplers`, and the run they belong to."""
+
+    HEADINGS: ClassVar = ("sampler", "relation", "ε ≥", "ε ≤", "theorem")
 
     dataset_size: int
     batch_size: int
@@ -71,18 +78,7 @@ class SamplerTable:
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the headings and then the rows, as text whose numbers are on the safe side."""
-        headings = ("sampler", "relation", "ε ≥", "ε ≤", "theorem")
-        rows = [
-            (
-                row.sampler,
-                row.relation.words,
-                text_down(row.lower, 5),
-                text_up(row.upper, 5),
-                row.theorem,
-            )
-            for row in self.rows
-        ]
-        return [headings, *rows]
+        return [self.HEADINGS, *(row.cells() for row in self.rows)]
 
     def __str__(self) -> str:
         lines = self.cells()
@@ -124,6 +120,9 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler
         "cyclic": lambda: CyclicBatches(dataset_size=n, batch_size=batch, epochs=epochs),
         "shuffled": lambda: ShuffledBatches(dataset_size=n, batch_size=batch, epochs=epochs),
         "fixed size": lambda: FixedSizeSampler(dataset_size=n, batch_size=batch, steps=steps),
+        "poisson, replace-one": lambda: PoissonSampler(
+            dataset_size=n, sampling_probability=q, steps=steps, relation=_REPLACE_ONE
+        ),
         "with replacement, replace-one": lambda: WithReplacementSampler(
             dataset_size=n, batch_size=batch, steps=steps, relation=_REPLACE_ONE
         ),
@@ -142,13 +141,14 @@ SAMPLERS = tuple(_samplers(1, 1, 1))
 
 @to_nearest
 def compare_samplers(
-    *,
     dataset_size: int,
     batch_size: int,
     epochs: int,
     noise_multiplier: float,
     delta: float,
+    *,
     samplers: Sequence[str] | None = None,
+    on_row: Callable[[SamplerRow], object] | None = None,
 ) -> SamplerTable:
     """Return ε of one training run under every sampler.
 
@@ -168,8 +168,11 @@ def compare_samplers(
         In (0, 1).
     samplers : sequence of str, optional
         Only these: ``"poisson"``, ``"truncated poisson"``, ``"random allocation"``, ``"with
-        replacement"``, ``"full batch"``, ``"cyclic"``, ``"shuffled"``, ``"fixed size"``, and the
-        last but one and ``"cyclic"`` and ``"with replacement"`` also with ``", replace-one"``.
+        replacement"``, ``"full batch"``, ``"cyclic"``, ``"shuffled"``, ``"fixed size"``, and
+        ``"poisson"``, ``"with replacement"``, ``"cyclic"`` and ``"shuffled"`` also with
+        ``", replace-one"``. ``accountant.compare.SAMPLERS`` lists them.
+    on_row : callable, optional
+        Called with each row as soon as it is known.
 
     Returns
     -------
@@ -192,10 +195,7 @@ def compare_samplers(
     Examples
     --------
     >>> import accountant as ac
-    >>> table = ac.compare_samplers(
-    ...     dataset_size=1000, batch_size=100, epochs=2, noise_multiplier=1.0, delta=1e-5,
-    ...     samplers=["poisson", "shuffled"],
-    ... )
+    >>> table = ac.compare_samplers(1000, 100, 2, 1.0, 1e-5, samplers=["poisson", "shuffled"])
     >>> poisson, shuffled = table.rows
     >>> poisson.upper < shuffled.lower  # a Poisson account of a shuffled run is wrong
     True
@@ -221,4 +221,6 @@ def compare_samplers(
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)
         )
+        if on_row is not None:
+            on_row(rows[-1])
     return SamplerTable(size, batch, passes, noise, target, tuple(rows))

@@ -23,12 +23,12 @@ def table():
 
 
 def test_every_row_is_a_bracket_with_a_theorem(table):
-    assert len(table.rows) == 11
+    assert len(table.rows) == 12
     for row in table.rows:
         assert 0.0 < row.lower <= row.upper < float("inf")
         assert isinstance(row.relation, ac.NeighbouringRelation)
         assert row.theorem.startswith("S")
-    assert len({(row.sampler, row.relation) for row in table.rows}) == 11
+    assert len({(row.sampler, row.relation) for row in table.rows}) == 12
 
 
 def test_theorems_exist(table):
@@ -55,6 +55,33 @@ def test_text_rounds_outwards(table):
         assert numbers[1] >= row.upper
 
 
+def test_the_arguments_go_in_the_order_in_which_one_asks():
+    typed = ac.compare_samplers(2000, 100, 3, 1.0, 1e-5, samplers=["poisson"])
+    named = ac.compare_samplers(**RUN, samplers=["poisson"])
+    assert typed == named
+
+
+def test_the_same_question_of_two_samplers_that_exchange_records(table):
+    rows = {(row.sampler, row.relation): row for row in table.rows}
+    exchanged = ac.NeighbouringRelation.REPLACE_ONE
+    assert rows["Poisson", exchanged].upper < rows["with replacement", exchanged].lower
+
+
+def test_rows_are_handed_out_as_they_are_known():
+    seen = []
+    table = ac.compare_samplers(**RUN, samplers=["poisson", "cyclic"], on_row=seen.append)
+    assert tuple(seen) == table.rows
+    stopped = []
+
+    def stop(row):
+        stopped.append(row)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ac.compare_samplers(**RUN, samplers=["poisson", "cyclic"], on_row=stop)
+    assert stopped == seen[:1]
+
+
 def test_picture(table, tmp_path):
     pytest.importorskip("matplotlib")
     table.plot(tmp_path / "samplers.png")
@@ -76,6 +103,32 @@ def test_command():
     plain = CliRunner().invoke(cli.main, options)
     assert "shuffled" in plain.output
     assert "certified" in plain.output
+
+
+def test_command_prints_rows_as_they_are_known(monkeypatch):
+    """The table begins before the last sampler is asked, and its columns are straight."""
+    from accountant import compare
+
+    real, asked, printed = compare.compare_samplers, [], []
+
+    def watched(*run, on_row, **rest):
+        def seen(row):
+            asked.append(len(printed))
+            on_row(row)
+
+        return real(*run, on_row=seen, **rest)
+
+    monkeypatch.setattr(compare, "compare_samplers", watched)
+    monkeypatch.setattr("click.echo", lambda text="", **_: printed.append(text))
+    run = ["2000", "100", "3", "1", "1e-5"]
+    options = ("--dataset-size", "--batch-size", "--epochs", "--sigma", "--delta")
+    cli.main.commands["samplers"].main(
+        [word for pair in zip(options, run, strict=True) for word in pair],
+        standalone_mode=False,
+    )
+    assert asked == [0, *range(2, len(compare.SAMPLERS) + 1)]
+    headings, *rows = printed[:-1]
+    assert {row[headings.index("theorem") - 1] for row in rows} == {" "}
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,20 @@ import click
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table, progress
+from accountant.cli.output import print_table, progress, stream_table
 from accountant.display import text_down, text_up
 from accountant.safe_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from accountant.ledger import Accountant
 
 __all__ = ["COMMANDS", "brackets", "print_epsilons"]
+
+# Of the columns of `samplers`: the longest name of a sampler and of a relation, five digits.
+_WIDTHS = (31, 13, 8, 8, 7)
+_WORDS = frozenset((0, 1, 4))
 
 
 @click.command(
@@ -107,34 +111,28 @@ def samplers(names: tuple[str, ...], plot: Path | None, as_json: bool, **run: An
 
     An account for Poisson sampling is wrong for batches that were shuffled: this shows by how much.
     """
-    from dataclasses import replace
-
-    from accountant.compare import SAMPLERS, compare_samplers
+    from accountant.compare import SAMPLERS, SamplerRow, SamplerTable, compare_samplers
 
     chosen = names or SAMPLERS
-    tables = []
+    sizes = run["dataset_size"], run["batch_size"], run["epochs"], run["sigma"], run["delta"]
     with progress("samplers", len(chosen)) as advance:
-        for name in chosen:
-            tables.append(
-                compare_samplers(
-                    dataset_size=run["dataset_size"],
-                    batch_size=run["batch_size"],
-                    epochs=run["epochs"],
-                    noise_multiplier=run["sigma"],
-                    delta=run["delta"],
-                    samplers=[name],
-                )
-            )
+        show: Callable[[Sequence[str]], None] | None = None
+
+        def on_row(row: SamplerRow) -> None:
+            nonlocal show
+            if not as_json:
+                # Not before the first row: a question that is refused prints no headings.
+                show = show or stream_table(SamplerTable.HEADINGS, _WIDTHS, left=_WORDS)
+                show(row.cells())
             advance()
-    table = replace(tables[0], rows=tuple(row for each in tables for row in each.rows))
+
+        table = compare_samplers(*sizes, samplers=chosen, on_row=on_row)
     if plot is not None:
         table.plot(plot)
     if as_json:
         rows = [row._asdict() | {"relation": row.relation.name.lower()} for row in table.rows]
         print_json(run | {"rows": rows})
         return
-    headings, *cells = table.cells()
-    print_table(headings, cells, left=frozenset((0, 1, 4)))
     click.echo("Rows of different relations answer different questions; every ≤ is certified.")
     if plot is not None:
         click.echo(f"saved {plot}")

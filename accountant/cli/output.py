@@ -13,7 +13,7 @@ import click
 from accountant.cli.plain_text import plain
 from accountant.display import json_value
 
-__all__ = ["answer", "as_json", "given", "print_table", "progress", "terminal"]
+__all__ = ["answer", "as_json", "given", "print_table", "progress", "stream_table", "terminal"]
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
@@ -77,6 +77,27 @@ def print_table(
     terminal(width=max(least, terminal().width)).print(table)
 
 
+def stream_table(
+    headings: Sequence[str], widths: Sequence[int], *, left: frozenset[int] = frozenset()
+) -> Callable[[Sequence[str]], None]:
+    """Print the headings; the function that is returned prints a row as soon as it is known.
+
+    ``widths`` are the least widths of the columns; those in ``left`` are left-aligned.
+    """
+    encoding = terminal().encoding
+
+    def show(cells: Sequence[str]) -> None:
+        texts = [plain(cell, encoding) for cell in cells]
+        padded = (
+            text.ljust(width) if number in left else text.rjust(width)
+            for number, (text, width) in enumerate(zip(texts, widths, strict=True))
+        )
+        click.echo("  ".join(padded).rstrip())
+
+    show(headings)
+    return show
+
+
 def terminal(**settings: Any) -> Any:
     """Return rich's console for standard output."""
     from rich.console import Console
@@ -91,7 +112,10 @@ def terminal(**settings: Any) -> Any:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show how far long work is, on a terminal only; yields the function that advances it."""
+    """Show how far long work is, on a terminal only; yields the function that advances it.
+
+    What is printed meanwhile stands above the bar if it goes to the same terminal.
+    """
     if total < 2 or not sys.stderr.isatty():
         yield lambda: None
         return
@@ -100,6 +124,9 @@ def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
     from rich.progress import TimeRemainingColumn as Remaining
 
     columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), Remaining()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    to_terminal = sys.stdout.isatty()
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=to_terminal
+    ) as shown:
         task = shown.add_task(label, total=total)
         yield lambda: shown.advance(task)
