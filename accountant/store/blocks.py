@@ -94,7 +94,7 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
     base = turn.database
     groups = sorted({siblings(address) for address in addresses})
     there, others = turn.open(
-        find(base.members, addresses),
+        find(base, addresses),
         (
             "SELECT address FROM accountant_blocks WHERE relation = ?",
             (NeighbouringRelation.REPLACE_ONE.name,),

@@ -16,6 +16,7 @@ from accountant.store.refusal import BlockExceeded
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
+    from accountant.store.database import Database
     from accountant.store.transaction import Query, Transaction
 
 __all__ = [
@@ -98,11 +99,15 @@ def blocks_of(body: dict[str, Any]) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def find(members: str, named: Sequence[str]) -> Query:
+def find(database: Database, named: Sequence[str]) -> Query:
     """Return the query for the blocks of addresses and patterns, by number."""
     exact = [name for name in named if not name.endswith("/*")]
-    conditions = [f"b.address IN {members}"] if exact else []
-    values: list[object] = [texts.compact(exact)] if exact else []
+    conditions: list[str] = []
+    values: list[object] = []
+    if exact:
+        condition, found = database.among("b.address", exact)
+        conditions.append(condition)
+        values += found
     for name in named:
         if name.endswith("/*"):
             conditions.append("b.address >= ? AND b.address < ?")
@@ -117,22 +122,21 @@ def range_of(pattern: str) -> tuple[str, str]:
 
 def decide(turn: Transaction, request: Request) -> Decision:
     """Charge or reserve on all blocks, or refuse on the first that cannot pay; journal either."""
-    members = turn.database.members
     written = {
         texts.text_of_mechanism(entry.mechanism): entry.mechanism for entry in request.entries
     }
-    digests = texts.compact([texts.digest(text) for text in written])
+    those, digests = turn.database.among("k.digest", [texts.digest(text) for text in written])
     priced = (
-        "SELECT p.budget, p.kind, p.cost FROM accountant_prices p JOIN accountant_kinds k"
-        f" ON k.id = p.kind WHERE k.digest IN {members}"
+        "SELECT k.id, k.text, p.budget, p.cost FROM accountant_kinds k"
+        f" LEFT JOIN accountant_prices p ON p.kind = k.id WHERE {those}"
     )
-    earlier, rows, kinds, prices = turn.open(
+    earlier, rows, kinds = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        find(members, request.named),
-        (f"SELECT id, text FROM accountant_kinds WHERE digest IN {members}", (digests,)),
-        (priced, (digests,)),
+        find(turn.database, request.named),
+        (priced, digests),
     )
-    numbers = {text: number for number, text in kinds}
+    numbers = {text: number for number, text, *_ in kinds}
+    prices = {(b, k): texts.sums_of(cost) for k, _, b, cost in kinds if b is not None}
     if earlier:
         return again(turn, request, earlier[0], [row[0] for row in rows], numbers)
     blocks = [Held(*row) for row in rows]
@@ -144,7 +148,7 @@ def decide(turn: Transaction, request: Request) -> Decision:
         for e in request.entries
     ]
     body = contents(request, [block.id for block in blocks], [charge.kind for charge in charges])
-    found = _judged(turn, blocks, charges, {(b, k): texts.sums_of(c) for b, k, c in prices})
+    found = _judged(turn, blocks, charges, prices)
     if isinstance(found, BlockExceeded):
         row = turn.append("refuse", body | {"refused": found.block, "key": request.key})
         turn.close()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+
+from accountant.store.texts import compact
 
 __all__ = ["Database"]
 
@@ -18,8 +21,6 @@ class Database(ABC):
         A subquery: the strings of one JSON list. It takes a placeholder.
     now : str
         An expression: microseconds since 1970 by the database's clock.
-    lock : str
-        What follows a SELECT of the rows that writers wait for.
     integer : str
         The type of integers of 64 bits.
     bytewise : str
@@ -28,7 +29,6 @@ class Database(ABC):
 
     members: str
     now: str
-    lock: str
     integer: str
     bytewise: str
 
@@ -36,9 +36,15 @@ class Database(ABC):
     def rows(self, columns: int) -> str:
         """Return a subquery, the rows of a JSON list of lists: columns c0, c1, …, as text."""
 
+    def among(self, column: str, texts: Sequence[str]) -> tuple[str, tuple[object, ...]]:
+        """Return a condition, that a column has one of some texts, and its values."""
+        if len(texts) == 1:
+            return f"{column} = ?", (texts[0],)
+        return f"{column} IN {self.members}", (compact(list(texts)),)
+
     @abstractmethod
     def begin(self) -> None:
-        """Begin to write, before or after waiting for other writers."""
+        """Begin to write, when all writers before have committed."""
 
     @abstractmethod
     def look(self) -> None:
@@ -58,7 +64,7 @@ class Database(ABC):
 
     @abstractmethod
     def settled(self) -> None:
-        """Wait until what was read is on the disk, where others may see it before."""
+        """Undo, and wait until what was read is on the disk, where it may be seen before."""
 
     @abstractmethod
     def rollback(self) -> None:

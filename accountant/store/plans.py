@@ -37,7 +37,7 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
     text = texts.text_of_mechanism(item.mechanism)
     earlier, rows, kinds = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        find(turn.database.members, request.named),
+        find(turn.database, request.named),
         ("SELECT id, text FROM accountant_kinds WHERE digest = ?", (texts.digest(text),)),
     )
     numbers = {written: number for number, written in kinds}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any
 
 from accountant.errors import LedgerError, UnsupportedError
 from accountant.store.database import Database
+from accountant.store.pipeline import Pipeline
 
 __all__ = ["Postgres"]
 
@@ -27,13 +28,25 @@ _UNREADABLE = (
     " a part of it must be written as %2F %40 %3A %23 %3F; this one cannot be read"
 )
 
+# Locks of this kind have one name space in a database; half of the name is ours.
+_TURN = (
+    f"SELECT pg_advisory_xact_lock({0x6163636F << 32} + CAST(CAST(to_regclass('accountant_head')"
+    " AS oid) AS bigint)), set_config('synchronous_commit', 'off', true)"
+)
+
+# A commit waits for the disk only if something was written: here an empty message, in a transaction
+# of its own.
+_FLUSH = (
+    "SELECT CASE WHEN NOT pg_is_in_recovery()"
+    " THEN pg_logical_emit_message(true, 'accountant', '') END"
+)
+
 
 class Postgres(Database):
     """A connection by psycopg (the extra ``postgres``)."""
 
     members = "(SELECT jsonb_array_elements_text(CAST(? AS jsonb)))"
     now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
-    lock = " FOR UPDATE"
     integer = "BIGINT"
     bytewise = 'COLLATE "C"'
 
@@ -48,7 +61,8 @@ class Postgres(Database):
         self._url = url
         self._timeout = timeout
         self._connection: Any = None
-        self._translated: dict[str, str] = {}
+        self._pipeline: Pipeline | None = None
+        self._batched = False
 
     def rows(self, columns: int) -> str:
         """Return a subquery over the rows of a JSON list."""
@@ -56,40 +70,59 @@ class Postgres(Database):
         return f"(SELECT {listed} FROM jsonb_array_elements(CAST(? AS jsonb)) AS listed(value))"
 
     def begin(self) -> None:
-        """Begin; the lock on the head of the journal is what writers wait for."""
+        """Begin, and wait in line for the lock on the head of the journal.
+
+        A lock on the row itself would wake each waiter twice. The statement has its own snapshot;
+        those after it see what was committed while it waited. Whoever did not wait would give its
+        first row a number that the journal has, which is refused.
+        """
         self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self.execute(_TURN)
 
     def look(self) -> None:
         """Begin to read one state."""
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
-        """Run one statement."""
-        text = self._translated.get(sql)
-        if text is None:
-            text = self._translated[sql] = sql.replace("?", "%s")
-        return self._connected().execute(text, values or None)
+        """Run one statement; in a batch, when it ends."""
+        pipeline = self._connected()
+        answer = pipeline.add(sql, values)
+        if not self._batched:
+            pipeline.send()
+        return answer
 
-    def batch(self) -> AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
         """Send statements together: one round trip."""
-        entered: AbstractContextManager[Any] = self._connected().pipeline()
-        return entered
+        pipeline = self._connected()
+        self._batched = True
+        try:
+            yield
+        except BaseException:
+            pipeline.drop()
+            raise
+        finally:
+            self._batched = False
+        pipeline.send()
 
     def commit(self) -> None:
         """Commit, let the next writer begin, and wait until the server's disk has it.
 
-        The lock on the head ends with the first commit, which waits for nothing, so that one
-        write to the disk serves all writers who wait for it. The log of the server is sequential:
-        what one writer waits for includes all that it has seen.
+        The turn ends with the first commit, which waits for nothing, so that one write to the disk
+        serves all writers who wait for it. The log of the server is sequential: what one writer
+        waits for includes all that it has seen.
         """
-        self.execute("SET LOCAL synchronous_commit = off")
         self.execute("COMMIT")
-        self._flush()
+        self.execute(_FLUSH)
 
     def settled(self) -> None:
-        """Wait until the server's disk has what was read; a standby is sent nothing else."""
+        """End, and wait until the server's disk has what was read; a standby is sent nothing else.
+
+        On the connection that read it: a server that died since may have lost it.
+        """
         with self.batch():
-            self._flush()
+            self.execute("ROLLBACK")
+            self.execute(_FLUSH)
 
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
@@ -132,24 +165,16 @@ class Postgres(Database):
         """Tell whether a count was beyond its limit."""
         return isinstance(error, self._driver.errors.CheckViolation)
 
-    def _flush(self) -> None:
-        # A commit waits for the disk only if something was written: here an empty message.
-        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-        self.execute(
-            "SELECT CASE WHEN NOT pg_is_in_recovery()"
-            " THEN pg_logical_emit_message(true, 'accountant', '') END"
-        )
-        self.execute("COMMIT")
-
-    def _connected(self) -> Any:
+    def _connected(self) -> Pipeline:
         if self._connection is None:
             made = self._connect()
             # Whatever the server's setting: what is acknowledged is on its disk.
             made.execute("SET synchronous_commit = on")
             # A client that hangs in its turn makes all others wait.
             made.execute("SET idle_in_transaction_session_timeout = '60s'")
-            self._connection = made
-        return self._connection
+            self._connection, self._pipeline = made, Pipeline(self._driver, made)
+        assert self._pipeline is not None
+        return self._pipeline
 
     def _connect(self) -> Any:
         """Connect once; what would fail again is a LedgerError, which is not tried again."""
@@ -157,7 +182,10 @@ class Postgres(Database):
             raise LedgerError(_UNREADABLE)
         try:
             return self._driver.connect(
-                self._url, autocommit=True, connect_timeout=max(2, round(self._timeout))
+                self._url,
+                autocommit=True,
+                client_encoding="UTF8",
+                connect_timeout=max(2, round(self._timeout)),
             )
         except self._driver.Error as error:
             # The driver quotes what it could not read, which may be a part of the password.

@@ -78,7 +78,7 @@ def head(base: Database) -> Head:
 def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
     """Return the named blocks, or all, in the order in which they were made."""
     everything = ("SELECT id FROM accountant_blocks ORDER BY id", ())
-    sql, values = everything if named is None else find(base.members, named)
+    sql, values = everything if named is None else find(base, named)
     numbers = [row[0] for row in base.execute(sql, values).fetchall()]
     rows = base.execute(
         "SELECT b.id, b.address, g.text, b.relation, b.deltas, b.planned FROM accountant_blocks b"

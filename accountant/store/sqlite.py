@@ -25,7 +25,6 @@ class SQLite(Database):
 
     members = "(SELECT value FROM json_each(?))"
     now = "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)"
-    lock = ""
     integer = "INTEGER"
     bytewise = ""
 
@@ -78,7 +77,8 @@ class SQLite(Database):
         self._leave()
 
     def settled(self) -> None:
-        """Do nothing: nobody sees what is not on the disk."""
+        """Undo; nobody sees what is not on the disk."""
+        self.rollback()
 
     def rollback(self) -> None:
         """Undo, and let the next in line begin."""

@@ -341,10 +341,7 @@ class Store(Uncopied):
     def _read(self, work: Callable[[Database], T]) -> T:
         def looking() -> T:
             self._database.look()
-            try:
-                found = work(self._database)
-            finally:
-                self._database.rollback()
+            found = work(self._database)
             self._database.settled()
             return found
 

@@ -91,9 +91,7 @@ def migrate(database: Database, chain: Chain) -> None:
         return
     database.begin()
     try:
-        # Whoever comes second waits here, and finds everything done.
-        if present:
-            database.execute(f"SELECT seq FROM accountant_head{database.lock}").fetchone()
+        # Whoever comes second has waited, and finds everything done.
         done = _version(database) if present else 0
         for step in MIGRATIONS[done:]:
             for statement in step:

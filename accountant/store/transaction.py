@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Query", "Transaction"]
 
+_HOLD = "INSERT INTO accountant_accounts (block, kind, held)"
+_ADD = "ON CONFLICT (block, kind) DO UPDATE SET held = accountant_accounts.held + excluded.held"
+
 # A statement and its values.
 Query = tuple[str, tuple[object, ...]]
 
@@ -34,7 +37,7 @@ class Transaction:
     def open(self, *queries: Query) -> list[list[Any]]:
         """Wait for the turn, and return the rows that each query finds then."""
         base = self.database
-        head = f"SELECT seq, digest, {base.now} FROM accountant_head{base.lock}"
+        head = f"SELECT seq, digest, {base.now} FROM accountant_head"
         with base.batch():
             base.begin()
             held = base.execute(head)
@@ -84,12 +87,12 @@ class Transaction:
         # A negative count would break the constraint before it meets the row that it adds to.
         new = [row for row in held if row[2] > 0]
         back = [row for row in held if row[2] < 0]
-        if new:
+        if len(new) == 1:
+            self.later(f"{_HOLD} VALUES (?, ?, ?) {_ADD}", new[0])
+        elif new:
             self.later(
-                "INSERT INTO accountant_accounts (block, kind, held) SELECT CAST(c0 AS bigint),"
-                f" CAST(c1 AS bigint), CAST(c2 AS bigint) FROM {self.database.rows(3)} AS added"
-                " WHERE true ON CONFLICT (block, kind) DO UPDATE"
-                " SET held = accountant_accounts.held + excluded.held",
+                f"{_HOLD} SELECT CAST(c0 AS bigint), CAST(c1 AS bigint), CAST(c2 AS bigint)"
+                f" FROM {self.database.rows(3)} AS added WHERE true {_ADD}",
                 (compact(new),),
             )
         if back:
@@ -117,7 +120,6 @@ class Transaction:
 
     def leave(self) -> None:
         """Write nothing; when this returns, what was read is on the disk."""
-        self.database.rollback()
         self.database.settled()
 
     def close(self) -> Head:

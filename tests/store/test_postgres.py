@@ -24,6 +24,11 @@ def power_cut(server):
     server.start()
 
 
+def dies_before_it_waits(client, monkeypatch):
+    base = client._database
+    monkeypatch.setattr(base, "commit", lambda: base.execute("COMMIT"))
+
+
 def test_what_was_acknowledged_outlives_a_power_cut(url, server):
     with store.open(url, create=True) as shared:
         shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
@@ -39,7 +44,7 @@ def test_what_was_seen_of_another_client_outlives_a_power_cut(url, server, seen,
     with store.open(url, create=True) as hasty, store.open(url) as shared:
         shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
         shared.charge(BLOCK, STEP)
-        monkeypatch.setattr(hasty._database, "_flush", lambda: None)  # it dies before it waits
+        dies_before_it_waits(hasty, monkeypatch)
         hasty.charge(BLOCK, STEP, key="one")
         if seen == "repeated":
             receipt = shared.charge(BLOCK, STEP, key="one")
@@ -57,7 +62,7 @@ def test_what_nobody_was_told_of_is_charged_once_by_its_retry(url, server, monke
     for round_ in range(3):
         with store.open(url, create=True) as hasty:
             hasty.add_blocks(BLOCK, Budget(1.0, 1e-6))
-            monkeypatch.setattr(hasty._database, "_flush", lambda: None)  # it dies before it waits
+            dies_before_it_waits(hasty, monkeypatch)
             hasty.charge(BLOCK, STEP, key=f"one-{round_}")
             hasty.charge(BLOCK, STEP, key=f"two-{round_}")
             power_cut(server)
