@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from accountant.certificates import Certificate, certificate
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
-    from accountant.derived import BestOfPoissonRuns, BestOfRuns
+    from accountant.derived import BestOfPoissonRuns, BestOfRuns, ShuffleModel
     from accountant.ledger import Accountant, Budget, IndividualFilter, Ledger, Odometer
     from accountant.mechanisms import (
         GDP,
@@ -84,7 +84,7 @@ _LATER = {
     "accountant.certificates": ("Certificate", "certificate"),
     "accountant.compare": ("compare_samplers",),
     "accountant.composition": ("Composition", "parallel"),
-    "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns"),
+    "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns", "ShuffleModel"),
     "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Ledger", "Odometer"),
     "accountant.mechanisms": (
         "GDP",
@@ -163,6 +163,7 @@ __all__ = [
     "RandomizedResponse",
     "RenyiCurve",
     "ReportNoisyMax",
+    "ShuffleModel",
     "TruncatedCDP",
     "UnsupportedError",
     "calibrate",

@@ -83,6 +83,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         BestOfRuns,
         JointRelease,
         SampledReplacement,
+        ShuffleModel,
     )
 
     kinds = (
@@ -93,6 +94,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         JointRelease,
         Parallel,
         SampledReplacement,
+        ShuffleModel,
         sampling.Allocated,
         sampling.FixedSizeSampled,
         sampling.PoissonSampled,

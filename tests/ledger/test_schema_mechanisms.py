@@ -59,6 +59,7 @@ EXAMPLES = [
     accountant.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
     m.SmoothSensitivityGaussian(5.0, smoothness=0.01),
     m.ShuffledResponses(1.0, dataset_size=1000, k=4),
+    accountant.ShuffleModel(m.RandomizedResponse(1.0, k=4), dataset_size=1000),
     objective_perturbation(),
     PoissonSampled(m.Gaussian(0.1 + 0.2), 1 / 3),
     PoissonSampled(m.Laplace(0.7), 1e-9),

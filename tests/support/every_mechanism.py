@@ -89,6 +89,7 @@ DERIVED = (
     ac.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
     m.ShuffledResponses(1.0, dataset_size=1000, k=4),
     m.ShuffledResponses(1.0, dataset_size=1000),
+    ac.ShuffleModel(m.RandomizedResponse(1.0, k=4), dataset_size=1000),
     parallel(m.Gaussian(2.0), 5 * m.Laplace(3.0)),
     parallel(m.Gaussian(2.0), m.Laplace(1.0), adaptive=True),
     JointRelease(m.Gaussian(2.0) + m.PureDP(0.1)),

@@ -1,0 +1,242 @@
+"""The mean excess of a sum of independent, equally distributed terms, at a cost without n.
+
+E(S)₊ of S = Z₁ + … + Zₙ is a contour integral of the transform of Z to the n-th power, for terms
+of finitely many values. docs/theorems_shuffling.md, Theorem H3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import U
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Fineness", "Terms", "mean_excess"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+ComplexArray: TypeAlias = "NDArray[np.complex128]"
+
+# Least periods, in deviations of the tilted sum and in units of its tilt.
+PERIOD, DECAY = 20.0, 40.0
+# Aliases may be so small a part of the value, e^-ALIAS, and tilts so far below the best one.
+ALIAS, TILTS = 25.0, 2.0 ** -np.arange(0.0, 10.0)
+BEYOND = 1.0 + 2.0 ** np.arange(-3.0, 8.0, 0.5)  # tilts that bound tails, over that of the line
+# Smoothed transforms are cut where they have fallen to e^{-CUT²/2}.
+CUT = 8.5
+MOST_NODES = 2**17
+LOG_LEAST = -690.0
+ROUNDS = 60
+
+
+class Terms(NamedTuple):
+    """The law of one term: values and their masses, the sum of the masses being nearly one.
+
+    Attributes
+    ----------
+    values, masses : float64 arrays of one length
+        Masses are positive.
+    """
+
+    values: FloatArray
+    masses: FloatArray
+
+
+class Fineness(NamedTuple):
+    """How finely a law is resolved; costs grow with it.
+
+    Attributes
+    ----------
+    smoothing : float
+        The deviation of the noise that smooths a sum, in those of the tilted sum.
+    knots : int
+        Of a loss, on either side.
+    negligible : float
+        Part of a δ that tails may take.
+    """
+
+    smoothing: float
+    knots: int
+    negligible: float
+
+
+def mean_excess(terms: Terms, count: int, fineness: Fineness) -> tuple[float, float]:
+    """Bracket E(Z₁ + … + Z_count)₊ / count, to within the masses' own errors."""
+    gains = np.maximum(terms.values, 0.0)
+    if not gains.any():
+        return 0.0, 0.0
+    # Of one term; no sum has more for each, and none has less than its mean.
+    alone = math.fsum((gains * terms.masses).tolist()) * (1.0 + 8.0 * U)
+    if count == 1 or bool((terms.values >= 0.0).all()):
+        return alone * (1.0 - 16.0 * U), alone
+    tilt, length = _plan(terms, count)
+    low, high = _Line.at(terms, count, tilt, length, fineness.smoothing).bracket()
+    return max(low, 0.0) / count, min(high / count * (1.0 + 4.0 * U), alone)
+
+
+def _plan(terms: Terms, count: int) -> tuple[float, float]:
+    """Return the tilt and the period of the line that needs the fewest nodes; a mere choice."""
+    best = _tilt(terms, count)
+    spread = _Tilted.of(terms, count, best).deviation
+    # About what the excess is, by the saddle point.
+    wanted = count * _log_sum(terms, best) - 2.0 * math.log(best) - math.log(spread) - ALIAS
+    found: list[tuple[float, float, float]] = []
+    for part in TILTS.tolist():
+        c = best * part
+        deviation = _Tilted.of(terms, count, c).deviation
+        farther = [count * _log_sum(terms, c * k) - math.log(c * k) for k in BEYOND.tolist()]
+        needed = min(
+            (log - wanted) / (c * (k - 1.0))
+            for log, k in zip(farther, BEYOND.tolist(), strict=True)
+        )
+        length = max(PERIOD * deviation, DECAY / c, needed)
+        found.append((length / deviation, c, length))
+        if length <= 2.0 * PERIOD * deviation:
+            break
+    _, tilt, length = min(found)
+    return tilt, length
+
+
+def _tilt(terms: Terms, count: int) -> float:
+    """Return roughly where the transform over z² is least on the positive axis."""
+    values, masses = terms
+    logs = np.log(masses)
+    largest = float(np.abs(values).max())
+    low, high = -80.0, 80.0  # of log(c · largest)
+    for _ in range(ROUNDS):
+        middle = 0.5 * (low + high)
+        c = math.exp(middle) / largest
+        exponents = logs + c * values
+        weights = np.exp(exponents - exponents.max())
+        slope = count * float(weights @ values) / float(weights.sum())
+        low, high = (middle, high) if slope * c < 2.0 else (low, middle)
+        if high - low < 1e-3:
+            break
+    return math.exp(0.5 * (low + high)) / largest
+
+
+class _Line(NamedTuple):
+    """The trapezoid sum along Re z = c, with everything that separates it from the integral."""
+
+    log_scale: float  # of the transform at c
+    value: float  # the sum for the excess, in units of that scale
+    density: float  # the sum for the density at 0
+    error: float
+    density_error: float
+    aliases: float  # absolute
+    deviation: float  # of the smoothing
+    excess: float  # how far powers of masses may be off, relatively
+
+    @classmethod
+    def at(cls, terms: Terms, count: int, tilt: float, length: float, smoothing: float) -> _Line:
+        c, (weights, log_sum, mean, whole, slip) = tilt, _Tilted.of(terms, count, tilt)
+        centred, spread = terms.values - mean, whole / math.sqrt(count)
+        step = 2.0 * math.pi / length
+        tau = max(smoothing * whole, CUT / (MOST_NODES * step))
+        nodes = math.ceil(CUT / (tau * step)) + 1
+        y = step * np.arange(nodes)
+        phi = _transform(centred, weights, step, nodes)
+        size = np.abs(phi)
+        # What the transform is off by, and what that makes of its power.
+        reach = spread + abs(mean) + float(weights @ np.abs(terms.values))
+        off = U * (terms.values.size + 64.0 + 16.0 * y * reach)
+        with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
+            log_phi = np.log(np.where(size > 0.0, phi, 1e-300))
+            z = c + 1j * y
+            more = 1j * (count * mean) * y + 0.5 * tau * tau * (z * z - c * c)
+            powered = np.exp(count * log_phi + more)
+            damp = np.exp(-0.5 * tau * tau * y * y)
+            grown = np.exp(np.minimum(count * np.log(size + off), 600.0))
+            share = count * (off / np.maximum(size + off, 1e-300) + 32.0 * U)
+            share += U * (64.0 + 8.0 * y * count * abs(mean) + 8.0 * tau * tau * (y + c) ** 2)
+            wrong = grown * damp * np.minimum(share * 2.0, 2.0)
+        half = np.full(nodes, step / math.pi)
+        half[0] *= 0.5
+        squares = np.abs(z) ** 2
+        end = float(y[-1])
+        left = math.exp(-0.5 * (tau * end) ** 2) / (tau * tau * end * math.pi)
+        rough = (nodes + 16) * U
+        log_scale = count * log_sum + 0.5 * (tau * c) ** 2
+        sums = half * np.abs(powered)
+        return cls(
+            log_scale,
+            float(half @ (powered / (z * z)).real),
+            float(half @ powered.real),
+            float(half @ (wrong / squares)) + left / end**2 + rough * float(sums @ (1.0 / squares)),
+            float(half @ wrong) + left + rough * float(sums.sum()),
+            _aliases(terms, count, c, length, tau),
+            tau,
+            slip + 8.0 * U * (abs(log_scale) + count * abs(log_sum)),
+        )
+
+    def bracket(self) -> tuple[float, float]:
+        """Return the ends of E(S)₊."""
+        if self.log_scale < LOG_LEAST:
+            return 0.0, math.exp(LOG_LEAST)
+        if not (self.excess < 1.0 and self.log_scale < -LOG_LEAST):
+            return 0.0, math.inf
+        scale = math.exp(self.log_scale)
+        slip = math.expm1(self.excess * (1.0 + 1e-9)) + 16.0 * U
+        high = scale * (self.value + self.error) * (1.0 + slip)
+        # Smoothing adds at most the square of its deviation times the smoothed density at 0.
+        added = self.deviation**2 * scale * (self.density + self.density_error) * (1.0 + slip)
+        low = scale * (self.value - self.error) * (1.0 - slip) - self.aliases * (1.0 + slip) - added
+        return low, high
+
+
+class _Tilted(NamedTuple):
+    """Masses e^{cz}·p over their sum, what they are like, and the relative error of powers."""
+
+    weights: FloatArray
+    log_sum: float
+    mean: float  # of a term
+    deviation: float  # of the sum
+    slip: float
+
+    @classmethod
+    def of(cls, terms: Terms, count: int, c: float) -> _Tilted:
+        """Tilt the law of a term by ``c``."""
+        logs = np.log(terms.masses)
+        log_sum = _log_sum(terms, c)
+        weights = np.exp(logs + c * terms.values - log_sum)
+        mean = float(weights @ terms.values)
+        variance = float(weights @ (terms.values - mean) ** 2)
+        # A mass and its exponential are off by a few units of the exponents; n in a product.
+        sizes = 1.0 + np.abs(logs) + np.abs(c * terms.values) + abs(log_sum)
+        deviation = math.sqrt(max(count * variance, 1e-300))
+        return cls(weights, log_sum, mean, deviation, count * 8.0 * U * float(sizes.max()))
+
+
+def _log_sum(terms: Terms, c: float) -> float:
+    exponents = np.log(terms.masses) + c * terms.values
+    top = float(exponents.max())
+    return top + math.log(float(np.exp(exponents - top).sum()))
+
+
+def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int) -> ComplexArray:
+    """Return Σ w·e^{iyx} at y = 0, step, 2·step, …: coarse and fine rotations, multiplied."""
+    side = math.isqrt(nodes - 1) + 1
+    fine = np.exp(1j * np.outer(centred, step * np.arange(side)))
+    coarse = np.exp(1j * np.outer(step * side * np.arange(side), centred)) * weights
+    return np.asarray((coarse @ fine).ravel()[:nodes])
+
+
+def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> float:
+    """Bound the other periods that a trapezoid sum adds to the excess."""
+
+    def log_transform(b: float) -> float:
+        return count * _log_sum(terms, b) + 0.5 * (tau * b) ** 2
+
+    x = math.exp(-c * length)
+    here = math.exp(min(log_transform(c), 700.0)) / (math.e * c)
+    above = length * x / (1.0 - x) ** 2 + here * x / (1.0 - x)
+    below = math.inf
+    for k in BEYOND.tolist():
+        log_size = log_transform(c * k) - c * (k - 1.0) * length
+        ratio = math.exp(-c * (k - 1.0) * length)
+        below = min(below, math.exp(min(log_size, 700.0)) / (math.e * c * k) / (1.0 - ratio))
+    return (above + below) * (1.0 + 1e-9)

@@ -1,0 +1,134 @@
+"""Two neighbouring data sets in the shuffle model, for the lower ends of brackets.
+
+docs/theorems_shuffling.md, Theorem H2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.bounds import Bounds
+from accountant.derived.report_laws import ReportLaw, excess
+from accountant.derived.shuffle_bounds import (
+    FINE,
+    ROUGH,
+    epsilon_at,
+    others_law,
+)
+from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.stated_guarantees import RandomizedResponse
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.sampling.allocation_chords import tangent_law
+from accountant.sampling.allocation_table import Table
+
+__all__ = ["DataPair"]
+
+# Knots within one deviation of the loss, and how many deviations they reach.
+KNOTS, REACH = 8, 9.0
+LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class DataPair(AtomicPair):
+    """A user's report among those of users who all have one value.
+
+    Parameters
+    ----------
+    randomizer : RandomizedResponse or Laplace
+        Of one user.
+    users : int
+        n >= 2.
+    """
+
+    randomizer: RandomizedResponse | Laplace
+    users: int
+
+    def atoms(self) -> Atoms:
+        """Return atoms of a pair below: lines under the profile (Theorem S17)."""
+        law = tangent_law(_table(self))
+        kept = law.values > 0.0
+        loss = np.log(law.values[kept]) - 2.0 * law.value_error - 8.0 * U
+        p = law.masses[kept] * law.values[kept]
+        q = p * np.exp(-loss)
+        error = law.mass_error + law.value_error + 64.0 * U
+        seen = p > 1e-290
+        lost = max(0.0, 1.0 - float(q.sum()))
+        moved = 32.0 * U * (1.0 + float(np.abs(loss).max(initial=0.0)))
+        return Atoms(loss[seen], p[seen], q[seen], 0.0, lost, error, moved)
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Return a bound from below at any real ``epsilon``, in the better order."""
+        found = _bound(self, abs(epsilon))
+        if epsilon < 0.0:
+            found = (math.exp(epsilon) * found - math.expm1(epsilon)) * (1.0 - 1e-15)
+        return Bounds(found, found)
+
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Return an ε at which one release has more than ``delta``."""
+        found = _epsilon_at(self, delta)
+        return Bounds(found, found)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """That of one report."""
+        return float(self.randomizer.pairs()[0].pure_epsilon)
+
+    @property
+    def infinite_mass(self) -> float:
+        """None."""
+        return 0.0
+
+
+def _laws(randomizer: RandomizedResponse | Laplace) -> list[ReportLaw]:
+    return [others_law(randomizer, ROUGH.knots, reverse=way) for way in (False, True)]
+
+
+def _rough(pair: DataPair, epsilon: float) -> float:
+    return max(
+        excess(law, pair.users, epsilon, ROUGH, upper=False) for law in _laws(pair.randomizer)
+    )
+
+
+@lru_cache(maxsize=256)
+def _bound(pair: DataPair, epsilon: float) -> float:
+    laws = [others_law(pair.randomizer, FINE.knots, reverse=way) for way in (False, True)]
+    return max(excess(law, pair.users, epsilon, FINE, upper=False) for law in laws)
+
+
+@lru_cache(maxsize=256)
+def _epsilon_at(pair: DataPair, delta: float) -> float:
+    if _bound(pair, 0.0) <= delta:
+        return 0.0
+    found = epsilon_at(delta, lambda at: _rough(pair, at), lambda at: _bound(pair, at), upper=False)
+    return 0.0 if found is None else found
+
+
+def _table(pair: DataPair) -> Table:
+    """Return options on the ratio of the two laws at strikes around 1, in the heavier order."""
+    width = max(2.5 * _rough(pair, 0.0), 1e-12)
+    laws = _laws(pair.randomizer)
+    far = min(4.0 * width, 0.5 * pair.pure_epsilon)
+    tails = [excess(law, pair.users, far, ROUGH, upper=False) for law in laws]
+    if tails[1] > tails[0]:
+        laws.reverse()
+    reach = min(REACH * width, pair.pure_epsilon)
+    fraction, exponent = math.frexp(width / KNOTS)
+    spacing = math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
+    most = 2 * math.ceil(reach / spacing)
+    places = np.arange(-most, most + 1)
+    ends: list[tuple[float, float]] = []
+    for place in places.tolist():
+        loss = 0.5 * spacing * place
+        law, scale = (laws[0], 1.0) if place >= 0 else (laws[1], math.exp(loss))
+        low, high = (
+            scale * excess(law, pair.users, abs(loss), ROUGH, upper=upper)
+            for upper in (False, True)
+        )
+        ends.append((low * (1.0 - 8.0 * U), high * (1.0 + 8.0 * U)))
+    lower, upper = np.array(ends).T
+    return Table(spacing, places.astype(np.int64), lower, upper)

@@ -1,0 +1,67 @@
+"""The mean excess of a sum against rational arithmetic."""
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant.derived.report_sum import Fineness, Terms, mean_excess
+
+FINE = Fineness(0.001, 100, 1e-6)
+ROUGH = Fineness(0.01, 100, 1e-6)
+CASES = {
+    "two values": ((2.0, -0.5), (0.125, 0.875)),
+    "a lattice": ((1.0, 0.0, -1.0), (0.25, 0.5, 0.25)),
+    "no lattice": ((math.pi, -1.0 / 3.0, 0.0, -math.e), (0.125, 0.5, 0.25, 0.125)),
+    "rare and large": ((1000.0, -1.0), (2.0**-12, 1.0 - 2.0**-12)),
+    "rarely positive": ((0.01, -1.0), (0.75, 0.25)),
+    "far below": ((1.0, -3.0), (0.0625, 0.9375)),
+}
+
+
+def exact(values, masses, count):
+    """E(Z₁ + … + Z_count)₊ / count of these doubles, by enumeration."""
+    law = {Fraction(0): Fraction(1)}
+    for _ in range(count):
+        grown = defaultdict(Fraction)
+        for total, mass in law.items():
+            for value, chance in zip(values, masses, strict=True):
+                grown[total + Fraction(value)] += mass * Fraction(chance)
+        law = grown
+    return sum((total * mass for total, mass in law.items() if total > 0), Fraction(0)) / count
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("count", [1, 2, 7, 12])
+def test_brackets_hold_the_exact_value(name, count):
+    values, masses = CASES[name]
+    truth = exact(values, masses, count)
+    for fineness in (FINE, ROUGH):
+        terms = Terms(np.array(values), np.array(masses))
+        low, high = mean_excess(terms, count, fineness)
+        assert Fraction(low) <= truth <= Fraction(high)
+
+
+def test_many_terms_of_a_walk():
+    """Steps ±1 with chance 1/2: E(S)₊ is n·C(n - 1, n/2)/2ⁿ."""
+    terms = Terms(np.array([1.0, -1.0]), np.array([0.5, 0.5]))
+    for n in (100, 1000):
+        truth = Fraction(math.comb(n - 1, n // 2), 2**n)
+        low, high = mean_excess(terms, n, FINE)
+        assert Fraction(low) <= truth <= Fraction(high)
+        assert high <= low * (1.0 + 2e-3)
+
+
+def test_width_does_not_grow_with_the_number_of_terms():
+    for n in (10**4, 10**6, 10**9):
+        terms = Terms(np.array([1.0, -1.0 - 3.0 / math.sqrt(n)]), np.array([0.5, 0.5]))
+        low, high = mean_excess(terms, n, FINE)
+        assert 0.0 < low <= high <= low * (1.0 + 1e-3)
+
+
+def test_signs_that_need_no_line():
+    assert mean_excess(Terms(np.array([-1.0, 0.0]), np.array([0.5, 0.5])), 5, FINE) == (0.0, 0.0)
+    low, high = mean_excess(Terms(np.array([1.0, 3.0]), np.array([0.5, 0.5])), 5, FINE)
+    assert low <= 2.0 <= high <= low * (1.0 + 1e-14)
