@@ -25,6 +25,7 @@ from accountant.analyses.pld.saddle_point import (
     saddle_at_delta,
     saddle_at_epsilon,
 )
+from accountant.analyses.pld.within_memory import law_within
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest
@@ -46,6 +47,8 @@ MOST_FITTED = 2
 # Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
 DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
 ROUGH = 1e-5  # tolerances of grids that are coarse anyway
+# A grid of so many points takes a second: it is not made finer for so many times the tolerance.
+HUGE, NEARLY, USUAL_TOLERANCE = 2**20, 5.0, 1e-6
 
 # So many scales of the profile, 1/tilt, may its saddle point be off.
 MISSED = 1.5
@@ -93,7 +96,8 @@ class Composed:
         The pairs, all of one direction, and how often each runs (>= 0).
     tolerance : float
         The width of a bracket on ε, relative to ε, or to a hundredth of the standard deviation of
-        the total loss where ε is smaller. A bracket on δ has the width this means for it.
+        the total loss where ε is smaller. A bracket on δ has the width this means for it. A grid of
+        a million points is not refined where it is within five times the tolerance of 1e-6.
     memory_cap : int
         Approximate limit, in bytes, on the memory of one evaluation.
     """
@@ -274,24 +278,25 @@ class Composed:
             if one.covers(saddle.epsilon):
                 bounds, excess = width(one)
                 known = bounds.intersection(known)
-                if excess <= 1.0:
+                if self._is_narrow(one, excess):
                     return known
         if name != "epsilon":
             saddle = self._gentler(parts, saddle)
         spacing, best, size, blind = self._first_spacing(parts, saddle, scale), math.inf, 0, 0
-        trim, tried, unlucky, moved = 1.0, False, False, name != "epsilon"
+        trim, tried, unlucky, moved, last = 1.0, False, False, name != "epsilon", 0.0
         for _ in range(6):
             plan = self._plan(parts, saddle, scale, spacing, trim)
             try:
-                one = ComposedLaw(parts, plan, self._memory_cap)
+                one, spacing = law_within(parts, plan, self._memory_cap, last)
             except TooLarge as refusal:
                 size = refusal.size
                 break
+            last = 0.0 if self._lattices else spacing
             bounds, excess = width(one)
             # Every grid certifies its bracket, however wide.
             known = bounds.intersection(known)
             size = one.size
-            if excess <= 1.0:
+            if self._is_narrow(one, excess):
                 self._remember(one, trimmed=trim != 1.0)
                 return known
             at = float(bounds.upper) if name == "epsilon" else saddle.epsilon
@@ -314,6 +319,10 @@ class Composed:
             best, tried = min(best, excess), True
             spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
         raise self._too_wide(name, size, best, known)
+
+    def _is_narrow(self, one: ComposedLaw, excess: float) -> bool:
+        huge = one.size >= HUGE and self._tolerance == USUAL_TOLERANCE
+        return excess <= (NEARLY if huge else 1.0)
 
     def _moved(self, parts: Sequence[GridPart], saddle: Saddle, epsilon: float) -> Saddle:
         """Return the saddle point at ``epsilon``, for the same δ."""

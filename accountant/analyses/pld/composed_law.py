@@ -25,7 +25,13 @@ from accountant.analyses.pld.fft import (
     product_of,
     total_sums,
 )
-from accountant.analyses.pld.grid_parts import STEEPEST, largest_loss, on_grid, place
+from accountant.analyses.pld.grid_parts import (
+    STEEPEST,
+    largest_loss,
+    on_grid,
+    place,
+    without_top,
+)
 from accountant.analyses.pld.loss_grid import GridLaw
 from accountant.analyses.pld.saddle_point import reach
 from accountant.analyses.pld.spectrum import Spectrum, few_frequencies, loud_frequencies
@@ -100,7 +106,10 @@ class ComposedLaw:
         self._last = last
         # Characteristic functions of atoms are held beside the law; without them it is a rough one.
         most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else self.size
-        laws = [on_grid(part, t, self._tilt, most) for part, t in zip(parts, knots, strict=True)]
+        laws = [
+            without_top(on_grid(part, t, self._tilt, most), plan.log_tail, part.times)
+            for part, t in zip(parts, knots, strict=True)
+        ]
         self._scales(laws, counts, parts)
         self._upper, self._lower = (
             self._side(laws, counts, begin, orders, upper) for upper in (True, False)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from accountant.pairs.atoms import Atoms
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["STEEPEST", "GridPart", "GridPlan", "largest_loss", "on_grid", "place"]
+__all__ = ["STEEPEST", "GridPart", "GridPlan", "largest_loss", "on_grid", "place", "without_top"]
 
 # Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
 STEEPEST = 50.0
+# So many times the mass above the grid, all that is moved down to its last knot is rare.
+RARE = 100.0
 
 
 class GridPart(NamedTuple):
@@ -127,3 +129,15 @@ def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLa
             return law
     law_of_tails = discretise_tails(part.pair, knots) if part.offset is None else None
     return law_of_tails or discretise(part.pair, knots, part.offset is not None)
+
+
+def without_top(law: GridLaw, log_rare: float, times: int) -> GridLaw:
+    """Return the law with the lower one's mass at the top left out where it is rare (Theorem G1).
+
+    It is that of all losses above the grid. Tilted, it would rule the mass outside the window.
+    """
+    if law.atoms is not None or not times * law.lower[-1] <= RARE * math.exp(log_rare):
+        return law
+    lower = law.lower.copy()
+    lower[-1] = 0.0
+    return law._replace(lower=lower)

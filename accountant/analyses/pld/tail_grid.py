@@ -110,10 +110,16 @@ def _lower(
 ) -> tuple[_Points, int]:
     """Return points below supporting lines of both cells, and the knot that ends the law."""
     left, right = (_lines(tails, each, slip) for each in (t[:-1], t[1:]))
+    put_left, put_right = left.put - left.put_error, right.put - right.put_error
+    # The event is everything up to the last cell whose line is below 1 - x at its lower end: a
+    # value below 1 - x would take some from the law at every smaller x.
+    worse = np.flatnonzero(put_left[: cross - 1] < 0.0)
+    everything = int(worse[-1]) + 1 if worse.size else 0
+    put_left[:everything] = put_right[:everything] = 0.0
     call, put = np.empty(t.size), np.empty(t.size)
     for out, at_left, at_right in (
         (call, left.call - left.call_error - infinite, right.call - right.call_error - infinite),
-        (put, left.put - left.put_error, right.put - right.put_error),
+        (put, put_left, put_right),
     ):
         out[0], out[-1] = at_left[0], at_right[-1]
         out[1:-1] = np.minimum(at_left[1:], at_right[:-1])
@@ -121,8 +127,9 @@ def _lower(
     good = np.flatnonzero(right.call - right.call_error - infinite >= 0.0)
     end = int(good[-1]) + 1 if good.size else 0
     call[end:] = 0.0
-    missed = float(tails.below_p[0]) * (1.0 + tails.relative_error)
-    missed += float(tails.below_q[0]) * (1.0 + tails.relative_error)
+    missed = 0.0
+    if not everything:
+        missed = float(tails.below_p[0] + tails.below_q[0]) * (1.0 + 2.0 * tails.relative_error)
     return _Points(call, put, cross, -missed, infinite), end
 
 

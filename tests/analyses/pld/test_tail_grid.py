@@ -184,6 +184,19 @@ def test_an_error_of_the_functions_is_made_once_and_not_in_every_cell():
     assert 0.0 < width(ours) < 1e-3 * width(masses)
 
 
+@pytest.mark.parametrize("spacing", [3.8e-5, 1.9e-5])
+def test_the_lower_law_keeps_the_mass_of_both_laws_where_losses_begin(spacing):
+    """Losses that begin like a lognormal law: what one cell lacks, every ε below it would lack."""
+    pair = PoissonSampled(normal(), 1e-3).pairs()[0]
+    first = math.floor(math.log1p(-1e-3) / spacing)
+    knots = LossGrid(0.0, spacing, first, first + 2000)
+    law = check(pair, knots, lambda x: true_put(normal_put, 1e-3, False, 0, x), 5)
+    start = mpmath.mpf(first) * mpmath.mpf(spacing)
+    missing = -mpmath.expm1(start) - profile_of(law, law.lower, law.infinite_lower, start)
+    # of the tangents' gap at a knot amid the losses, mass · spacing / 8
+    assert missing < 1e-3 * float(law.lower.max()) * spacing
+
+
 def test_what_has_no_distribution_functions_has_no_such_laws():
     from accountant.mechanisms import Gaussian
 
