@@ -2,45 +2,10 @@
  * it took. Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free.
  * Usage: allocation CALLS SEED */
 #include "drive.h"
+#include "failing_memory.h"
 #include "heterogeneous.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void __wrap_free(void *memory);
-
-static long taken, held, fail_at = -1;
-
-static int fails(void) { return taken++ == fail_at; }
-
-void *__wrap_malloc(size_t size) {
-    if (fails()) return NULL;
-    held++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    if (fails()) return NULL;
-    held++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size) {
-    if (fails()) return NULL;
-    held += !memory;
-    return __real_realloc(memory, size);
-}
-
-void __wrap_free(void *memory) {
-    held -= memory != NULL;
-    __real_free(memory);
-}
 
 enum { DELTA, EPSILON, RENYI, EPSILON_RENYI, MIX_DELTA, MIX_EPSILON, MIX_ODOMETER, ENTRIES };
 
@@ -78,22 +43,21 @@ int main(int argc, char **argv) {
             p.parts[k] = (acct_part){.q = fmax(probability(), ACCT_LEAST_Q), .sigma = fmin(deviation(), 1e200),
                                      .steps = fmax(1.0, floor(repetitions() / 8.0))};
         for (int entry = 0; entry < ENTRIES; entry++) {
-            taken = held = 0;
-            fail_at = -1;
+            fail_no_allocation();
             ask(entry, &p);
             const long needed = taken;
             REQUIRE(held == 0, "entry %d keeps %ld allocations", entry, held);
             seen[entry] += needed;
-            for (fail_at = 0; fail_at < needed; fail_at++, tried++) {
-                taken = held = 0;
+            for (long k = 0; k < needed; k++, tried++) {
+                fail_allocation(k);
                 const int status = ask(entry, &p);
-                REQUIRE(status == ACCT_ENOMEM, "entry %d: allocation %ld failed, status %d", entry, fail_at, status);
-                REQUIRE(held == 0, "entry %d: allocation %ld failed, %ld are kept", entry, fail_at, held);
+                REQUIRE(status == ACCT_ENOMEM, "entry %d: allocation %ld failed, status %d", entry, k, status);
+                REQUIRE(held == 0, "entry %d: allocation %ld failed, %ld are kept", entry, k, held);
             }
         }
     }
     for (int entry = 0; entry < ENTRIES; entry++) REQUIRE(seen[entry] > 0, "entry %d never allocated", entry);
-    fail_at = -1;
+    fail_no_allocation();
     printf("allocation: %ld failures injected\n", tried);
     return 0;
 }
