@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from accountant.sampling.lattice_envelope import LatticeLaw
 
-__all__ = ["Plan", "Value", "play"]
+__all__ = ["BELOW", "Plan", "Value", "play"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Losses further down are raised to it, as a share of the window.
-_BELOW = 0.15
+BELOW = 0.15
 
 
 class Plan(NamedTuple):
@@ -90,7 +90,7 @@ def _steps(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatA
     import scipy.fft  # late: no answer but this one needs it, and SciPy takes long to import
 
     size, spacing, tilt = plan.size, plan.spacing, plan.tilt
-    below = math.ceil(_BELOW * size)
+    below = math.ceil(BELOW * size)
     span = fft_size(2 * size + below)
     kernels = np.stack([_kernel(law, below, span, plan) for law in laws])
     transforms = scipy.fft.rfft(kernels, axis=1)

@@ -1,8 +1,8 @@
 """The analysis of equal steps on batches of a fixed number of draws, under replace-one.
 
 From above the game of Theorem S19, where it can be played, else the pair of Theorem S6 or S7. From
-below the steps in which the record stands out against all others: Poisson sampling with half the
-noise, or the mixture of Theorem S8.
+below the steps in which the record stands out against all others (Poisson sampling with half the
+noise, or the mixture of Theorem S8), and those of a record that hides once it has won (S22).
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.replacement_game import Plan, Value, play
+from accountant.analyses.replacement_reached import Reached, reach
 from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
@@ -21,6 +24,8 @@ from accountant.sampling.fixed_size import FixedSizePair
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.repeated_laws import Draws, repeated_laws
 from accountant.sampling.replacement_laws import Step, laws_above
+from accountant.sampling.replacement_pair import is_game
+from accountant.sampling.standing_out import lattice_spacing, law_below
 from accountant.sampling.with_replacement import WithReplacementPair
 
 if TYPE_CHECKING:
@@ -29,13 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementGame", "plays"]
 
-# Units of one contribution, in standard deviations of the noise, and steps: more take long.
-_UNITS, _STEPS = (0.1, 3.0), 5000
 # Knots of the window; with the knots around them they fill a transform of 4096 points.
 _SIZE = 1900
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
 _LOW, _HIGH, _WIDEST = 0.15, 1.4, 80.0
 _LEAST_DELTA = 1e-15
+# Of the lattice from below: its spacing as a share of the other's, and the most knots.
+_FINER, _MOST_KNOTS = 0.5, 2**14
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -47,6 +52,12 @@ class _Steps(Protocol):
 
     def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
         """Return laws of which one is above a step, whatever the contributions."""
+
+    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
+        """Return the law of a step of a record that stands out, from below, and its spacing.
+
+        There is none where the lattice would be too long.
+        """
 
     def epsilon(self, delta: float) -> Bounds:
         """Bracket ε of a record that stands out against all others."""
@@ -66,6 +77,10 @@ class _FixedSize:
 
     def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
         return laws_above(self._step, spacing, size)
+
+    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
+        q, noise, _ = self._less
+        return _below((1.0 - q, q), 1.0 / noise, 2.0 * U, spacing, largest)
 
     def epsilon(self, delta: float) -> Bounds:
         return Bounds(*core.epsilon_bounds(*self._less, delta, core.REMOVE))
@@ -90,6 +105,10 @@ class _WithReplacement:
     def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
         return repeated_laws(self._draws, spacing, size)
 
+    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
+        shift = 2.0 * self._draws.unit * (1.0 - 8.0 * U)
+        return _below(self._draws.weights, shift, self._draws.error, spacing, largest)
+
     def epsilon(self, delta: float) -> Bounds:
         more = delta + self._excess * 1.001
         low = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
@@ -98,6 +117,18 @@ class _WithReplacement:
     def delta(self, epsilon: float) -> Bounds:
         low, high = self._reached.delta_bounds(epsilon)
         return Bounds(max(float(low) - self._excess, 0.0), float(high))
+
+
+def _below(
+    weights: tuple[float, ...], shift: float, error: float, wanted: float, largest: float
+) -> tuple[LatticeLaw | None, float]:
+    spacing = lattice_spacing(weights, shift, wanted)
+    size = math.ceil(largest / spacing)
+    if size > _MOST_KNOTS:
+        return None, spacing
+    law = law_below(weights, shift, spacing, size)
+    errors = law.mass_error + error, law.loss_error + 2.0 * error
+    return law._replace(mass_error=errors[0], loss_error=errors[1]), spacing
 
 
 def _steps_of(pair: DominatingPair, count: int) -> _Steps | None:
@@ -109,9 +140,7 @@ def _steps_of(pair: DominatingPair, count: int) -> _Steps | None:
 def plays(parts: Parts) -> bool:
     """Tell whether the parts are equal steps whose game is worth playing."""
     ((pair, count),) = parts
-    if not isinstance(pair, (FixedSizePair, WithReplacementPair)) or not 1 < count <= _STEPS:
-        return False
-    return pair.sampling_probability < 1.0 and _UNITS[0] <= 0.5 * pair.distances[0] <= _UNITS[1]
+    return isinstance(pair, (FixedSizePair, WithReplacementPair)) and is_game(pair, count)
 
 
 class ReplacementGame(Solver):
@@ -127,7 +156,7 @@ class ReplacementGame(Solver):
         if found is None:  # pragma: no cover (chosen by the caller)
             raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
         self._steps = found
-        self._played: list[tuple[float, Value]] = []
+        self._played: list[tuple[float, Value, Reached]] = []
         self._other: Grid | None = None
 
     def _least(self) -> float:
@@ -135,33 +164,49 @@ class ReplacementGame(Solver):
 
     def _epsilon(self, delta: float) -> Bounds:
         lower, upper = (float(end) for end in self._steps.epsilon(delta))
-        value = self._value(upper, delta)
-        found = math.inf if value is None else value.epsilon_of(delta)
+        played = self._value(upper, delta)
+        found = math.inf
+        if played is not None:
+            found = played[0].epsilon_of(delta)
+            lower = max(lower, played[1].epsilon_of(delta))
         if found > 1.1 * upper + 1e-9:
             found = min(found, float(self._beside().epsilon_bounds(delta).upper))
         return Bounds(min(lower, found), found)
 
     def _delta(self, epsilon: float) -> Bounds:
         lower, upper = (float(end) for end in self._steps.delta(epsilon))
-        value = self._value(epsilon, upper)
-        found = 1.0 if value is None else value.at(epsilon)
+        played = self._value(epsilon, upper)
+        found = 1.0
+        if played is not None:
+            found, lower = played[0].at(epsilon), max(lower, played[1].at(epsilon))
         if found > 100.0 * lower:
             found = min(found, float(self._beside().delta_bounds(epsilon).upper))
         return Bounds(min(lower, found), found)
 
-    def _value(self, epsilon: float, delta: float) -> Value | None:
-        """Return a game whose window has ``epsilon``, played before if possible."""
-        for answered, value in self._played:
+    def _value(self, epsilon: float, delta: float) -> tuple[Value, Reached] | None:
+        """Return a game around ``epsilon``, from both sides, played before if possible."""
+        for answered, value, reached in self._played:
             if _NEAR[0] * answered <= epsilon <= _NEAR[1] * answered:
-                return value
+                return value, reached
         plan = self._plan(delta)
         if plan is None:
             return None
         target, made = plan
         laws = self._steps.laws(made.spacing, made.size - 1)
         value = play(laws, self._count, made)
-        self._played.append((target, value))
-        return value
+        reached = self._reached(target, made.tilt)
+        self._played.append((target, value, reached))
+        return value, reached
+
+    def _reached(self, epsilon: float, tilt: float) -> Reached:
+        """Play from below, around the same answer."""
+        width = (_LOW + _HIGH) * epsilon
+        law, spacing = self._steps.law_below(_FINER * width / _SIZE, width)
+        if law is None:
+            return Reached(np.zeros(1), np.zeros(1), 0.0)
+        size = (law.masses.size - 1) // 2 + 1
+        low = -math.ceil(_LOW * epsilon / spacing) * spacing
+        return reach(law, self._count, Plan(low, spacing, size, tilt))
 
     def _plan(self, delta: float) -> tuple[float, Plan] | None:
         whole = float(self._steps.delta(0.0).upper)

@@ -15,7 +15,7 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.poisson_batches import poisson_gaussian
-from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
+from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair, is_game
 from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ class FixedSizeSampler(StepSampler):
 
     Notes
     -----
-    *Guarantee.* Theorem S6 in one step, Theorem S19 in several. The lower bound is the pair
-    (1-q)·N(0) + q·N(2) against N(0), which a data set of opposite contributions reaches.
+    *Guarantee.* Theorem S6 in one step, Theorem S19 in several. The lower bound is reached by a
+    record that differs from all others until the budget is overspent, and then hides (S22).
     """
 
     name: ClassVar[str] = "fixed size, without replacement"
-    theorem: ClassVar[str] = "S6, S18, S19"
+    theorem: ClassVar[str] = "S6, S18, S19, S22"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _REPLACE_ONE
 
     relation: NeighbouringRelation = field(default=NeighbouringRelation.REPLACE_ONE, kw_only=True)
@@ -166,7 +166,15 @@ class FixedSizeSampler(StepSampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return the loss of a record +1 that becomes -1 among records that are all -1."""
+        """Return the loss of a record +1 that becomes -1 among records that are all -1.
+
+        In a game a record that chooses its contributions step by step reaches the lower end of the
+        mechanism itself (Theorem S22).
+        """
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        one = FixedSizeSampled(noise, batch_size=self.batch_size, dataset_size=self.dataset_size)
+        pair = one.pairs()[0]
+        if isinstance(pair, FixedSizePair) and is_game(pair, self.steps):
+            return (WorstCaseInstance(self.steps * one),)
         probability = ratio_down(self.batch_size, self.dataset_size)
         return (WorstCaseInstance(self.steps * poisson_gaussian(0.5 * noise, probability)),)

@@ -24,7 +24,7 @@ from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEAST_DISTANCE", "ReplacementPair"]
+__all__ = ["LEAST_DISTANCE", "ReplacementPair", "is_game"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -35,6 +35,8 @@ _TOP = 36.0
 _SMALL = 1e-9
 # Distances whose grid of ratios would collapse into rounding.
 LEAST_DISTANCE = 1e-9
+# Standard deviations of the noise in one contribution, and steps, of a game: more take long.
+_UNITS, _STEPS = (0.1, 3.0), 5000
 _DOWN, _UP = 1.0 - 4.0 * U, 1.0 + 4.0 * U
 
 
@@ -215,3 +217,9 @@ class ReplacementPair(DominatingPair):
         )
         slack = 4.0 * law.mass_error + (loss.size + 64.0 + 16.0 * order * float(loss[-1])) * U
         return float(np.logaddexp(total, rest)) + slack
+
+
+def is_game(pair: ReplacementPair, count: int) -> bool:
+    """Tell whether equal steps are answered by the game of Theorem S19, whose ends are reached."""
+    unit = 0.5 * pair.distances[0]
+    return pair.sampling_probability < 1.0 < count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]

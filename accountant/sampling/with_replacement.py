@@ -20,7 +20,7 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.mixture_pair import MixturePair
-from accountant.sampling.replacement_pair import ReplacementPair
+from accountant.sampling.replacement_pair import ReplacementPair, is_game
 from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class WithReplacementSampler(StepSampler):
     """
 
     name: ClassVar[str] = "with replacement"
-    theorem: ClassVar[str] = "S7, S8, S19, S20"
+    theorem: ClassVar[str] = "S7, S8, S19, S20, S22"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
@@ -195,7 +195,19 @@ class WithReplacementSampler(StepSampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return the add-or-remove pair: a record +1 among records that are all -1."""
+        """Return the add-or-remove pair: a record +1 among records that are all -1.
+
+        In a game of replace-one its lower end is reached step by step (Theorem S22).
+        """
+        replaced = WithReplacementSampled(
+            noise_multiplier,
+            batch_size=self.batch_size,
+            dataset_size=self.dataset_size,
+            relation=self.relation,
+        )
+        pair = replaced.pairs()[0]
+        if isinstance(pair, WithReplacementPair) and is_game(pair, self.steps):
+            return (WorstCaseInstance(self.steps * replaced),)
         one = WithReplacementSampled(
             noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size
         )

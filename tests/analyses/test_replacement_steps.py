@@ -65,9 +65,9 @@ def test_two_steps_are_above_what_data_reach(q, sigma, epsilon):
 def test_the_game_is_below_the_symmetric_pair_and_above_every_fixed_choice():
     sampler = FixedSizeSampler(dataset_size=10_000, batch_size=100, steps=1000)
     found = sampler.epsilon_bounds(1.0, 1e-5)
-    # Standing out in every step; the pair of Theorem S6.
-    assert 13.36 < found.lower < 13.37
-    assert found.lower * 1.004 < found.upper < found.lower * 1.013
+    # More than by standing out in every step, 13.36; the pair of Theorem S6.
+    assert 13.40 < found.lower < 13.45
+    assert found.upper < found.lower * 1.0075
     assert found.upper < 14.82
     steps = sampler.mechanism(1.0)
     assert steps.explain(1e-5).analysis == "replacement game"

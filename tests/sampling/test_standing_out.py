@@ -1,0 +1,56 @@
+"""The lattice law of a record that stands out: nowhere above the exact profile."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from accountant.sampling.standing_out import lattice_spacing, law_below
+
+
+def exact(weights, shift, epsilon):
+    """Return H(ε) of Σ w_k N(ks, 1) against N(0, 1) in 40 digits."""
+    with mpmath.workdps(40):
+        s, strike = mpmath.mpf(shift), mpmath.exp(mpmath.mpf(epsilon))
+
+        def ratio(x):
+            return sum(
+                mpmath.mpf(w) * mpmath.exp(k * s * x - (k * s) ** 2 / 2)
+                for k, w in enumerate(weights)
+            )
+
+        if strike <= weights[0]:
+            return mpmath.fsum(weights) - strike
+        low, high = mpmath.mpf(-60), mpmath.mpf(60)
+        for _ in range(140):
+            middle = (low + high) / 2
+            low, high = (low, middle) if ratio(middle) > strike else (middle, high)
+        tail = sum(mpmath.mpf(w) * mpmath.ncdf(k * s - low) for k, w in enumerate(weights))
+        return tail - strike * mpmath.ncdf(-low)
+
+
+@pytest.mark.parametrize(
+    ("weights", "shift"),
+    [((0.99, 0.01), 2.0), ((0.5, 0.5), 0.3), ((0.9, 0.09, 0.01), 1.0), ((0.999, 0.001), 4.0)],
+)
+def test_the_law_is_nowhere_above_the_record_and_hardly_below(weights, shift):
+    spacing = lattice_spacing(weights, shift, 0.02)
+    size = math.ceil(6.0 / spacing)
+    law = law_below(weights, shift, spacing, size)
+    losses = spacing * np.arange(-size, size + 1)
+    for epsilon in (-0.3, -0.05, 0.0, 0.01, 0.1, 0.5, 1.5, 3.0):
+        # What is claimed: masses less their error, losses less theirs.
+        gain = -np.expm1(epsilon - losses + law.loss_error)
+        found = math.fsum(law.masses * np.maximum(gain, 0.0)) * (1.0 - law.mass_error)
+        truth = float(exact(weights, shift, epsilon + 2.0 * law.loss_error))
+        assert found <= truth + 1e-16
+        assert found >= 0.9 * truth - 2e-3 * spacing
+    assert law.infinite == 0.0
+
+
+def test_the_spacing_has_a_knot_where_most_mass_is():
+    spacing = lattice_spacing((0.99, 0.01), 2.0, 0.02)
+    assert 0.002 < spacing <= 0.02
+    law = law_below((0.99, 0.01), 2.0, spacing, 600)
+    assert law.masses[600 - 1 : 600].sum() > 0.5
