@@ -5,7 +5,16 @@ from __future__ import annotations
 import click
 
 import accountant
-from accountant.cli import completion, compositions, doctor, dp_sgd, ledgers, report, stores
+from accountant.cli import (
+    completion,
+    compositions,
+    doctor,
+    dp_sgd,
+    ledger_files,
+    ledgers,
+    report,
+    stores,
+)
 from accountant.cli.audit import audit
 from accountant.cli.certify import certify
 from accountant.cli.group import Group
@@ -21,7 +30,7 @@ __all__ = ["main"]
         "How much was spent?": ("epsilon", "delta", "curve", "compose", "samplers"),
         "How much noise, how many steps?": ("sigma", "steps", "q"),
         "Train, and show what it cost": ("train", "show", "report", "certify"),
-        "Budgets of a team": ("store",),
+        "Budgets": ("ledger", "store"),
         "This installation": ("doctor", "audit", "completion"),
     },
     examples=(
@@ -53,6 +62,7 @@ for _command in (
     *dp_sgd.COMMANDS,
     *compositions.COMMANDS,
     *ledgers.COMMANDS,
+    *ledger_files.COMMANDS,
     *report.COMMANDS,
     *stores.COMMANDS,
     *doctor.COMMANDS,

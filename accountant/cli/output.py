@@ -13,7 +13,16 @@ import click
 from accountant.cli.plain_text import plain
 from accountant.display import json_value
 
-__all__ = ["answer", "as_json", "given", "print_table", "progress", "stream_table", "terminal"]
+__all__ = [
+    "answer",
+    "as_json",
+    "given",
+    "print_table",
+    "progress",
+    "say",
+    "stream_table",
+    "terminal",
+]
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
@@ -21,6 +30,14 @@ SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": 
 def as_json(values: dict[str, Any]) -> None:
     """Print one JSON object; infinities, which JSON does not have, are strings."""
     click.echo(json.dumps(json_value(values), allow_nan=False))
+
+
+def say(values: dict[str, Any], sentence: str, wants_json: bool) -> None:
+    """Print what was done, as JSON or as a sentence."""
+    if wants_json:
+        as_json(values)
+    else:
+        click.echo(sentence)
 
 
 def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str = "") -> None:

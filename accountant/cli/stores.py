@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from accountant.cli.block_budgets import budget_from, budget_options
+from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table
+from accountant.cli.output import print_table, say
+from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.display import text_up
 from accountant.errors import DomainError
 
 if TYPE_CHECKING:
     from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
     from accountant.store import Block, Store
 
 __all__ = ["COMMANDS", "ledger_at"]
@@ -36,21 +35,7 @@ SECRET = click.option(
     envvar=SECRET_FILE,
     help=f"Holds the secret of the journal's hashes, to the byte; ${SECRET_FILE}.",
 )
-_RELEASE = (
-    click.option("--mechanism", "name", required=True, help="As Gaussian; accountant.mechanisms."),
-    click.option("--parameter", "-p", "parameters", multiple=True, help="NAME=VALUE of it."),
-    click.option("--q", type=float, help="Sampling probability of a Poisson sample."),
-    click.option("--label", help="Words for the history."),
-    click.option("--key", help="Idempotency key: repeated with it, charged once."),
-)
-_COUNT = click.option("--count", type=int, default=1, show_default=True, help="How many releases.")
-
-
-def _release(command: Attached) -> Attached:
-    """Attach what describes a release."""
-    for option in reversed(_RELEASE):
-        command = option(command)
-    return command
+KEY = click.option("--key", help="Idempotency key: repeated with it, charged once.")
 
 
 def _shared(command: Attached) -> Attached:
@@ -118,7 +103,7 @@ def init(url: str, secret_file: Path | None, as_json: bool) -> None:
     """Make the tables at URL, or bring those of an older version up to date."""
     with _opened(url, secret_file, create=True) as shared:
         head = str(shared.head())  # without the URL, which may hold a password
-    _say({"head": head}, f"ready, head {head}", as_json)
+    say({"head": head}, f"ready, head {head}", as_json)
 
 
 @store.command()
@@ -135,7 +120,7 @@ def blocks(
             _print_blocks(shared.blocks(), as_json)
             return
         made = shared.add_blocks(blocks, budget_from(**budget))
-        _say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
+        say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
 
 
 @store.command(
@@ -150,24 +135,28 @@ def blocks(
 )
 @URL
 @ADDRESSES
-@_release
-@click.option("--count", type=int, help="How many releases; as many as fit, if left out.")
+@release_options
+@LABEL
+@KEY
+@AS_MANY
 @_shared
 def plan(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
     """Set releases aside on BLOCKS before the first release, by exact composition, in full."""
-    mechanism = _mechanism(asked["name"], asked["parameters"], asked["q"])
+    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
     with _opened(url, secret_file) as shared, _refused(as_json):
         planned = shared.plan(
             asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"]
         )
-    _say({"planned": planned}, f"planned {planned} releases", as_json)
+    say({"planned": planned}, f"planned {planned} releases", as_json)
 
 
 @store.command()
 @URL
 @ADDRESSES
-@_release
-@_COUNT
+@release_options
+@LABEL
+@KEY
+@COUNT
 @_shared
 def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, or to none."""
@@ -178,8 +167,10 @@ def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> N
 @store.command()
 @URL
 @ADDRESSES
-@_release
-@_COUNT
+@release_options
+@LABEL
+@KEY
+@COUNT
 @click.option("--lease", type=float, default=3600.0, show_default=True, help="In seconds.")
 @_shared
 def reserve(url: str, lease: float, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
@@ -197,7 +188,7 @@ def commit(url: str, key: str, count: int | None, secret_file: Path | None, as_j
     """Say how many releases of the reservation KEY were made; the rest is given back."""
     with _opened(url, secret_file) as shared:
         row = shared.commit(key, count)
-    _say({"key": key, "row": row}, f"committed {key}, row {row}", as_json)
+    say({"key": key, "row": row}, f"committed {key}, row {row}", as_json)
 
 
 @store.command()
@@ -208,7 +199,7 @@ def abort(url: str, key: str, secret_file: Path | None, as_json: bool) -> None:
     """Say that nothing of the reservation KEY was released, and give it back."""
     with _opened(url, secret_file) as shared:
         row = shared.abort(key)
-    _say({"key": key, "row": row}, f"aborted {key}, row {row}", as_json)
+    say({"key": key, "row": row}, f"aborted {key}, row {row}", as_json)
 
 
 @store.command()
@@ -218,7 +209,7 @@ def expire(url: str, secret_file: Path | None, as_json: bool) -> None:
     """Write down which reservations count in full for ever, because their lease has ended."""
     with _opened(url, secret_file) as shared:
         keys = shared.expire()
-    _say({"expired": keys}, f"{len(keys)} expired: {' '.join(keys)}", as_json)
+    say({"expired": keys}, f"{len(keys)} expired: {' '.join(keys)}", as_json)
 
 
 @store.command()
@@ -278,19 +269,19 @@ def import_(url: str, block: str, ledger: Path, secret_file: Path | None, as_jso
     book = Accountant.load(ledger)
     with _opened(url, secret_file) as shared:
         shared.import_ledger(block, book)
-    _say({"block": block, "releases": len(book)}, f"{len(book)} releases in {block}", as_json)
+    say({"block": block, "releases": len(book)}, f"{len(book)} releases in {block}", as_json)
 
 
 def _charge(
     ask: Callable[..., Any], asked: dict[str, Any], as_json: bool, lease: dict[str, float]
 ) -> None:
-    mechanism = _mechanism(asked["name"], asked["parameters"], asked["q"])
+    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
     with _refused(as_json):
         made = ask(
             asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"], **lease
         )
     again = "; it was charged before" if made.repeated else ""
-    _say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
+    say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
 
 
 @contextmanager
@@ -304,26 +295,6 @@ def _refused(as_json: bool) -> Iterator[None]:
         if as_json:
             print_json(error.as_dict())
         raise
-
-
-def _mechanism(name: str, parameters: tuple[str, ...], q: float | None) -> Mechanism:
-    """Build a mechanism as a pipeline does."""
-    from accountant.ledger import pipeline
-
-    values = {}
-    for each in parameters:
-        key, mark, text = each.partition("=")
-        if not mark or key in values:
-            raise DomainError(f"--parameter must be NAME=VALUE, each name once; got {each!r:.80}")
-        try:
-            values[key] = json.loads(text)
-        except ValueError:
-            values[key] = text
-    release: dict[str, Any] = {"mechanism": name, "parameters": values}
-    if q is not None:
-        release["sampling_probability"] = q
-    read = pipeline.parse(json.dumps({"delta": 1e-5, "release": [release]}), "--mechanism")
-    return read.ledger.counts[0][0]
 
 
 def _print_blocks(found: list[Block], as_json: bool) -> None:
@@ -374,13 +345,6 @@ def _spending(block: Block) -> tuple[float | None, list[dict[str, float]]]:
         for delta in dict.fromkeys((*own, *block.deltas))
     ]
     return None if block.budget is None else block.remaining().fraction, rows
-
-
-def _say(values: dict[str, Any], sentence: str, as_json: bool) -> None:
-    if as_json:
-        print_json(values)
-    else:
-        click.echo(sentence)
 
 
 COMMANDS = (store,)

@@ -56,7 +56,8 @@ EXAMPLES = [
     # An audit takes minutes; tests/cli/test_audit.py runs smaller ones.
     pytest.param(example, marks=[pytest.mark.slow] * example.startswith("accountant audit"))
     for command in (main, *main.commands.values())
-    if command.name != "store"  # one after the other: tests/cli/test_stores.py
+    # Those run one after the other: tests/cli/test_stores.py, test_ledger_files.py
+    if command.name not in ("store", "ledger")
     for example in getattr(command, "examples", ())
 ]
 

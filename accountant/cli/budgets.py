@@ -1,4 +1,4 @@
-"""The options that describe the budget of a block."""
+"""The options that describe the budget of a ledger or of a block."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["budget_from", "budget_options"]
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--epsilon", type=float, help="ε of each block, in nats."),
-    click.option("--delta", type=float, help="δ of each block."),
+    click.option("--epsilon", type=float, help="ε of the budget, in nats."),
+    click.option("--delta", type=float, help="δ of the budget."),
     click.option("--filter", "rule", help="As of a Budget; moments, if left out."),
     click.option("--share", type=float, help="The part of δ for releases with a δ of their own."),
     click.option(
@@ -59,7 +59,7 @@ def budget_from(
     from accountant.ledger import Budget
 
     if epsilon is None or delta is None:
-        raise DomainError("a block needs a budget: give --epsilon and --delta")
+        raise DomainError("a budget needs --epsilon and --delta")
     by_kinds = rule == "kinds" or (rule is None and (kinds is not None or noise is not None))
     if not by_kinds:
         if kinds is not None or noise is not None or q is not None:

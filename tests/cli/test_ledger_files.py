@@ -1,0 +1,103 @@
+"""accountant ledger: what the examples say, plans and kinds in a file, refusals."""
+
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+import accountant as ac
+from accountant.cli import main
+from accountant.ledger import Accountant, Budget
+
+STEP = ("--mechanism", "Gaussian", "-p", "noise_multiplier=1", "--q", 0.001)
+BUDGET = ("--epsilon", 1, "--delta", 1e-6)
+
+
+def run(*arguments, **extra):
+    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
+
+
+def answered(*arguments):
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_examples_run_one_after_the_other():
+    group = main.commands["ledger"]
+    for example in group.examples:
+        done = run(*shlex.split(example)[1:])
+        assert done.exit_code == 0, (example, done.output)
+    assert len(Accountant.load("budget.json")) == 500
+    assert len(Accountant.load("ladder.json").budget.kinds) > 10
+    assert run(*shlex.split(group.commands["init"].examples[0])[1:]).exit_code == 0
+
+
+def test_every_command_is_in_a_section_and_says_what_it_does():
+    group = main.commands["ledger"]
+    assert {name for names in group.sections.values() for name in names} == set(group.commands)
+    for name in group.commands:
+        assert run("ledger", name, "--help").exit_code == 0
+
+
+def test_a_file_is_made_once_planned_and_charged():
+    made = answered("ledger", "init", "a.json", *BUDGET)
+    assert answered("ledger", "init", "a.json", *BUDGET) == made
+    other = run("ledger", "init", "a.json", "--epsilon", 2, "--delta", 1e-6)
+    assert other.exit_code == 2
+    found = answered("ledger", "affordable", "a.json", *STEP)
+    assert found["filter"] == "moments"
+    assert found["affordable"] == found["by_filter"]["moments"] == 25105
+    assert found["by_filter"]["plan"] == 31117
+    assert "31117" in run("ledger", "affordable", "a.json", *STEP).output
+    assert answered("ledger", "plan", "a.json", *STEP, "--label", "run") == {"planned": 31117}
+    charge = ("ledger", "charge", "a.json", *STEP, "--count")
+    assert answered(*charge, 31000) == {"charged": 31000, "releases": 31000}
+    refused = run(*charge, 118, "--json")
+    assert refused.exit_code == 3
+    assert "refused" in json.loads(refused.stdout)
+    assert answered(*charge, 117)["releases"] == 31117
+    late = run("ledger", "plan", "a.json", *STEP)
+    assert late.exit_code == 2
+    book = Accountant.load("a.json")
+    assert book.epsilon(1e-6) <= 1.0
+    assert book.planned[0].label == "run"
+
+
+def test_a_plan_that_does_not_fit_changes_nothing():
+    run("ledger", "init", "a.json", *BUDGET)
+    before = Accountant.load("a.json").to_json()
+    refused = run("ledger", "plan", "a.json", *STEP, "--count", 31118)
+    assert refused.exit_code == 3
+    assert "31117" in refused.output
+    assert Accountant.load("a.json").to_json() == before
+
+
+def test_kinds_of_a_file_are_those_of_a_budget():
+    kinds = {"delta": 1e-5, "release": [{"mechanism": "Gaussian", "parameters": {
+        "noise_multiplier": 50.0}}, {"mechanism": "Gaussian", "parameters": {
+            "noise_multiplier": 80.0}}]}  # fmt: skip
+    with open("kinds.json", "w") as file:
+        json.dump(kinds, file)
+    run("ledger", "init", "a.json", *BUDGET, "--kinds", "kinds.json")
+    wanted = Budget(1.0, 1e-6, "kinds", kinds=[ac.Gaussian(50.0), ac.Gaussian(80.0)])
+    book = Accountant.load("a.json")
+    assert book.budget == wanted
+    asked = ("--mechanism", "Gaussian", "-p", "noise_multiplier=60")
+    found = answered("ledger", "affordable", "a.json", *asked)
+    assert found["affordable"] == book.affordable(ac.Gaussian(60.0)) > 50
+
+
+def test_files_that_do_not_serve_are_refused():
+    Accountant().save("none.json")
+    assert run("ledger", "affordable", "none.json", *STEP).exit_code == 2
+    assert run("ledger", "charge", "absent.json", *STEP).exit_code == 2
+    assert run("ledger", "init", "b.json", "--epsilon", 1).exit_code == 2
+    assert run("ledger", "init", "b.json", *BUDGET, "--q", 0.1).exit_code == 2
