@@ -44,7 +44,7 @@ _ALL: tuple[tuple[str, Callable[[], Iterator[str | None]]], ...] = (
     ("floating-point arithmetic", system.arithmetic),
     ("the C library's functions", functions.libm),
     ("the core's own functions", functions.core),
-    ("NumPy's and SciPy's functions", functions.arrays),
+    ("NumPy's functions and the normal distribution", functions.arrays),
     ("DP-SGD: privacy profiles", numerics.profiles),
     ("DP-SGD: inverted for ε", numerics.inverses),
     ("Rényi divergences", numerics.divergences),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from accountant._core import elementary
 from accountant._rounding import U
+from accountant.mechanisms.normal_masses import distribution
 
 __all__ = ["arrays", "core", "libm"]
 
@@ -72,7 +73,7 @@ def core() -> Iterator[str | None]:
 
 
 def arrays() -> Iterator[str | None]:
-    """Measure NumPy's functions, which have loops of their own, and SciPy's normal distribution."""
+    """Measure NumPy's functions, which have loops of their own, and the normal distribution."""
     for name in ("exp", "expm1", "log", "log1p", "sin", "cos"):
 
         def of_numpy(name: str, x: _Floats) -> _Floats:
@@ -83,14 +84,11 @@ def arrays() -> Iterator[str | None]:
     truths = _stored()["ndtr"]
     # What mechanisms/normal_masses.py allows; its argument is exact here.
     size = (32.0 + 6.0 * truths.arguments[0] ** 2) / OTHERS
-    yield from _judged("SciPy's ndtr", "ndtr", _normal, truths, size)
+    yield from _judged("the normal distribution", "ndtr", _normal, truths, size)
 
 
 def _normal(_: str, x: _Floats) -> _Floats:
-    from scipy.special import ndtr
-
-    values: _Floats = ndtr(x)
-    return values
+    return distribution(x)
 
 
 def _kept(truths: Truths, where: NDArray[np.bool_]) -> Truths:
