@@ -29,7 +29,7 @@ from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.affordable import affordable_steps
+from accountant.learn.affordable import require_a_step
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, Gaussian
 from accountant.sampling.poisson import PoissonSampled
@@ -223,15 +223,8 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         noise = float(noise_multiplier)
         release = ApproximateDP(0.0, delta=1.0) if noise == 0.0 else Gaussian(noise)
         step = PoissonSampled(release, float(sample_rate))
-        self._plan(step)
+        require_a_step(self.ledger, step, noise, float(sample_rate), plan=self.plans_equal_steps)
         self.ledger.compose(step, steps)
-
-    def _plan(self, step: Mechanism) -> None:
-        """Plan as many steps like the first as the budget allows, if its filter allows fewer."""
-        book = self.ledger
-        if book.budget is None or not self.plans_equal_steps or book.counts or book.planned:
-            return
-        affordable_steps(book, step, None)
 
 
 def get_noise_multiplier(

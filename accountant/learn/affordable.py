@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["affordable_steps", "unaffordable"]
+__all__ = ["affordable_steps", "require_a_step", "unaffordable"]
 
 # Beyond any noise of use.
 _MOST_NOISE = 2.0**20
@@ -60,10 +60,31 @@ def affordable_steps(
         return 0  # another thread has made a release meanwhile
 
 
+def require_a_step(
+    ledger: Accountant, step: Mechanism, multiplier: float, q: float, *, plan: bool
+) -> None:
+    """Before the first Gaussian step of a ledger, refuse a run of which not one step fits.
+
+    With ``plan``, as many steps as fit are planned where its filter allows fewer.
+    """
+    if ledger.budget is None or ledger.counts or ledger.planned or multiplier == 0.0:
+        return
+    if not (affordable_steps(ledger, step, None) if plan else ledger.affordable(step)):
+        raise BudgetExceeded(unaffordable(ledger, "gaussian", multiplier, q, None, None))
+
+
 def unaffordable(
-    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float, steps: int | None
+    ledger: Accountant,
+    noise: str,
+    multiplier: float,
+    q: float,
+    batch: float | None,
+    steps: int | None,
 ) -> str:
-    """Return why a run is refused: what it costs, what is left, and what would fit."""
+    """Return why a run is refused: what it costs, what is left, and what would fit.
+
+    Without ``batch``, the expected batch size, the rate alone is named.
+    """
     budget = ledger.budget
     assert budget is not None
     count = 1 if steps is None else steps
@@ -91,7 +112,7 @@ def _cost(step: Mechanism, count: int, delta: float) -> str:
 
 
 def _alternatives(
-    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float, count: int
+    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float | None, count: int
 ) -> list[str]:
     """Return the noise, and the batch, with which as many steps fit."""
     found = []
@@ -103,8 +124,9 @@ def _alternatives(
             lambda x: _fits(ledger, step_mechanism(noise, multiplier, x), count), q
         )
         if rate is not None:
-            size = text_down(batch * (rate / q), 4)
-            smaller = f"sampling_probability={text_down(rate, 4)} (expected_batch_size={size})"
+            smaller = f"sampling_probability={text_down(rate, 4)}"
+            if batch is not None:
+                smaller += f" (expected_batch_size={text_down(batch * (rate / q), 4)})"
             found.append(smaller)
     return found
 

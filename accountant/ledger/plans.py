@@ -176,9 +176,14 @@ def refusal(
             fits = watch.affordable(mechanism)
             more += f"; {fits} would fit"
             others = allowances(watch, budget, counts, mechanism)
-            listed = [f'{others[name]} by "{name}"' for name in others if others[name] > fits]
-            if "plan" in others and others["plan"] > fits:
-                listed[0] = f"{others['plan']} if planned before the first release (ledger.plan)"
+            listed = [
+                f'{count} by "{name}"'
+                for name, count in others.items()
+                if name not in ("plan", budget.filter)
+            ]
+            if others.get("plan", 0) > fits:
+                planned = f"{others['plan']} if planned before the first release (ledger.plan)"
+                listed.insert(0, planned)
             if listed:
                 more += f" by this filter, {', '.join(listed)}"
     return f"{filters.named(charges)} would exceed {budget!r}{more}. Nothing was recorded"

@@ -7,7 +7,7 @@ import pytest
 import accountant as ac
 from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.learn import Checkpoint
-from accountant.learn.affordable import affordable_steps
+from accountant.learn.affordable import affordable_steps, require_a_step
 from accountant.ledger import Accountant, Budget
 from support.dp_sgd_runs import Untouchable, train
 
@@ -150,3 +150,32 @@ def test_no_advice_where_nothing_fits_and_none_on_the_batch_of_all_records():
         )  # fmt: skip
     assert "noise_multiplier=" in str(caught.value)
     assert "sampling_probability" not in str(caught.value)
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_an_adapter_is_told_before_its_first_step_what_would_fit(plan):
+    ledger = Accountant(Budget(0.2, 1e-6))
+    step = ac.PoissonSampled(ac.Gaussian(0.8), 0.05)
+    with pytest.raises(BudgetExceeded, match="not one step") as refused:
+        require_a_step(ledger, step, 0.8, 0.05, plan=plan)
+    found = re.search(
+        r"noise_multiplier=([\d.]+), or sampling_probability=([\d.e-]+) would fit",
+        str(refused.value),
+    )
+    assert found, refused.value
+    for sigma, q in ((float(found[1]), 0.05), (0.8, float(found[2]))):
+        other = ac.PoissonSampled(ac.Gaussian(sigma), q)
+        fresh = Accountant(Budget(0.2, 1e-6))
+        fresh.plan(other, 1)
+        fresh.compose(other)
+    assert not ledger.planned
+    assert not ledger.counts
+
+
+def test_an_adapter_goes_on_where_a_step_fits_or_nobody_limits_it():
+    step = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+    ledger = Accountant(Budget(1.0, 1e-5))
+    require_a_step(ledger, step, 1.0, 0.01, plan=True)
+    assert ledger.planned[0].count == 254
+    require_a_step(ledger, ac.Gaussian(0.1), 0.1, 1.0, plan=True)  # not its first: compose refuses
+    require_a_step(Accountant(), ac.Gaussian(0.01), 0.01, 1.0, plan=True)
