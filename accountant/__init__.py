@@ -188,7 +188,8 @@ if not TYPE_CHECKING:  # where every name is imported above, so that a misspelt 
         if name in _PACKAGES:
             return import_module(f"accountant.{name}")
         if name in _HOME:
-            return getattr(import_module(_HOME[name]), name)
+            found = globals()[name] = getattr(import_module(_HOME[name]), name)
+            return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

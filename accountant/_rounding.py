@@ -105,7 +105,7 @@ def _directed(numerator: float, denominator: float, towards: float) -> float:
 def times_up(value: float, count: int) -> float:
     """Return value * count, rounded up when inexact; both are >= 0."""
     product = value * count
-    if product == math.inf or value == 0.0:
+    if product == math.inf or value == 0.0 or count == 1:
         return product
     a, b = value.as_integer_ratio()
     c, d = product.as_integer_ratio()
@@ -114,6 +114,8 @@ def times_up(value: float, count: int) -> float:
 
 def sum_up(values: list[float]) -> float:
     """Return the sum of the values, rounded up when inexact."""
+    if len(values) == 1:
+        return values[0]
     if math.inf in values:
         return math.inf
     nearest = math.fsum(values)

@@ -36,7 +36,7 @@ def without_parts_apart(parts: Parts) -> tuple[Parts, Parts, Parts]:
     for part in parts:
         if _only_fails(part[0]):
             failing.append(part)
-        elif variation((part,)) < SELDOM:
+        elif len(parts) > 1 and variation((part,)) < SELDOM:
             seldom.append(part)
         else:
             rest.append(part)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses.few_losses import SumOfLosses, sum_of_losses
 from accountant.analyses.single_release import (
+    ends_of,
     epsilon_between_losses,
     epsilon_of_one,
     profile_of_one,
@@ -44,7 +45,7 @@ class Direct:
         found = self._sum(delta >= COMMON)
         if found is None:
             return None
-        return epsilon_between_losses(found.losses, found.profile, delta)
+        return epsilon_between_losses(found.losses, ends_of(found.profile), delta)
 
     def delta_bounds(self, epsilon: float) -> Bounds | None:
         """Bracket δ(epsilon), epsilon >= 0; None where no theorem decides it."""

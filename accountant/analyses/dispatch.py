@@ -31,6 +31,7 @@ from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.replacement_steps import ReplacementGame, plays
+from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.tolerances import wanted_tolerances
 from accountant.analyses.upper_pairs import UpperPairs
@@ -62,6 +63,8 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
 
     ``joint`` computes one pair for several releases on one sample, from their answers.
     """
+    if is_one_of_losses(parts):
+        return Grid(parts)
     if without_parts_apart(parts)[0] != parts:
         return Apart(parts, partial(_whole, joint=joint))
     return _whole(parts, joint)

@@ -208,6 +208,8 @@ def _worst(
             max(float(each.lower) for each in brackets),
             max(float(each.upper) for each in brackets),
         )
+    if len(solvers) == 1:
+        return ask(solvers[0])
     lower = upper = 0.0
     if len(solvers) > 2:  # the worst first, so that most others need no more than a quick bound
         solvers = sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))

@@ -6,6 +6,7 @@ Theorem G9 of docs/theorems_grid.md.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,15 +15,22 @@ from accountant._rounding import TINY, U
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError, UnsupportedError
-from accountant.pairs.base import has_profile
+from accountant.pairs.atoms import LOOPED, AtomicPair, ends_of_profile
+from accountant.pairs.base import DominatingPair, has_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from accountant.pairs.atoms import Atoms, Losses
-    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.base import Parts
 
-__all__ = ["epsilon_between_losses", "epsilon_of_one", "profile_of_one"]
+__all__ = [
+    "ends_of",
+    "epsilon_between_losses",
+    "epsilon_of_one",
+    "is_one_of_losses",
+    "profile_of_one",
+]
 
 FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
 # Of the search for a first guess: rounds, edges in each, the ends, and when to stop.
@@ -31,6 +39,19 @@ FAR = 2.0**-20  # relative step that measures a slope
 # How far below the largest loss, in nats, the formula between two losses is of use, and how many
 # steps from its root are tried.
 DEEP, TRIES = 700.0, 3
+
+
+def is_one_of_losses(parts: Parts) -> bool:
+    """Tell whether the parts are one release of finitely many losses and nothing sharper is known.
+
+    Its profile is a sum over them, and no other analysis is to be looked for.
+    """
+    if len(parts) != 1 or parts[0][1] != 1:
+        return False
+    pair = parts[0][0]
+    if not isinstance(pair, AtomicPair) or pair.sharper_rdp or pair.infinite_mass > 0.0:
+        return False
+    return type(pair).inverse_profile is DominatingPair.inverse_profile
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
@@ -68,8 +89,10 @@ def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
         return Bounds(0.0, 1.0) if found is None else found
 
     table = pair.loss_atoms
+    if table is not None and type(pair).profile is AtomicPair.profile:
+        return epsilon_between_losses(table, partial(ends_of_profile, table), delta)
     if table is not None:
-        return epsilon_between_losses(table, profile, delta)
+        return epsilon_between_losses(table, ends_of(profile), delta)
     guess = _crossing(pair, delta)
     if guess is None:
         return None
@@ -78,11 +101,11 @@ def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
     lower, upper = float(near.lower), float(near.upper)
     slope = (0.5 * (lower + upper) - float(profile(far).lower)) / (far - guess)
     step = (upper - lower) / slope if slope > 0.0 else 0.0
-    return _certified(profile, delta, guess, step)
+    return Bounds(*certified_epsilon(ends_of(profile), delta, guess, FARTHEST, step))
 
 
 def epsilon_between_losses(
-    table: Atoms | Losses, profile: Callable[[float], Bounds], delta: float
+    table: Atoms | Losses, ends: Callable[[float], tuple[float, float]], delta: float
 ) -> Bounds | None:
     """Bracket ε(delta), near the root of the profile between two of the losses of a table."""
     # There δ = A - e^ε·B, with A and B the masses above.
@@ -90,33 +113,53 @@ def epsilon_between_losses(
     if not rest > 0.0:
         return None
     top = float(table.loss[-1])
-    depth = np.minimum(top - table.loss[::-1], DEEP)
-    masses = table.p[::-1]
-    above, other = masses.cumsum(), (masses * np.exp(depth)).cumsum()
-    place = int((above - np.exp(-depth) * other).searchsorted(rest)) - 1
+    depth, above, other = _above(table, top, rest)
     # Masses that underflowed decide nothing.
-    if place < 0 or not depth[place] < DEEP or not other[place] > 0.0:
+    if not depth < DEEP or not other > 0.0:
         return None
-    slope = max(float(above[place]) - rest, TINY)  # e^ε·B
-    guess = max(top + math.log(slope / float(other[place])), 0.0)
+    slope = max(above - rest, TINY)  # e^ε·B
+    guess = max(top + math.log(slope / other), 0.0)
     error = (4.0 * table.relative_error + (table.p.size + 16) * U) * delta / slope
     step = 1.1 * (error + table.loss_error) + 4.0 * U * (guess + abs(top))
     for _ in range(TRIES):
         low, high = guess - step, guess + step
-        if low > 0.0 and profile(low).lower > delta and profile(high).upper <= delta:
+        if low > 0.0 and ends(low)[0] > delta and ends(high)[1] <= delta:
             return Bounds(low, high)
         step *= 4.0
-    return _certified(profile, delta, guess, step)
+    return Bounds(*certified_epsilon(ends, delta, guess, FARTHEST, step))
 
 
-def _certified(
-    profile: Callable[[float], Bounds], delta: float, guess: float, step: float
-) -> Bounds:
+def _above(table: Atoms | Losses, top: float, rest: float) -> tuple[float, float, float]:
+    """Return A and e^top·B above the root of a profile at ``rest``, and how deep the last loss is.
+
+    The depth is infinite where there is no loss above the root.
+    """
+    if table.loss.size <= LOOPED:
+        found, above, other = (math.inf, 0.0, 0.0), 0.0, 0.0
+        for loss, p in zip(reversed(table.loss.tolist()), reversed(table.p.tolist()), strict=True):
+            depth = min(top - loss, DEEP)
+            above, other = above + p, other + p * math.exp(depth)
+            if above - math.exp(-depth) * other >= rest:
+                break
+            found = depth, above, other
+        return found
+    depths = np.minimum(top - table.loss[::-1], DEEP)
+    masses = table.p[::-1]
+    sums, others = masses.cumsum(), (masses * np.exp(depths)).cumsum()
+    place = int((sums - np.exp(-depths) * others).searchsorted(rest)) - 1
+    if place < 0:
+        return math.inf, 0.0, 0.0
+    return float(depths[place]), float(sums[place]), float(others[place])
+
+
+def ends_of(profile: Callable[[float], Bounds]) -> Callable[[float], tuple[float, float]]:
+    """Return the function of the two ends of a profile's brackets."""
+
     def ends(epsilon: float) -> tuple[float, float]:
         found = profile(epsilon)
         return float(found.lower), float(found.upper)
 
-    return Bounds(*certified_epsilon(ends, delta, guess, FARTHEST, step))
+    return ends
 
 
 def _crossing(pair: DominatingPair, delta: float) -> float | None:

@@ -82,6 +82,8 @@ def directions(parts: Counted) -> tuple[Parts, ...]:
     lone = sum(n for _, n in parts) == 1
     pairs = [(m.pairs() if lone else symmetrised_pairs(m), n) for m, n in parts]
     remove = _pruned((found[0], n) for found, n in pairs)
+    if all(len(found) == 1 for found, _ in pairs):
+        return (remove,)
     add = _pruned((found[-1], n) for found, n in pairs)
     return (remove,) if remove == add else (remove, add)
 

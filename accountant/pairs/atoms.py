@@ -19,7 +19,7 @@ from accountant.pairs.excess import divergence, rdp_excess_terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AtomicPair", "Atoms", "Losses", "profile_of_losses"]
+__all__ = ["AtomicPair", "Atoms", "Losses", "ends_of_profile", "profile_of_losses"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -71,12 +71,12 @@ class AtomicPair(DominatingPair):
     @property
     def _table(self) -> Atoms:
         # A pair with few atoms keeps them itself: a question asks for them dozens of times.
-        own: dict[str, Atoms] = getattr(self, "__dict__", {})
-        table = own.get("_few")
-        if table is None:
-            table = _remembered(self)
-            if table.loss.size <= FEW:
-                own["_few"] = table
+        own: dict[str, Atoms] = self.__dict__
+        if "_few" in own:
+            return own["_few"]
+        table = _remembered(self)
+        if table.loss.size <= FEW:
+            own["_few"] = table
         return table
 
     @property
@@ -87,6 +87,12 @@ class AtomicPair(DominatingPair):
     @property
     def support(self) -> tuple[float, float]:
         """The least and the largest finite loss, moved out by the error they carry."""
+        own: dict[str, tuple[float, float]] = self.__dict__
+        if "_ends" not in own:
+            own["_ends"] = self._losses_within()
+        return own["_ends"]
+
+    def _losses_within(self) -> tuple[float, float]:
         loss, error = self._table.loss, self._table.loss_error
         low, high = float(loss[0]), float(loss[-1])
         if error == 0.0:
@@ -96,11 +102,10 @@ class AtomicPair(DominatingPair):
     @property
     def pure_epsilon(self) -> float:
         """As of every pair, computed once."""
-        own: dict[str, float] = getattr(self, "__dict__", {})
-        found = own.get("_pure")
-        if found is None:
-            found = own["_pure"] = super().pure_epsilon
-        return found
+        own: dict[str, float] = self.__dict__
+        if "_pure" not in own:
+            own["_pure"] = super().pure_epsilon
+        return own["_pure"]
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -114,6 +119,8 @@ class AtomicPair(DominatingPair):
     def infinite_mass(self) -> float:
         """P{L = +∞}, rounded up."""
         table = self._table
+        if table.infinite_p == 0.0:
+            return 0.0
         return min(up(table.infinite_p * (1.0 + table.relative_error), 4.0), 1.0)
 
     @property
@@ -181,6 +188,11 @@ class AtomicPair(DominatingPair):
 
 def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
     """Bracket H(ε) of a table by a sum over its losses above ε."""
+    return Bounds(*ends_of_profile(table, epsilon))
+
+
+def ends_of_profile(table: Atoms | Losses, epsilon: float) -> tuple[float, float]:
+    """Return the two ends of :func:`profile_of_losses`."""
     shift, first = table.loss_error, 0
     if table.loss.size <= LOOPED and abs(epsilon) + shift < 1e280:
         return _around(table, epsilon, *_looped(table, epsilon, shift))
@@ -210,14 +222,16 @@ def _looped(table: Atoms | Losses, epsilon: float, shift: float) -> tuple[float,
     return least, most
 
 
-def _around(table: Atoms | Losses, epsilon: float, least: float, most: float) -> Bounds:
+def _around(
+    table: Atoms | Losses, epsilon: float, least: float, most: float
+) -> tuple[float, float]:
     """Return the bracket of a sum, with its round-off."""
     error = 4.0 * table.relative_error + (table.p.size + 16) * U
     upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
     lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
     # Atoms left out carry less than 1e-300 each.
     upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
-    return Bounds(min(max(lower, 0.0), upper), upper)
+    return min(max(lower, 0.0), upper), upper
 
 
 def _lost(masses: FloatArray, beyond: FloatArray) -> float:
@@ -242,10 +256,11 @@ _lock = ModuleLock()
 @to_nearest
 def _remembered(pair: AtomicPair) -> Atoms:
     """Return the atoms of a pair; many are computed again only when the cache has evicted them."""
-    with _lock:
-        if _tables and pair in _tables:
-            _tables.move_to_end(pair)
-            return _tables[pair]
+    if _tables:
+        with _lock:
+            if pair in _tables:
+                _tables.move_to_end(pair)
+                return _tables[pair]
     table = pair.atoms()
     for column in (table.loss, table.p, table.q):
         column.flags.writeable = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from accountant._rounding import sum_up, times_up, up
@@ -30,13 +30,17 @@ def root_of_squares(terms: Iterable[tuple[float, int]]) -> float:
     return up(most * math.sqrt(squares), 4.0)
 
 
-def infinite_mass(parts: Iterable[tuple[DominatingPair, int]]) -> float:
+def infinite_mass(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Return the probability that any of the losses is infinite, rounded up."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].infinite_mass
     return _at_least_one((pair.infinite_mass, count) for pair, count in parts if count)
 
 
-def variation(parts: Iterable[tuple[DominatingPair, int]]) -> float:
+def variation(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Bound the total variation distance of the product, rounded up: no δ is above it."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].variation
     return _at_least_one((pair.variation, count) for pair, count in parts if count)
 
 

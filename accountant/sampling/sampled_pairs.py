@@ -344,11 +344,13 @@ class SampledAtoms(AtomicPair):
             new = np.insert(new, place, end)
             first = np.insert(first, place, at_end[0])
             second = np.insert(second, place, at_end[1])
-        error = table.loss_error + 16.0 * U * float(np.abs(new).max())
+        new = np.maximum.accumulate(new)
+        # Losses are in order: the largest is at an end.
+        error = table.loss_error + 16.0 * U * max(-float(new[0]), float(new[-1]))
         # A loss may have underflowed to 0.
-        error = max(error, TINY) if np.any(loss != 0.0) else error
+        error = max(error, TINY) if loss[0] != 0.0 or loss[-1] != 0.0 else error
         return Atoms(
-            np.maximum.accumulate(new),
+            new,
             first.copy(),
             second.copy(),
             infinite_p,
@@ -360,6 +362,12 @@ class SampledAtoms(AtomicPair):
     @property
     def support(self) -> tuple[float, float]:
         """The ends of the atoms, or of what inner losses without bound are mapped to."""
+        own: dict[str, tuple[float, float]] = self.__dict__
+        if "_support" not in own:
+            own["_support"] = self._ends()
+        return own["_support"]
+
+    def _ends(self) -> tuple[float, float]:
         low, high = super().support
         inner_low, inner_high = self.inner.support
         if self.add:
