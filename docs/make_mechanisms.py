@@ -14,6 +14,8 @@ MECHANISMS = [
     ac.Laplace(5.0),
     ac.DiscreteGaussian(3.0),
     ac.DiscreteGaussianVector(3.0),
+    ac.DiscreteGaussianSum(0.3, contributors=100),
+    ac.Skellam(9.0),
     ac.DiscreteLaplace(5.0),
     ac.MixtureOfGaussians(3.0, sensitivities=(0.0, 1.0, 2.0), probabilities=(0.5, 0.25, 0.25)),
     ac.PureDP(0.2),

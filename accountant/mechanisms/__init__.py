@@ -9,12 +9,14 @@ profile of another one in :mod:`accountant.derived`, and Poisson-sampled pairs i
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from accountant.mechanisms.discrete_sum import DiscreteGaussianSum
 from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.mechanisms.selection import AboveThreshold, ExponentialMechanism, ReportNoisyMax
 from accountant.mechanisms.shuffling import ShuffledResponses
+from accountant.mechanisms.skellam import Skellam
 from accountant.mechanisms.smooth import SmoothSensitivityGaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP, RandomizedResponse
 from accountant.mechanisms.user_defined import DominatingPMFs, LossDistribution
@@ -26,6 +28,7 @@ __all__ = [
     "AboveThreshold",
     "ApproximateDP",
     "DiscreteGaussian",
+    "DiscreteGaussianSum",
     "DiscreteGaussianVector",
     "DiscreteLaplace",
     "DominatingPMFs",
@@ -43,6 +46,7 @@ __all__ = [
     "RenyiCurve",
     "ReportNoisyMax",
     "ShuffledResponses",
+    "Skellam",
     "SmoothSensitivityGaussian",
     "TruncatedCDP",
 ]

@@ -28,6 +28,7 @@ from accountant.sampling.poisson import PoissonSampled
 from accountant.sampling.poisson_batches import PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
 from accountant.sampling.sampler import Sampler
+from accountant.sampling.secure_sum import discrete_gaussian_sum_of_vectors
 from accountant.sampling.separated_poisson import SeparatedParticipations, SeparatedPoisson
 from accountant.sampling.shuffled import ShuffledBatches
 from accountant.sampling.truncated_poisson import TruncatedPoissonSampled, TruncatedPoissonSampler
@@ -54,6 +55,7 @@ __all__ = [
     "WithReplacementSampled",
     "WithReplacementSampler",
     "amplify",
+    "discrete_gaussian_sum_of_vectors",
     "square_root_strategy",
     "tree_strategy",
 ]

@@ -43,6 +43,8 @@ EXAMPLES = [
     m.GDP(0.3),
     m.Laplace(2.0),
     m.DiscreteGaussian(3.0),
+    m.DiscreteGaussianSum(3.0, contributors=10, sensitivity=2),
+    m.Skellam(9.0),
     m.DiscreteGaussianVector(3.0),
     m.DiscreteLaplace(2.0),
     m.PureDP(0.5),

@@ -57,6 +57,8 @@ PLAIN = (
     m.Laplace(1.5, sensitivity=2.5),
     m.DiscreteGaussian(2.5),
     m.DiscreteGaussian(0.7, sensitivity=3),
+    m.DiscreteGaussianSum(0.9, contributors=5),
+    m.Skellam(6.0, sensitivity=2),
     m.DiscreteGaussianVector(2.5, sensitivity=0.7),
     m.DiscreteLaplace(2.0, sensitivity=3),
     m.DiscreteLaplace(1.0),

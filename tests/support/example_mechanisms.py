@@ -10,6 +10,8 @@ EXAMPLES = [
     ac.Laplace(1.5, sensitivity=2.5),
     ac.DiscreteGaussian(2.5),
     ac.DiscreteGaussian(0.7, sensitivity=3),
+    ac.DiscreteGaussianSum(0.9, contributors=5),
+    ac.Skellam(6.0, sensitivity=2),
     ac.DiscreteGaussianVector(2.5, sensitivity=0.7),
     ac.DiscreteLaplace(2.0, sensitivity=3),
     ac.DiscreteLaplace(1.0),

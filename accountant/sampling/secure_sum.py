@@ -1,0 +1,100 @@
+"""Secure sums of vectors with discrete Gaussian noise: all but Gaussian noise, sampled or not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from accountant import checks
+from accountant._rounding import U, times_up, up
+from accountant.errors import UnsupportedError
+from accountant.mechanisms.discrete_sum import CLIENTS, SIGMA
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import ApproximateDP
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.poisson import PoissonSampled
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+
+__all__ = ["discrete_gaussian_sum_of_vectors"]
+
+ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
+COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")
+TOO_ROUGH = 1e-12  # of the law of one coordinate, times their number
+
+
+def discrete_gaussian_sum_of_vectors(
+    sigma: float,
+    *,
+    contributors: int = 1,
+    coordinates: int,
+    sensitivity: float = 1.0,
+    q: float = 1.0,
+    relation: NeighbouringRelation = ADD_OR_REMOVE,
+) -> Mechanism:
+    """Return what dominates discrete Gaussian noises of several clients on a vector of integers.
+
+    Parameters
+    ----------
+    sigma : float
+        The parameter of each client's noise in each coordinate; about 2 or more.
+    contributors : int
+        How many clients surely add their noise.
+    coordinates : int
+        The length of the vector.
+    sensitivity : float
+        The largest ℓ2 norm of what one record (or one client) adds to the vector of integers, after
+        rounding.
+    q : float
+        In (0, 1]: the probability with which each record (or client) is sampled.
+    relation : NeighbouringRelation
+        As in :class:`~accountant.mechanisms.gaussian.Gaussian`.
+
+    Returns
+    -------
+    Mechanism
+        Gaussian noise, sampled if q < 1, of a variance that is smaller by 4 to 6 than the n σ² of
+        the sum, and a δ of about 1e-30.
+
+    Raises
+    ------
+    UnsupportedError
+        Where the noise is so small that the sum is not smooth at the scale of integers.
+
+    Notes
+    -----
+    *Guarantee.* The noisy vector is, but for an event of that δ, a randomised rounding of a vector
+    with Gaussian noise (docs/theorems_mechanisms.md, Theorem M23). The lower ends of the answer are
+    those of the Gaussian; the truth is at least that of
+    :class:`~accountant.mechanisms.discrete_sum.DiscreteGaussianSum` at an integer sensitivity,
+    which is that of a Gaussian of variance n σ² to within rounding.
+
+    Examples
+    --------
+    >>> from accountant.sampling import discrete_gaussian_sum_of_vectors
+    >>> update = discrete_gaussian_sum_of_vectors(
+    ...     20.0, contributors=80, coordinates=10**6, sensitivity=100.0)
+    >>> f"{(100 * update).epsilon(1e-6):.3f}"
+    '41.480'
+    """
+    sigma = checks.number(SIGMA, sigma)
+    n = checks.whole(CLIENTS, contributors)
+    d = checks.whole(COORDINATES, coordinates)
+    norm = checks.number(checks.SENSITIVITY, sensitivity)
+    rate = checks.number(checks.Q, q)
+    # The kernel's variance t²: 4.3·d·e^{-2π²t²} is below 1e-30.
+    kernel = (math.log(4.3 * d) + 70.0) / (2.0 * math.pi**2)
+    # Both halves of every sum have at least one client: s² >= σ²/2 (M22).
+    rough = up(1.1 * (n - 1) * 2.1 * math.exp(-((math.pi * sigma) ** 2)) if n > 1 else 0.0, 8.0)
+    variance = n * sigma * sigma * (1.0 - 8.0 * U) - kernel
+    if not (2.2 * d * rough <= TOO_ROUGH and variance > 0.0):
+        raise UnsupportedError(
+            f"discrete_gaussian_sum_of_vectors must have a larger sigma for {n} clients and {d}"
+            f" coordinates; got {sigma!r}. Use a finer unit, or account"
+            " DiscreteGaussianVector, which is bounded by its Rényi divergence"
+        )
+    lost = times_up(d, up(4.3 * math.exp(-2.0 * math.pi**2 * kernel) + 2.2 * rough, 16.0))
+    smooth = Gaussian(math.sqrt(variance) * (1.0 - 4.0 * U), sensitivity=norm, relation=relation)
+    sampled = PoissonSampled(smooth, rate) if rate < 1.0 else smooth
+    return sampled + ApproximateDP(0.0, delta=lost, relation=relation)

@@ -1,0 +1,86 @@
+"""Skellam noise: masses against Bessel functions, compositions against an independent contour."""
+
+import math
+
+import flint
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import accountant as ac
+from accountant import NeighbouringRelation as Relation
+from accountant.mechanisms.skellam import SkellamPair
+from support.oracle.contour_of_masses import delta_of_masses
+
+
+def mass(variance, k):
+    """Return e^-V I_k(V) from python-flint's balls, whose radius is far below the digits used."""
+    with flint.ctx.workprec(300):
+        ball = flint.arb(variance).bessel_i(abs(k), scaled=True)
+        assert ball.rel_accuracy_bits() > 200
+        return mpf(ball.str(60, radius=False))
+
+
+@pytest.mark.parametrize("variance", [1e-120, 1e-3, 0.5, 7.0, 160.0, 30_000.0])
+@pytest.mark.parametrize("shift", [1, 3])
+def test_masses_and_losses_are_within_their_errors(variance, shift):
+    atoms = SkellamPair(variance, shift).atoms()
+    reach = (atoms.loss.size - 1 - shift) // 2
+    places = {0, 1, reach - 1, reach, reach + shift, 2 * reach, 2 * reach + shift}
+    with mp.workdps(60):
+        for i in places:
+            p, q = mass(variance, i - reach - shift), mass(variance, i - reach)
+            for ours, truth in ((atoms.p[i], p), (atoms.q[i], q)):
+                if truth > mpf(10) ** -300:
+                    assert abs(mpf(float(ours)) / truth - 1) <= atoms.relative_error
+            assert abs(mpf(float(atoms.loss[i])) - mp.log(p / q)) <= atoms.loss_error
+        left_out = mass(variance, reach + 1)
+    assert left_out < mpf(10) ** -300
+    assert atoms.relative_error < 1e-10
+    assert np.all(np.diff(atoms.loss) >= 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 2.0])
+@pytest.mark.parametrize(("variance", "shift"), [(0.4, 1), (5.0, 2), (90.0, 7)])
+def test_one_release_contains_the_sum(variance, shift, epsilon):
+    with mp.workdps(40):
+        reach = 12 * math.ceil(math.sqrt(variance)) + 60
+        truth = mp.fsum(
+            max(mass(variance, x - shift) - mp.exp(mpf(epsilon)) * mass(variance, x), mpf(0))
+            for x in range(-reach, reach + 1)
+        )
+        bounds = ac.Skellam(variance, sensitivity=shift).delta_bounds(epsilon)
+        assert mpf(float(bounds.lower)) <= truth <= mpf(float(bounds.upper))
+
+
+def test_a_hundred_clients_and_a_thousand_rounds():
+    """The bracket, at most 1e-4 wide, contains δ from Bessel functions and plain quadrature."""
+    rounds = 1000 * ac.Skellam(100 * 0.2)
+    bounds = rounds.epsilon_bounds(1e-6)
+    assert bounds.upper <= (1.0 + 1e-4) * bounds.lower
+    masses = [mass(20.0, k) for k in range(-140, 142)]
+    # One integer apart. The quadrature is good to some 1e-10.
+    for epsilon, sign in ((bounds.upper, 1), (bounds.lower, -1)):
+        truth = delta_of_masses(masses[:-1], masses[1:], 1000, float(epsilon))
+        assert sign * (1e-6 - truth) >= -1e-15
+
+
+def test_distance_relations_and_groups():
+    release = ac.Skellam(50.0, sensitivity=2)
+    assert release.under(Relation.REPLACE_ONE).epsilon(1e-6) == release.group(2).epsilon(1e-6)
+    deltas = [ac.Skellam(50.0, sensitivity=k).delta(0.5) for k in (0, 1, 2, 3)]
+    assert deltas == sorted(deltas)
+    assert deltas[0] == 0.0
+    assert ac.Skellam(1e-200).delta(3.0) == 1.0
+    sampled = ac.PoissonSampled(release, 0.01).epsilon(1e-6)
+    assert sampled < release.epsilon(1e-6)
+
+
+def test_noise_beyond_the_table_is_refused():
+    with pytest.raises(ac.UnsupportedError, match="variance"):
+        ac.Skellam(1e12).epsilon(1e-6)
+    for bad in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ac.DomainError, match="variance"):
+            ac.Skellam(bad)
+    with pytest.raises(ac.DomainError, match="sensitivity"):
+        ac.Skellam(1.0, sensitivity=-1)

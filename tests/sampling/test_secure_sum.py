@@ -1,0 +1,87 @@
+"""Discrete Gaussian noise on vectors against exact sums over boxes of integer vectors."""
+
+import itertools
+import math
+
+import pytest
+from mpmath import mp, mpf
+
+import accountant as ac
+from accountant.sampling import discrete_gaussian_sum_of_vectors, secure_sum
+
+
+def divergence(sigma, shift, q, epsilon):
+    """Return δ of the sampled vector when the record is removed, to 30 digits."""
+    with mp.workdps(30):
+        reach = math.ceil(9 * sigma)
+        axes = [range(-reach, reach + s + 1) for s in shift]
+
+        def column(axis, s):
+            return [mp.exp(-(mpf(x - s) ** 2) / (2 * mpf(sigma) ** 2)) for x in axis]
+
+        moved = [column(axis, s) for axis, s in zip(axes, shift, strict=True)]
+        still = [column(axis, 0) for axis in axes]
+        total = mp.fprod(
+            mp.fsum(mp.exp(-(mpf(x) ** 2) / (2 * mpf(sigma) ** 2)) for x in range(-99, 100))
+            for _ in shift
+        )
+        delta, factor = mpf(0), mp.exp(mpf(epsilon))
+        for cell in itertools.product(*(range(len(axis)) for axis in axes)):
+            p = mp.fprod(c[i] for c, i in zip(moved, cell, strict=True))
+            r = mp.fprod(c[i] for c, i in zip(still, cell, strict=True))
+            delta += max((1 - mpf(q)) * r + mpf(q) * p - factor * r, mpf(0))
+        return delta / total
+
+
+@pytest.mark.parametrize("q", [1.0, 0.1])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize(
+    ("sigma", "shift"), [(3.0, (1, 1)), (3.0, (2, 1)), (4.0, (3,)), (5.0, (2, 0))]
+)
+def test_no_vector_exceeds_the_upper_end(sigma, shift, q, epsilon):
+    release = discrete_gaussian_sum_of_vectors(
+        sigma, coordinates=len(shift), sensitivity=math.hypot(*shift), q=q
+    )
+    truth = divergence(sigma, shift, q, epsilon)
+    upper = mpf(release.delta(epsilon))
+    assert truth <= upper
+    # The variance that is lost is 4 of sigma squared, no more.
+    least = ac.Gaussian(math.sqrt(sigma**2 - 4.5), sensitivity=math.hypot(*shift))
+    least = ac.PoissonSampled(least, q) if q < 1 else least
+    assert upper <= mpf(least.delta(epsilon)) + mpf(10) ** -25
+
+
+def test_the_kernel_is_what_makes_it_a_bound(monkeypatch):
+    """The Gaussian of the full variance is not a bound: the test above would notice."""
+    assert divergence(3.0, (1, 1), 1.0, 0.5) > mpf(
+        ac.Gaussian(3.0, sensitivity=math.sqrt(2.0)).delta(0.5)
+    )
+
+
+def test_long_vectors_of_secure_sums_are_all_but_gaussian():
+    release = 100 * discrete_gaussian_sum_of_vectors(
+        20.0, contributors=80, coordinates=10**6, sensitivity=100.0
+    )
+    gaussian = (100 * ac.Gaussian(20.0 * math.sqrt(80), sensitivity=100.0)).epsilon(1e-6)
+    assert gaussian < release.epsilon(1e-6) < gaussian * (1 + 1e-4)
+    # One integer coordinate: the truth is at least this, so both ends are within 1e-4 of it.
+    single = ac.DiscreteGaussianSum(20.0, contributors=80, sensitivity=100)
+    assert (100 * single).epsilon_bounds(1e-6).lower > gaussian * (1 - 1e-5)
+
+
+def test_rounds_on_samples_have_both_ends():
+    release = discrete_gaussian_sum_of_vectors(20.0, coordinates=100, sensitivity=20.0, q=0.01)
+    bounds = (1000 * release).epsilon_bounds(1e-6)
+    assert bounds.upper <= bounds.lower * (1 + 1e-6)
+    known = (1000 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01)).epsilon(1e-6)
+    assert known < bounds.upper < 1.02 * known
+
+
+def test_noise_at_the_scale_of_integers_is_refused():
+    for given in ({"sigma": 1.0}, {"sigma": 2.0, "contributors": 1000, "coordinates": 10**9}):
+        sigma = given.pop("sigma")
+        with pytest.raises(ac.UnsupportedError, match="larger sigma"):
+            discrete_gaussian_sum_of_vectors(sigma, **{"coordinates": 10, **given})
+    with pytest.raises(ac.DomainError, match="coordinates"):
+        discrete_gaussian_sum_of_vectors(5.0, coordinates=0)
+    assert secure_sum.TOO_ROUGH < 1e-11
