@@ -22,11 +22,10 @@ from accountant.relations import NeighbouringRelation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CLIENTS", "SIGMA", "DiscreteGaussianSum", "DiscreteGaussianSumPair"]
+__all__ = ["CLIENTS", "DiscreteGaussianSum", "DiscreteGaussianSumPair"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-SIGMA = checks.NOISE_MULTIPLIER.renamed("sigma", "It is the parameter of each client's noise")
 CLIENTS = checks.integers("contributors", 1, 2**20, "Count those who surely add their noise")
 LEAST_SIGMA = 0.2
 MOST_WORK = 50_000_000  # terms of the correction of small noises
@@ -41,8 +40,8 @@ class DiscreteGaussianSum(BoundedContribution):
 
     Parameters
     ----------
-    sigma : float
-        The parameter of each client's noise, >= 0.2, in the unit of ``sensitivity``.
+    noise_multiplier : float
+        The parameter σ of each client's noise, >= 0.2, in the unit of ``sensitivity``.
     contributors : int
         How many clients surely add their noise: of n clients of whom at most a share f drops out
         or looks at its own noise, (1 - f) n. More only add noise.
@@ -64,10 +63,10 @@ class DiscreteGaussianSum(BoundedContribution):
     >>> import accountant as ac
     >>> round_of_a_federation = ac.DiscreteGaussianSum(2.0, contributors=80)
     >>> f"{(1000 * round_of_a_federation).epsilon(1e-6):.3f}"
-    '9.494'
+    '9.482'
     """
 
-    sigma: float
+    noise_multiplier: float
     contributors: int = field(kw_only=True)
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -75,19 +74,21 @@ class DiscreteGaussianSum(BoundedContribution):
     def __post_init__(self) -> None:
         set_fields(
             self,
-            SIGMA,
+            checks.NOISE_MULTIPLIER,
             contributors=checks.whole(CLIENTS, self.contributors),
             sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
         )
-        if not (self.sigma >= LEAST_SIGMA):
+        if not (self.noise_multiplier >= LEAST_SIGMA):
             raise UnsupportedError(
-                f"DiscreteGaussianSum must have sigma >= {LEAST_SIGMA}; got {self.sigma!r}."
-                " Noise that is almost always 0 hides nothing: use a finer unit"
+                f"DiscreteGaussianSum must have noise_multiplier >= {LEAST_SIGMA}; got"
+                f" {self.noise_multiplier!r}. Noise that is almost always 0 hides nothing: use a finer unit"
             )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteGaussianSumPair(self.sigma, self.contributors, int(self.distance)),)
+        return (
+            DiscreteGaussianSumPair(self.noise_multiplier, self.contributors, int(self.distance)),
+        )
 
 
 @dataclass(frozen=True)

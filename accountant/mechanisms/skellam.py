@@ -56,7 +56,7 @@ class Skellam(BoundedContribution):
     >>> import accountant as ac
     >>> round_of_a_federation = ac.Skellam(80 * 2.0)
     >>> f"{(1000 * round_of_a_federation).epsilon(1e-6):.3f}"
-    '14.192'
+    '14.450'
     """
 
     variance: float

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accountant import checks
 from accountant._rounding import U, times_up, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.discrete_sum import CLIENTS, SIGMA
+from accountant.mechanisms.discrete_sum import CLIENTS
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP
 from accountant.relations import NeighbouringRelation
@@ -25,20 +25,20 @@ TOO_ROUGH = 1e-12  # of the law of one coordinate, times their number
 
 
 def discrete_gaussian_sum_of_vectors(
-    sigma: float,
+    noise_multiplier: float,
     *,
     contributors: int = 1,
     coordinates: int,
     sensitivity: float = 1.0,
-    q: float = 1.0,
+    sampling_probability: float = 1.0,
     relation: NeighbouringRelation = ADD_OR_REMOVE,
 ) -> Mechanism:
     """Return what dominates discrete Gaussian noises of several clients on a vector of integers.
 
     Parameters
     ----------
-    sigma : float
-        The parameter of each client's noise in each coordinate; about 2 or more.
+    noise_multiplier : float
+        The parameter σ of each client's noise in each coordinate; about 2 or more.
     contributors : int
         How many clients surely add their noise.
     coordinates : int
@@ -46,7 +46,7 @@ def discrete_gaussian_sum_of_vectors(
     sensitivity : float
         The largest ℓ2 norm of what one record (or one client) adds to the vector of integers, after
         rounding.
-    q : float
+    sampling_probability : float
         In (0, 1]: the probability with which each record (or client) is sampled.
     relation : NeighbouringRelation
         As in :class:`~accountant.mechanisms.gaussian.Gaussian`.
@@ -54,8 +54,8 @@ def discrete_gaussian_sum_of_vectors(
     Returns
     -------
     Mechanism
-        Gaussian noise, sampled if q < 1, of a variance that is smaller by 4 to 6 than the n σ² of
-        the sum, and a δ of about 1e-30.
+        Gaussian noise, sampled where the probability is below 1, of a variance that is smaller by
+        4 to 6 than the n σ² of the sum, and a δ of about 1e-30.
 
     Raises
     ------
@@ -78,11 +78,11 @@ def discrete_gaussian_sum_of_vectors(
     >>> f"{(100 * update).epsilon(1e-6):.3f}"
     '41.480'
     """
-    sigma = checks.number(SIGMA, sigma)
+    sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     n = checks.whole(CLIENTS, contributors)
     d = checks.whole(COORDINATES, coordinates)
     norm = checks.number(checks.SENSITIVITY, sensitivity)
-    rate = checks.number(checks.Q, q)
+    rate = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
     # The kernel's variance t²: 4.3·d·e^{-2π²t²} is below 1e-30.
     kernel = (math.log(4.3 * d) + 70.0) / (2.0 * math.pi**2)
     # Both halves of every sum have at least one client: s² >= σ²/2 (M22).
@@ -90,8 +90,8 @@ def discrete_gaussian_sum_of_vectors(
     variance = n * sigma * sigma * (1.0 - 8.0 * U) - kernel
     if not (2.2 * d * rough <= TOO_ROUGH and variance > 0.0):
         raise UnsupportedError(
-            f"discrete_gaussian_sum_of_vectors must have a larger sigma for {n} clients and {d}"
-            f" coordinates; got {sigma!r}. Use a finer unit, or account"
+            f"discrete_gaussian_sum_of_vectors must have a larger noise_multiplier for {n}"
+            f" clients and {d} coordinates; got {sigma!r}. Use a finer unit, or account"
             " DiscreteGaussianVector, which is bounded by its Rényi divergence"
         )
     lost = times_up(d, up(4.3 * math.exp(-2.0 * math.pi**2 * kernel) + 2.2 * rough, 16.0))

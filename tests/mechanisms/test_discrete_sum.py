@@ -95,7 +95,7 @@ def test_more_clients_groups_and_relations():
 
 
 def test_what_is_out_of_reach_is_refused():
-    with pytest.raises(ac.UnsupportedError, match=r"sigma >= 0\.2"):
+    with pytest.raises(ac.UnsupportedError, match=r"noise_multiplier >= 0\.2"):
         ac.DiscreteGaussianSum(0.1, contributors=5)
     with pytest.raises(ac.UnsupportedError, match="finer unit"):
         ac.DiscreteGaussianSum(0.2, contributors=1000).epsilon(1e-6)

@@ -40,7 +40,7 @@ def divergence(sigma, shift, q, epsilon):
 )
 def test_no_vector_exceeds_the_upper_end(sigma, shift, q, epsilon):
     release = discrete_gaussian_sum_of_vectors(
-        sigma, coordinates=len(shift), sensitivity=math.hypot(*shift), q=q
+        sigma, coordinates=len(shift), sensitivity=math.hypot(*shift), sampling_probability=q
     )
     truth = divergence(sigma, shift, q, epsilon)
     upper = mpf(release.delta(epsilon))
@@ -70,7 +70,9 @@ def test_long_vectors_of_secure_sums_are_all_but_gaussian():
 
 
 def test_rounds_on_samples_have_both_ends():
-    release = discrete_gaussian_sum_of_vectors(20.0, coordinates=100, sensitivity=20.0, q=0.01)
+    release = discrete_gaussian_sum_of_vectors(
+        20.0, coordinates=100, sensitivity=20.0, sampling_probability=0.01
+    )
     bounds = (1000 * release).epsilon_bounds(1e-6)
     assert bounds.upper <= bounds.lower * (1 + 1e-6)
     known = (1000 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01)).epsilon(1e-6)
@@ -80,7 +82,7 @@ def test_rounds_on_samples_have_both_ends():
 def test_noise_at_the_scale_of_integers_is_refused():
     for given in ({"sigma": 1.0}, {"sigma": 2.0, "contributors": 1000, "coordinates": 10**9}):
         sigma = given.pop("sigma")
-        with pytest.raises(ac.UnsupportedError, match="larger sigma"):
+        with pytest.raises(ac.UnsupportedError, match="larger noise_multiplier"):
             discrete_gaussian_sum_of_vectors(sigma, **{"coordinates": 10, **given})
     with pytest.raises(ac.DomainError, match="coordinates"):
         discrete_gaussian_sum_of_vectors(5.0, coordinates=0)
