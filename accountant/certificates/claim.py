@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import checks
 from accountant.certificates.evidence import SHARE, evidence_of
-from accountant.certificates.statement import steps_of
+from accountant.certificates.grid import find_grid
+from accountant.certificates.statement import statement_of
 from accountant.certificates.step import Step
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.certificates.evidence import Steps
+    from accountant.certificates.finite import Law
     from accountant.checks import Scalar
     from accountant.ledger import Accountant
     from accountant.mechanisms.base import Mechanism
+    from accountant.pairs.base import Problems
+
+    Evidence: TypeAlias = dict[str, dict[str, Any]]
 
 __all__ = ["Certificate", "certificate"]
 
@@ -26,6 +30,7 @@ __all__ = ["Certificate", "certificate"]
 SLACK = 3e-9
 # How much larger an ε is claimed where no evidence was found for it: relatively, at ε = 0 in all.
 LARGER = (1e-4, 1e-3)
+DIRECTIONS = ("remove", "add")
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Certificate:
         The certificate itself: JSON, as docs/certificates.md describes it.
     larger : float
         By how much the claimed ε is larger than the release's, relatively (of an ε of 0, in all),
-        because no evidence was found for that: 0, 1e-4 or 1e-3.
+        because no evidence was found for that.
     """
 
     epsilon: float
@@ -60,16 +65,18 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     ----------
     release : Mechanism or Accountant
         Gaussian noise, plain, on a Poisson sample or with random shifts (groups of records, draws
-        with replacement, mixtures), composed; randomised response of one ε; or a ledger of such
-        releases.
+        with replacement, mixtures); Laplace, discrete Laplace and discrete Gaussian noise,
+        randomised response, pure and approximate guarantees and pairs of PMFs, also on a Poisson
+        sample and beside Gaussian noise with one shift; or a ledger of such releases.
     delta : float
         δ in (0, 1).
 
     Returns
     -------
     Certificate
-        Its ε is the release's ε at δ(1 - 3e-9): the rest is left to the checker. Where rare events
-        decide and no evidence was found, it is larger by 0.01 or 0.1 percent, as ``larger`` says.
+        Its ε is the release's ε at δ(1 - 3e-9): the rest is left to the checker. On a grid it is
+        that of the grid, and where rare events decide and no evidence was found it is larger by
+        0.01 or 0.1 percent: ``larger`` says by how much.
 
     Raises
     ------
@@ -82,54 +89,79 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     only if it has shown the claim by itself, in ball arithmetic. A wrong document is refused.
 
     *Algorithm* — a search in plain floating point for a vertical line, a step and a path on which
-    Theorems K1 to K4 show the claim; tens of milliseconds.
+    Theorems K1 to K4 show the claim, or for knots on which K5 does.
     """
     delta = checks.number(checks.DELTA, delta)
     if not 0.0 < delta < 1.0:
         raise DomainError(f"delta must be in (0, 1); got {delta!r}")
     mechanism = _whole(release)
-    steps = steps_of(mechanism)
-    rest = delta * (1.0 - SLACK) - _missing(steps)
+    parts, problems = statement_of(mechanism)
+    rest = delta * (1.0 - SLACK) - sum(each.lost_delta for each in parts if isinstance(each, Step))
     if not rest > 0.0:
         raise UnsupportedError(f"delta must be larger for the mixtures here; got {delta!r}")
-    epsilon = float(mechanism.epsilon(rest))
-    if not epsilon < math.inf:
+    least = float(mechanism.epsilon(rest))
+    if not least < math.inf:
         raise UnsupportedError(f"no finite ε is known for {mechanism!r} at delta = {delta!r}")
-    relation = mechanism.relation.words
-    least, larger, evidence = epsilon, 0.0, None
-    for larger in (0.0, *LARGER):
-        epsilon, share = least * (1.0 + larger) if least > 0.0 else larger, SHARE
-        if larger:
-            share = max(share, 0.02 * (1.0 - float(mechanism.delta(epsilon)) / delta))
-        try:
-            evidence = _both(steps, epsilon, delta, share)
-            break
-        except UnsupportedError:
-            if larger == LARGER[-1]:
-                raise
+    epsilon, evidence = _shown(mechanism, parts, problems, least, delta)
+    larger = epsilon - least if least == 0.0 else (epsilon - least) / least
     claim = {
-        "relation": relation,
+        "relation": mechanism.relation.words,
         "direction": "both",
         "epsilon": epsilon,
         "delta": delta,
-        "parts": [step.listed() for step in steps],
+        "parts": [part.listed() for part in parts],
     }
     document = {"format": "dp-certificate", "version": 1, "claim": claim, "evidence": evidence}
-    if larger:
-        document["note"] = f"epsilon is larger than that of the release by {larger:g} of it"
+    if larger > 0.0:
+        document["note"] = f"epsilon is larger than the accountant's by {larger:.1e} of it"
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    return Certificate(epsilon, delta, relation, text, larger)
+    return Certificate(epsilon, delta, mechanism.relation.words, text, larger)
 
 
-def _missing(steps: Steps) -> float:
-    return sum(step.lost_delta for step in steps if isinstance(step, Step))
+def _shown(
+    mechanism: Mechanism, parts: list[Step | Law], problems: Problems, least: float, delta: float
+) -> tuple[float, Evidence]:
+    """Return an ε, ``least`` if possible, and the evidence for it in both directions."""
+    steps = [part for part in parts if isinstance(part, Step)]
+    if len(steps) < len(parts):
+        return _on_grids(problems, least, delta)
+    try:
+        return least, {way: _line(steps, least, delta, way) for way in DIRECTIONS}
+    except UnsupportedError:
+        pass
+    removal = find_grid(problems[0], least, delta)
+    if removal is not None and removal.epsilon <= least * (1.0 + LARGER[0]):
+        epsilon = removal.epsilon
+        return epsilon, {
+            "remove": removal.evidence,
+            "add": _line(steps, epsilon, delta, "add"),
+        }
+    for larger in LARGER:
+        epsilon = least * (1.0 + larger) if least > 0.0 else larger
+        share = max(SHARE, 0.02 * (1.0 - float(mechanism.delta(epsilon)) / delta))
+        try:
+            return epsilon, {way: _line(steps, epsilon, delta, way, share) for way in DIRECTIONS}
+        except UnsupportedError:
+            if larger == LARGER[-1]:
+                raise
+    raise AssertionError
 
 
-def _both(steps: Steps, epsilon: float, delta: float, share: float) -> dict[str, object]:
-    return {
-        way: evidence_of(steps, epsilon, delta, remove=way == "remove", share=share)
-        for way in ("remove", "add")
-    }
+def _line(
+    steps: list[Step], epsilon: float, delta: float, way: str, share: float = SHARE
+) -> dict[str, Any]:
+    return evidence_of(steps, epsilon, delta, remove=way == "remove", share=share)
+
+
+def _on_grids(problems: Problems, least: float, delta: float) -> tuple[float, Evidence]:
+    found = [find_grid(parts, least, delta) for parts in dict.fromkeys(problems)]
+    if any(each is None for each in found):
+        raise UnsupportedError(
+            f"no grid of the largest size was found at ε = {least!r}, δ = {delta!r}"
+        )
+    shown = [each for each in found if each is not None]
+    evidence = dict(zip(DIRECTIONS, (shown[0].evidence, shown[-1].evidence), strict=True))
+    return max(each.epsilon for each in shown), evidence
 
 
 def _whole(release: Mechanism | Accountant) -> Mechanism:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from accountant.certificates.line import NoLineError, Search
 from accountant.certificates.rare import find_rare_line
-from accountant.certificates.step import Step
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.certificates.response import Response
-
-    Steps: TypeAlias = list[Step] | list[Response]
+    from accountant.certificates.step import Step
 
 # The part of δ that each of aliases, truncation and the path may take.
 SHARE = 2e-11
@@ -22,21 +19,12 @@ __all__ = ["evidence_of"]
 
 
 def evidence_of(
-    steps: Steps, epsilon: float, delta: float, *, remove: bool, share: float = SHARE
+    steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float = SHARE
 ) -> dict[str, Any]:
-    """Return evidence that one direction's profile at ε is at most δ.
+    """Return evidence that one direction's profile of Gaussian steps at ε is at most δ.
 
     ``share`` of δ is what each source of error may take.
     """
-    given = [step for step in steps if isinstance(step, Step)]
-    if len(given) < len(steps):
-        return {"kind": "lattice"}
-    return _of_noise(given, epsilon, delta, remove, share)
-
-
-def _of_noise(
-    steps: list[Step], epsilon: float, delta: float, remove: bool, share: float
-) -> dict[str, Any]:
     if all(step.is_plain for step in steps):
         return {"kind": "plain"}
     stays = math.fsum(step.count * math.log1p(-step.moves) for step in steps if step.moves < 1.0)

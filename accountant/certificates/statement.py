@@ -1,4 +1,4 @@
-"""What a certificate states: the dominating pairs of a release, as noise with random shifts."""
+"""What a certificate states: the dominating pairs of a release, as laws that the checker knows."""
 
 from __future__ import annotations
 
@@ -7,49 +7,44 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._rounding import U
-from accountant.certificates.response import Response, lattice
+from accountant.certificates.finite import Law, law_of
 from accountant.certificates.step import Step
 from accountant.errors import UnsupportedError
-from accountant.pairs.response import ResponsePair
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.base import DominatingPair, Problems
 
-__all__ = ["steps_of"]
+__all__ = ["statement_of"]
 
 
-def steps_of(release: Mechanism) -> list[Step] | list[Response]:
-    """Return the steps of a release; both directions of it have the same ones."""
+def statement_of(release: Mechanism) -> tuple[list[Step | Law], Problems]:
+    """Return the parts of a release, and its pairs in the direction of removal and of addition."""
     problems = release.profile().problems
-    found = [[_step(pair, count) for pair, count in parts] for parts in problems]
+    found = [
+        [_part(pair, count, reverse=k > 0) for pair, count in parts]
+        for k, parts in enumerate(problems)
+    ]
     first = found[0] if found else []
-    responses = [step for step in first if isinstance(step, Response)]
     if any([one.listed() for one in other] != [one.listed() for one in first] for other in found):
         raise UnsupportedError(
             f"{release!r} has alternatives; a certificate is for one list of releases"
         )
-    if responses:
-        if not lattice(first):
-            raise UnsupportedError(
-                "a certificate with randomised response is for at most 10,000 answers of one ε,"
-                f" and nothing else; got {release!r}"
-            )
-        return responses
-    return [step for step in first if isinstance(step, Step)]
+    return first, (problems[0], problems[-1])
 
 
-def _step(pair: DominatingPair, count: int) -> Step | Response:
+def _part(pair: DominatingPair, count: int, *, reverse: bool) -> Step | Law:
     part, mixture = pair.gaussian_part, pair.gaussian_mixture
     if part is not None:
         one = np.array([1.0])
         return Step(part.noise_multiplier, one, one * part.sampling_probability, count)
-    if isinstance(pair, ResponsePair) and not pair.infinite:
-        return Response(pair.bound, pair.others + 2, count)
     if mixture is None:
+        law = law_of(pair, count, reverse=reverse)
+        if law is not None:
+            return law
         raise UnsupportedError(
-            f"a certificate is for Gaussian noise, sampled or not, its mixtures, and"
-            f" randomised response; got {pair!r}"
+            "a certificate is for Gaussian noise and its mixtures, Laplace and discrete noise,"
+            f" randomised response, stated guarantees and pairs of PMFs; got {pair!r}"
         )
     # Rounded up: more weight on farther shifts dominates (Theorem D8).
     wide = mixture.weight_error + 4.0 * U if mixture.weight_error else 0.0

@@ -27,9 +27,9 @@ def scaled(document, way, key, factor):
 def one_way(run, delta, remove):
     """A certificate for one direction at the least ε of that direction."""
     from accountant.certificates.evidence import evidence_of
-    from accountant.certificates.statement import steps_of
+    from accountant.certificates.statement import statement_of
 
-    steps, way = steps_of(run), "remove" if remove else "add"
+    steps, way = statement_of(run)[0], "remove" if remove else "add"
     solver = run.profile().solvers()[0 if remove else -1]
     epsilon = float(solver.epsilon_bounds(delta * (1 - 3e-9)).upper)
     claim = {"relation": "add-or-remove", "direction": way, "epsilon": epsilon, "delta": delta}
@@ -88,8 +88,37 @@ def labelled():
         yield bent
 
 
+def gridded():
+    """Yield (document, whether it must pass): laws on knots, and false claims on bent ones."""
+    sample = ac.PoissonSampled(ac.Laplace(1.0), 0.2)
+    runs = (
+        (40 * ac.RandomizedResponse(0.3, k=3), 1e-3),
+        (3 * sample, 1e-2),
+        (2 * ac.PoissonSampled(ac.DiscreteGaussian(1.5), 0.5), 1e-3),
+        (9 * ac.DiscreteLaplace(2.0, sensitivity=2), 1e-3),
+        (2 * ac.PoissonSampled(ac.Gaussian(0.7077), 4.29e-7), 2.68e-8),
+        (3 * ac.ApproximateDP(0.5, delta=1e-3), 0.01),
+    )
+    for run, delta in runs:
+        honest = json.loads(ac.certificate(run, delta).text)
+        yield honest, True
+        for less in (0.999, 0.7):
+            false = copy.deepcopy(honest)
+            false["claim"]["epsilon"] *= less
+            for key in ("low", "high", "spacing", "bits"):
+                for factor in (0.1, 0.5, 0.8, 1.0, 1.3):
+                    bent = copy.deepcopy(false)
+                    for evidence in bent["evidence"].values():
+                        if key in evidence:
+                            value = evidence[key] * factor
+                            evidence[key] = value if key == "spacing" else round(value)
+                    yield bent, False
+
+
 def probes():
     """Yield (text, whether it must pass)."""
+    for each, passes in gridded():
+        yield json.dumps(each), passes
     runs = ((1000 * STEP, 1e-5), (2 * ac.PoissonSampled(ac.Gaussian(1.0), 0.3), 1e-5))
     for run, delta in runs:
         for remove in (True, False):

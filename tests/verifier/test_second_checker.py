@@ -61,7 +61,8 @@ def test_both_accept_the_same_claims(second, run):
 
 
 def test_both_judge_the_probes_alike(second):
-    for text, passes in list(probes())[::40]:
+    known = [each for each in probes() if '"grid"' not in each[0]]
+    for text, passes in known[::40]:
         assert (second(text) == 0) == passes
 
 
@@ -69,5 +70,6 @@ def test_what_it_does_not_know_is_no_pass(second):
     rare = ac.certificate(380 * ac.PoissonSampled(ac.Gaussian(0.594), 3.77e-5), 1e-17).text
     assert "labels" in rare
     assert second(rare) == 3
+    assert second(ac.certificate(4 * ac.RandomizedResponse(0.5), 1e-2).text) == 3
     for text in ("", "{", "[1e999999]", "[" * 1000, '{"format": "dp-certificate"}'):
         assert second(text) == 1

@@ -6,12 +6,13 @@ from flint import arb, ctx
 
 from dp_verifier.document import Refused, fields, items, number, read, word
 from dp_verifier.evidence import KINDS
-from dp_verifier.laws import Finite, Shifted, ball
+from dp_verifier.laws import Finite, Laplace, Shifted, ball
 
 PRECISIONS = (128, 256, 512, 1024)
 SECONDS = 50
 MOST_PARTS = 100
 RELATIONS = {"add-or-remove", "replace-one", "zero-out"}
+KEYS = {"sigma": Shifted, "laplace": Laplace}
 DIRECTIONS = {"both": ("remove", "add"), "remove": ("remove",), "add": ("add",)}
 
 
@@ -27,7 +28,9 @@ class Claim:
         self.given = given
         self.laws = []
         for part in items(given["parts"], "parts", MOST_PARTS):
-            kind = Finite if isinstance(part, dict) and "categories" in part else Shifted
+            if not isinstance(part, dict):
+                raise Refused("a part must be an object")
+            kind = next((KEYS[key] for key in KEYS if key in part), Finite)
             self.laws.append(kind(part))
 
     def refresh(self):
@@ -35,6 +38,14 @@ class Claim:
         for law in self.laws:
             law.refresh()
         return ball(self.epsilon)
+
+    def lost_mass(self):
+        """Return what shifts that are not listed add to delta (Theorem D9)."""
+        laws = [law for law in self.laws if isinstance(law, Shifted)]
+        return sum(
+            (law.count * ball(law.lost / (law.still - law.lost)) for law in laws if law.lost),
+            arb(0),
+        )
 
 
 def check(text):
@@ -68,16 +79,16 @@ def _decide(claim, case, started):
     before, width = ctx.prec, None
     try:
         for bits in PRECISIONS:
-            ctx.prec = bits
-            found = case.bound(claim.refresh()) + sum((u.lost_mass() for u in claim.laws), arb(0))
+            ctx.prec = max(bits, getattr(case, "precision", 0))
+            found = case.bound(claim.refresh()) + claim.lost_mass()
             if found <= ball(claim.delta):
-                return bits, found.upper().str(8)
+                return ctx.prec, found.upper().str(8)
             if found > ball(claim.delta):
-                raise Refused(f"the evidence shows {found.str(8)} only, more than delta")
+                break
             # What more digits do not narrow is an error bound of the evidence, not of rounding.
             if monotonic() - started > SECONDS / 4 or (width is not None and found.rad() > width):
                 break
             width = found.rad() / 1000
+        raise Refused(f"the evidence shows no more than {found.str(8)}")
     finally:
         ctx.prec = before
-    raise Refused(f"the evidence shows no more than {found.str(8)}")

@@ -7,22 +7,17 @@ from dp_verifier.document import LARGEST_DOCUMENT, Refused
 
 ASSUMED = """\
 assumed: the two laws of each part dominate one release under the stated relation (Theorems 14,
-  D8, S8); the mechanisms that ran are these, with this noise, sampling and sensitivity; the
-  releases may depend on earlier ones; FLINT's balls enclose the exact results; Theorems 1, 2, 5,
-  7, 10, 11, 14, D1, D9, D13, K1 to K5 of the documentation."""
+  D8, S8, M1, M5 to M7, M13); the mechanisms that ran are these, with this noise, sampling and
+  sensitivity; the releases may depend on earlier ones; FLINT's balls enclose the exact results;
+  Theorems 1, 2, 5, 7, 10, 11, 14, D1, D9, D13, G1, G2, K1 to K5 of the documentation."""
 
 
 def _law(part):
-    if "categories" in part:
-        return (
-            f"{part['count']} x randomised response, epsilon {part['randomised_response']}, of"
-            f" {part['categories']} answers"
-        )
-    moves = ", ".join(
-        f"{d} with probability {w}"
-        for d, w in list(zip(part["shifts"], part["weights"], strict=True))[:8]
-    )
-    more = ", ..." if len(part["shifts"]) > 8 else ""
+    if "sigma" not in part:
+        return ", ".join(f"{key} {str(value)[:200]}" for key, value in part.items())
+    pairs = list(zip(part["shifts"], part["weights"], strict=True))
+    moves = ", ".join(f"{d} with probability {w}" for d, w in pairs[:8])
+    more = ", ..." if len(pairs) > 8 else ""
     return f"{part['count']} x N(0, {part['sigma']}^2), moved by {moves}{more}"
 
 

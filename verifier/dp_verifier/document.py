@@ -68,9 +68,9 @@ def number(value, name, low, high):
     return exact
 
 
-def count(value, name, most):
-    """Return a whole number in [1, most]."""
-    exact = number(value, name, 1, most)
+def count(value, name, most, least=1):
+    """Return a whole number in [least, most]."""
+    exact = number(value, name, least, most)
     if exact.denominator != 1:
         raise Refused(f"{name} must be a whole number, not {value}")
     return int(exact)

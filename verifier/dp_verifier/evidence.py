@@ -4,16 +4,16 @@ Each is made from the laws of the steps, what the document gives, and whether th
 removal; ``bound`` returns a ball, the upper end of which is the bound.
 """
 
-from flint import acb, arb, arb_poly
+from flint import acb, arb
 
 from dp_verifier.document import Refused, count, fields, items, number
-from dp_verifier.laws import Finite, Shifted, above, ball
+from dp_verifier.grid import Grid
+from dp_verifier.laws import Shifted, above, ball
 from dp_verifier.rule import ALL, KEPT, MIDDLING, SMALL, Rule, Sum
 
 MOST_ORDERS = 100_000
 MOST_PRODUCTS = 3 * 10**8
 MOST_TERMS = 500_000
-MOST_OUTCOMES = 20_000
 
 
 def product(factors):
@@ -83,30 +83,6 @@ class OneStep:
         if not -ratio.log() <= epsilon:
             raise Refused("threshold: the loss there must be at most epsilon")
         return 1 - law.mass_above(x, False) - (1 - law.mass_above(x, True)) / ratio
-
-
-class Lattice:
-    """Finite laws whose losses are multiples of one number: their sum exactly (Theorem K5)."""
-
-    def __init__(self, laws, given, remove):
-        fields(given, "evidence", ("kind",))
-        self.laws = laws
-        if not all(isinstance(law, Finite) and law.strength == laws[0].strength for law in laws):
-            raise Refused("this evidence is for randomised response of one strength")
-        if sum(law.count for law in laws) > MOST_OUTCOMES:
-            raise Refused(f"more than {MOST_OUTCOMES} answers")
-
-    def bound(self, epsilon):
-        law, total = arb_poly([1]), sum(each.count for each in self.laws)
-        for each in self.laws:
-            masses = {loss: m * q for m, _, q, loss in each.outcomes()}
-            law = law * arb_poly([masses.get(loss, 0) for loss in (-1, 0, 1)]) ** each.count
-        strength, limit, found = ball(self.laws[0].strength), epsilon.exp(), arb(0)
-        for k, mass in enumerate(law.coeffs()):
-            ratio = ((k - total) * strength).exp()
-            if not ratio < limit:
-                found += mass * (ratio - limit).max(arb(0))
-        return found
 
 
 class Windowed:
@@ -268,7 +244,7 @@ KINDS = {
     "never_moved": NeverMoved,
     "plain": Plain,
     "one_step": OneStep,
-    "lattice": Lattice,
+    "grid": Grid,
     "chernoff": Chernoff,
     "line": Line,
 }

@@ -19,21 +19,18 @@ class Rule:
         fields(given, "rule", ("rise", "spacing", "first", "nodes"), ("decay", "labels"))
         self.law = law
         self.nodes = count(given["nodes"], "nodes", MOST_NODES)
-        wide, narrow = "1e12", "1e-30"
-        self.exact = [
-            number(given[key], key, low, wide)
-            for key, low in (("rise", narrow), ("spacing", narrow), ("first", "-" + wide))
-        ]
+        lows = {"rise": "1e-30", "spacing": "1e-30", "first": "-1e12"}
+        self.exact = [number(given[key], key, low, "1e12") for key, low in lows.items()]
         self.exact_decay = []
         if "decay" in given:
-            self.exact_decay = numbers(given["decay"], "decay", "-1e12", wide)
+            self.exact_decay = numbers(given["decay"], "decay", "-1e12", "1e12")
         self.points = self.nodes + len(self.exact_decay)  # where all shifts are summed
-        self.cuts, self.exact_width = {}, None
+        self.cuts = {}
         if "labels" in given:
             labels = fields(given["labels"], "labels", ("upper", "width"), ("lower",))
-            self.exact_width = number(labels["width"], "width", narrow, wide)
+            self.exact_width = number(labels["width"], "width", "1e-30", "1e12")
             for key in labels.keys() - {"width"}:
-                self.cuts[key] = number(labels[key], key, "-1e12", wide)
+                self.cuts[key] = number(labels[key], key, "-1e12", "1e12")
             if self.cuts.get("lower", self.cuts["upper"]) > self.cuts["upper"]:
                 raise Refused("the lower threshold must not be above the upper one")  # (K3, 1)
         self.splits = "lower" in self.cuts
@@ -53,14 +50,11 @@ class Rule:
         self.edge_loss = [law.ratio(each).log() for each in self.edges]
         self.edge_noise = [law.density(each) for each in self.edges]
         self.stretch = (2 * self.a**2 / law.sigma**2).exp()  # (K1, proof): |N| on the strip
-        self.last_kept = arb(1)
-        if self.exact_width is not None:
+        if self.cuts:
             self.width = ball(self.exact_width)
-            self.below = {key: [self._below(each, key) for each in z] for key in self.cuts}
-            self.edge_below = {
-                key: [self._below(each, key) for each in self.edges] for key in self.cuts
-            }
-            self.last_kept = self.edge_below["upper"][-1]
+        self.below = {key: [self._below(each, key) for each in z] for key in self.cuts}
+        self.edge_below = {key: [self._below(u, key) for u in self.edges] for key in self.cuts}
+        self.last_kept = self.edge_below["upper"][-1] if self.cuts else arb(1)
 
     def _below(self, z, key):
         """Return the probability that z and noise of the labels' width are below a threshold."""
@@ -69,17 +63,16 @@ class Rule:
     def labels(self, kind):
         """Return the label at each node, the label's supremum on each cell, and at both edges."""
         if not self.cuts or kind == ALL:
-            one = arb(1)
-            return [one] * self.nodes, [one] * self.nodes, (one, one)
-        above, edge = self.below["upper"], self.edge_below["upper"]
-        if kind == KEPT:  # decreases
-            return above, edge[:-1], (edge[0], edge[-1])
-        below, edge_below = self.below["lower"], self.edge_below["lower"]
-        if kind == SMALL:
-            return below, edge_below[:-1], (edge_below[0], edge_below[-1])
-        values = [u - v for u, v in zip(above, below, strict=True)]
-        cells = [u.min(1 - v) for u, v in zip(edge[:-1], edge_below[1:], strict=True)]
-        return values, cells, (edge[0] - edge_below[0], edge[-1] - edge_below[-1])
+            one = [arb(1)] * self.nodes
+            return one, one, (arb(1), arb(1))
+        key = "lower" if kind == SMALL else "upper"
+        values, edge = self.below[key], self.edge_below[key]
+        if kind != MIDDLING:  # decreases
+            return values, edge[:-1], (edge[0], edge[-1])
+        less, edge_less = self.below["lower"], self.edge_below["lower"]
+        values = [u - v for u, v in zip(values, less, strict=True)]
+        cells = [u.min(1 - v) for u, v in zip(edge[:-1], edge_less[1:], strict=True)]
+        return values, cells, (edge[0] - edge_less[0], edge[-1] - edge_less[-1])
 
     def noise_on(self, j):
         """Return the supremum of N on a cell."""

@@ -9,12 +9,14 @@
 #include <acb.h>
 #include <arb.h>
 #include <arb_hypgeom.h>
+#include <time.h>
 
 #include "json.h"
 
 enum { MOST_PARTS = 100, MOST_SHIFTS = 2000, MOST_NODES = 10000, MOST_ORDERS = 100000,
        MOST_PRODUCTS = 300000000, MOST_TERMS = 500000 };
 static const long MOST_STEPS = 1000000000000000L;
+static const clock_t MOST_SECONDS = 15; /* after which no higher precision is begun */
 static slong prec;
 
 typedef struct {
@@ -43,7 +45,7 @@ static void read_part(part *p, value *given)
 {
     p->given = given;
     p->count = whole(maybe(given, "count"), MOST_STEPS);
-    if (maybe(given, "lost") || maybe(given, "categories")) exit(3);
+    if (maybe(given, "lost") || !maybe(given, "sigma")) exit(3);
     value *shifts = need(given, "shifts", 'a'), *weights = need(given, "weights", 'a');
     p->shifts = (long)length(shifts);
     if (p->shifts < 1 || p->shifts > MOST_SHIFTS || (size_t)p->shifts != length(weights))
@@ -624,6 +626,7 @@ static int shown(value *claim, value *given, int remove)
 {
     static part parts[MOST_PARTS];
     for (prec = 128; prec <= 1024; prec *= 2) {
+        if (clock() > MOST_SECONDS * CLOCKS_PER_SEC) refuse("too much time");
         arb_t epsilon, delta, found;
         arb_init(epsilon);
         arb_init(delta);

@@ -1,0 +1,114 @@
+"""Upper laws on knots and their composition in floating point, as the checker does in integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.signal import fftconvolve
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair, FloatArray, Parts
+
+__all__ = ["Knots", "composed", "profile"]
+
+# What a transform leaves where there is no mass, relative to the largest one.
+NOISE = 1e-14
+
+
+@dataclass(frozen=True)
+class Knots:
+    """The losses k·spacing, low <= k <= high."""
+
+    spacing: float
+    low: int
+    high: int
+
+    @property
+    def losses(self) -> FloatArray:
+        """The losses of all knots."""
+        return np.asarray(self.spacing * np.arange(self.low, self.high + 1), dtype=np.float64)
+
+    def listed(self, log_delta: float, count: int) -> dict[str, Any]:
+        """Return the evidence; its bits leave rounding up far below δ."""
+        size = math.log2((self.high - self.low + 1.0) * count) - log_delta / math.log(2.0)
+        bits = 64 * math.ceil((size + 50.0) / 64.0)
+        ends = {"low": self.low, "high": self.high, "bits": bits}
+        return {"kind": "grid", "spacing": self.spacing, **ends}
+
+
+class Tilted(NamedTuple):
+    """Masses ``tilted * e^(log_scale - tilt * loss)`` on the knots, and that at infinity."""
+
+    tilted: FloatArray
+    log_scale: float
+    infinite: float
+
+
+def composed(parts: Parts, knots: Knots, tilt: float) -> Tilted:
+    """Return the law of all parts, multiplied as the checker does it."""
+    whole = None
+    for pair, count in parts:
+        one = power = _tilted(*_upper_law(pair, knots.losses), knots.losses, tilt)
+        for bit in bin(count)[3:]:
+            power = _product(power, power, knots, tilt)
+            power = _product(power, one, knots, tilt) if bit == "1" else power
+        whole = power if whole is None else _product(whole, power, knots, tilt)
+    assert whole is not None
+    return whole
+
+
+def profile(law: Tilted, knots: Knots, tilt: float, epsilon: float) -> float:
+    """Return the profile at ε."""
+    beyond = knots.losses - epsilon
+    kept = beyond > 0.0
+    weight = np.exp(-tilt * beyond[kept]) * -np.expm1(-beyond[kept])
+    scale = math.exp(min(law.log_scale - tilt * epsilon, 700.0))
+    return law.infinite + scale * float(law.tilted[kept] @ weight)
+
+
+def _upper_law(pair: DominatingPair, losses: FloatArray) -> tuple[FloatArray, float]:
+    """Return masses at the knots by chords (Theorem G2), and at infinity by the last one."""
+    found = pair.masses(losses)
+    p, q = found.p, found.q
+    with np.errstate(over="ignore", invalid="ignore"):
+        low = losses[:-1]
+        rise = -(p[1:-1] - q[1:-1] * np.exp(low)) / np.expm1(losses[0] - losses[1])
+    rise = np.clip(np.nan_to_num(rise), 0.0, p[1:-1])
+    mass = np.append(0.0, rise)
+    mass[:-1] += p[1:-1] - rise
+    mass[0] += p[0]
+    last = min(q[-1] * math.exp(min(losses[-1], 700.0)), p[-1])
+    mass[-1] += last
+    return mass, float(p[-1] - last)
+
+
+def _tilted(mass: FloatArray, infinite: float, losses: FloatArray, tilt: float) -> Tilted:
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(mass) + tilt * losses
+    top = float(log_mass.max())
+    return Tilted(np.exp(log_mass - top), top, infinite)
+
+
+def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
+    full = fftconvolve(one.tilted, other.tilted)
+    full[full < NOISE * full.max()] = 0.0
+    scale = one.log_scale + other.log_scale
+    start, end = -knots.low, knots.high - 2 * knots.low + 1
+    kept = full[start:end].copy()
+    below = knots.spacing * np.arange(start, 0, -1)
+    kept[0] += float(full[:start] @ np.exp(np.minimum(tilt * below, 600.0)))
+    # A loss above the knots is the last knot's and an infinite one, with the same profile below it.
+    above = knots.spacing * np.arange(1, full.size - end + 1)
+    rest = full[end:] * np.exp(-tilt * above)
+    kept[-1] += float(rest @ np.exp(-above))
+    beyond = float(rest @ -np.expm1(-above)) * _exp(scale - tilt * knots.spacing * knots.high)
+    infinite = one.infinite + other.infinite - one.infinite * other.infinite + beyond
+    top = float(kept.max())
+    return Tilted(kept / top, scale + math.log(top), infinite)
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, 700.0))
