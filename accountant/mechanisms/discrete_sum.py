@@ -81,7 +81,8 @@ class DiscreteGaussianSum(BoundedContribution):
         if not (self.noise_multiplier >= LEAST_SIGMA):
             raise UnsupportedError(
                 f"DiscreteGaussianSum must have noise_multiplier >= {LEAST_SIGMA}; got"
-                f" {self.noise_multiplier!r}. Noise that is almost always 0 hides nothing: use a finer unit"
+                f" {self.noise_multiplier!r}. Noise that is almost always 0 hides nothing: use a"
+                " finer unit"
             )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from accountant import checks
-from accountant._rounding import U, times_up, up
+from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.discrete_sum import CLIENTS
 from accountant.mechanisms.gaussian import Gaussian
@@ -94,7 +94,7 @@ def discrete_gaussian_sum_of_vectors(
             f" clients and {d} coordinates; got {sigma!r}. Use a finer unit, or account"
             " DiscreteGaussianVector, which is bounded by its Rényi divergence"
         )
-    lost = times_up(d, up(4.3 * math.exp(-2.0 * math.pi**2 * kernel) + 2.2 * rough, 16.0))
+    lost = up(d * up(4.3 * math.exp(-2.0 * math.pi**2 * kernel) + 2.2 * rough, 16.0))
     smooth = Gaussian(math.sqrt(variance) * (1.0 - 4.0 * U), sensitivity=norm, relation=relation)
     sampled = PoissonSampled(smooth, rate) if rate < 1.0 else smooth
     return sampled + ApproximateDP(0.0, delta=lost, relation=relation)
