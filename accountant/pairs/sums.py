@@ -33,14 +33,14 @@ def root_of_squares(terms: Iterable[tuple[float, int]]) -> float:
 def infinite_mass(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Return the probability that any of the losses is infinite, rounded up."""
     if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0].infinite_mass
+        return min(parts[0][0].infinite_mass, 1.0)
     return _at_least_one((pair.infinite_mass, count) for pair, count in parts if count)
 
 
 def variation(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Bound the total variation distance of the product, rounded up: no δ is above it."""
     if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0].variation
+        return min(parts[0][0].variation, 1.0)
     return _at_least_one((pair.variation, count) for pair, count in parts if count)
 
 

@@ -46,6 +46,13 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 {tables}
 """
 
+REASONS = """\
+One release of a few outcomes costs either library little more than its Python calls. dp-accounting
+takes some 25 µs for two to four outcomes, and a twentieth of it is what one checked call takes
+here, before the mechanism is made (8 µs), its pairs are (20 µs a direction) and both ends are
+certified (10 µs). One release of discrete Gaussian noise, with a table of 76 outcomes, costs it
+some 0.3 ms, and 1 ms sampled."""
+
 
 def section(lines: Sequence[Line], setting: str, limit: float) -> str:
     tables = [_table(name, list(rows)) for name, rows in groupby(lines, key=lambda one: one.name)]
@@ -106,7 +113,7 @@ def _below(lines: Sequence[Line]) -> str:
     if not rows:
         return ""
     head = (
-        f"### Ratios below {TIMES:g}\n\nThe smaller ratio of both δ:\n\n"
+        f"### Ratios below {TIMES:g}\n\n{REASONS}\n\nThe smaller ratio of both δ:\n\n"
         "| mechanism | q | releases | time | its time | ratio |\n|---|---|---|---|---|---|"
     )
     return "\n".join([head, *rows])
