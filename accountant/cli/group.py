@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import sys
@@ -145,8 +144,7 @@ class Group(click.Group):
         """Run the command line and exit."""
         for stream in (sys.stdout, sys.stderr):
             # A terminal that cannot show ε still gets its answer.
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors=plain_text.HANDLER)
+            plain_text.spell_out(stream)
         try:
             code = super().main(*args, **(extra | {"standalone_mode": False}))
         except click.exceptions.NoArgsIsHelpError as error:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import io
+from typing import Any
 
-__all__ = ["HANDLER", "plain"]
+__all__ = ["HANDLER", "plain", "spell_out"]
 
 HANDLER = "accountant-plain"
+# ASCII by another name: click writes UTF-8 to every stream that calls itself ASCII.
+ASCII = "accountant_ascii"
 _SIGNS = {
     "≤": "<=",
     "≥": ">=",
@@ -51,4 +55,27 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
     return "".join(_SIGNS.get(letter, "?") for letter in lost), error.end
 
 
+def spell_out(stream: Any) -> None:
+    """Let a stream spell the signs that its encoding does not have."""
+    if isinstance(stream, io.TextIOWrapper):
+        ascii_only = codecs.lookup(stream.encoding).name == "ascii"
+        stream.reconfigure(encoding=ASCII if ascii_only else None, errors=HANDLER)
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != ASCII:
+        return None
+    real = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        real.encode,
+        real.decode,
+        real.streamreader,
+        real.streamwriter,
+        real.incrementalencoder,
+        real.incrementaldecoder,
+        ASCII,
+    )
+
+
+codecs.register(_find)
 codecs.register_error(HANDLER, _spell)

@@ -38,6 +38,32 @@ def test_a_whole_answer(tmp_path, encoding):
     assert re.search(">=|≥", text)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["samplers", "--help"],
+        ["epsilon", "--q", ".01", "--sigma", "1", "--steps", "10", "--delta", "7"],
+        ["show", "ledger.json"],
+        ["report", "ledger.json", "-o", "report.html"],
+        ["report", "ledger.json", "--format", "md"],
+    ],
+)
+def test_no_command_writes_signs_to_an_ascii_terminal(tmp_path, words):
+    """Help, answers, tables and complaints alike: click writes UTF-8 to a stream called ASCII."""
+    ledger = ac.Accountant()
+    ledger.compose(ac.Laplace(2.0))
+    ledger.save(tmp_path / "ledger.json")
+    done = subprocess.run(
+        [sys.executable, "-m", "accountant", *words],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    text = (done.stdout + done.stderr).decode("ascii")
+    assert "eps" in text or "delta" in text
+
+
 def test_every_sign_that_commands_print_can_be_spelled():
     root = Path(ac.__file__).parent / "cli"
     # Signs of prose and of formulas; box drawings are rich's, which has plain ones.
