@@ -31,7 +31,6 @@ _STEP = "--mechanism Gaussian -p noise_multiplier=1 --q 0.001"
         f"accountant ledger affordable budget.json {_STEP}",
         f"accountant ledger plan budget.json {_STEP} --count 20000 --label 'model 9'",
         f"accountant ledger charge budget.json {_STEP} --count 500",
-        "accountant show budget.json",
         "accountant ledger init ladder.json --epsilon 3 --delta 1e-5 --noise 1 2 --q 0.01",
     ),
 )

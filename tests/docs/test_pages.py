@@ -61,6 +61,12 @@ def test_every_command_and_exit_code_is_documented():
         assert f"| {getattr(group, name)} |" in page
 
 
+def test_the_readme_lists_every_command():
+    text = (DOCS.parent / "README.md").read_text()
+    listed = re.search(r"^`accountant (\w+(?: \| \w+)+)`", text, re.M)[1]
+    assert set(listed.split(" | ")) == set(main.commands)
+
+
 def test_pictures_that_pages_show_exist():
     pages = [page.read_text() for page in DOCS.glob("*.md")]
     shown = [p for page in pages for p in re.findall(r"!\[[^]]+\]\((figures/[^)]+)\)", page)]
