@@ -8,6 +8,7 @@
 #include "exchange_decay.h"
 #include "exchange_law.h"
 #include "exchange_path.h"
+#include "exchange_rare_profile.h"
 #include "exchange_terms.h"
 #include "rounding.h"
 #include "status.h"
@@ -139,43 +140,24 @@ static double alias_side(workspace *w, double epsilon, double digits, double spr
     return period;
 }
 
+/* what the terms are sums of: the path, if there is one, or the real noise */
+typedef struct {
+    const workspace *w;
+    const acct_exchange_moments *m;
+    double lattice;
+} summed;
+
 /* V at y and a bound on its error: |e^{it} - 1| <= |t|: errors of weights, of losses, of phases and of the sum */
-static double transform(const workspace *w, const acct_exchange_moments *m, double lattice, double y, double *re,
-                        double *im) {
-    if (w->path.count) return acct_exchange_path_sum(&w->path, y, re, im);
-    const double adds = w->law.count + 40.0;
+static double transform(const void *par, double y, double *re, double *im) {
+    const summed *s = par;
+    const acct_exchange_moments *m = s->m;
+    if (s->w->path.count) return acct_exchange_path_sum(&s->w->path, y, re, im);
+    const double adds = s->w->law.count + 40.0;
     *re = *im = 0.0;
-    if (y > 0.0) acct_exchange_sum(&w->law, m, y, re, im);
+    if (y > 0.0) acct_exchange_sum(&s->w->law, m, y, re, im);
     const double size = sqrt(*re * *re + *im * *im);
     return 1.02 * (y * (m->weight_spread + 2.0 * m->blur + adds * ACCT_U * m->spread) +
-                   size * (m->weight_err + adds * ACCT_U) + 2.0 * lattice);
-}
-
-/* sets amplitudes, phases and the bound on their errors, as fill_terms of contour.c; lattice: of the sums */
-static void fill_terms(workspace *w, const acct_exchange_moments *m, double lattice) {
-    acct_contour *k = &w->contour;
-    const double n = w->steps;
-    double numerical = 0.0;
-    for (int i = 0; i < k->count; i++) {
-        const double y = i * k->dy, factor = acct_trapezoid_factor(k->b, y, k->dy, i);
-        double re, im;
-        const double off = transform(w, m, lattice, y, &re, &im);
-        const double square = 2.0 * re + re * re + im * im, size = sqrt(re * re + im * im);
-        const double modulus = sqrt((1.0 + re) * (1.0 + re) + im * im), arg = atan2(im, 1.0 + re);
-        const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
-        const double error = off + 8.0 * ACCT_U * size;
-        const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
-        double err;
-        if (rest > 0.0 && n * error < 100.0 * rest)
-            err = amplitude * expm1(n * error / rest);
-        else
-            err = amplitude + exp(n * log(modulus + error)) * factor;
-        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
-        numerical += err;
-        k->amplitude[i] = amplitude;
-        k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);
-    }
-    k->numerical = numerical * ACCT_SLACK;
+                   size * (m->weight_err + adds * ACCT_U) + 2.0 * s->lattice);
 }
 
 /* sets the step of the lattice and the number of its points, and the bound on what is beyond them */
@@ -235,7 +217,8 @@ static int set_path(workspace *w, const saddle *s, int way, double b, double mea
     for (double turn = TURN; turn > 0.1; turn *= 0.5)
         if (acct_exchange_split_find(&w->split, &w->law, w->memory, w->mu, w->q, w->steps, s->epsilon,
                                      w->log_delta + FINE, 2.0 * turn))
-            return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, turn, &w->split);
+            return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, turn,
+                                          &w->split);
     return 0;
 }
 
@@ -265,12 +248,14 @@ static int build_line(workspace *w, const saddle *s, int way) {
     if (!set_path(w, s, way, b, mean, fine)) return 0;
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, fine)) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
-    acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err);
+    acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err,
+                            (acct_threshold){.scale = 0.0});
     if (!(k->log_scale_err < 1.0) || !set_lattice(w, s, fmax(s->epsilon, 0.0), digits)) return 0;
     if (!resolve(w, 1.0 + b, fine, &m, &lattice)) return 0;
     k->drift = n * (way == PLAIN ? m.mean : mean);
     if (way != SPLIT) {
-        fill_terms(w, &m, lattice);
+        const summed terms = {w, &m, lattice};
+        acct_exchange_terms(k, transform, &terms);
         return 1;
     }
     k->small_losses_log = w->split.small_log;
@@ -319,6 +304,11 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
         if (out->upper - out->lower <= 1e-8 * out->upper) break;
         if (p.value > 0.0) w.log_delta = fmin(before, log(p.value));
         again = way == SPLIT && !once && w.log_delta < before - 1.0;
+    }
+    if (out->upper - out->lower > 1e-7 * out->upper && q <= 0.5) {
+        acct_exchange_rare rare;
+        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
+            acct_exchange_rare_delta(&rare, epsilon, out);
     }
     free(w.memory);
     return ACCT_OK;
@@ -377,6 +367,11 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
         for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
             walk(&w, &s, delta, way, out);
+    if (!acct_bounds_are_narrow(out, 1e-7) && q <= 0.5) {
+        acct_exchange_rare rare;
+        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
+            acct_exchange_rare_epsilon(&rare, delta, out);
+    }
     /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
     static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
     const int rare = last_way(mu, q, steps) == SPLIT;

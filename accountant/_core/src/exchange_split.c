@@ -2,81 +2,34 @@
 
 #include <math.h>
 
-#include "loss.h"
+#include "exchange_strip.h"
 #include "order.h"
 #include "rounding.h"
 
-/* the least length of a cell, over 1/mu, and how much the loss may grow on one, over the scale and over itself */
-#define CELL 0.1
-#define GROWTH 0.04
 #define MOST_CELLS 4000
 
 static acct_threshold threshold_of(double scale) {
     return (acct_threshold){.origin = 0.0, .scale = scale, .doublings = ACCT_EXCHANGE_DOUBLINGS};
 }
 
-/* -log of the least modulus of 1 - p + p e^{it}, |t| <= turn < pi, p the posterior probability of the shift */
-static double lost_modulus(double p, double turn) {
-    const double s = sin(0.5 * turn);
-    return -0.5 * log1p(-4.0 * p * (1.0 - p) * s * s) * (1.0 + 1e-9) + 1e-15;
-}
-
 /* the same, whatever p */
 static double rise_at(double turn) { return -log(cos(0.5 * turn)) * (1.0 + 1e-9); }
-
-static double posterior(double mu, double q, double x) {
-    return 1.0 / (1.0 + (1.0 - q) / q * exp(-mu * (x - 0.5 * mu)));
-}
 
 /* Beyond this loss Re L is at least L less the rise, |Im L| is at most 1.5 turn, and both are small beside it. */
 static double far_loss(acct_threshold threshold, double turn) {
     return fmax(8.0 * threshold.scale, 6.0 * turn + 4.0 * rise_at(turn));
 }
 
-/* the cells of the noise, from 0 on; the first one where losses are next to nothing beside the scale */
-typedef struct {
-    double x0, x1;
-    acct_exchange_point p0, p1;
-} cell;
-
-static double loss_at(const acct_exchange_law *law, double x) {
-    return acct_exchange_at(law->mu, law->q, law->log_1mq, x).loss;
-}
-
-/* the next cell; from the given one, or the first if its x1 is 0 */
-static void step_on(const acct_exchange_law *law, acct_threshold threshold, cell *c) {
-    const double least = CELL / law->mu;
-    double step = least;
-    c->x0 = c->x1;
-    const double from = loss_at(law, c->x0), most = fmax(GROWTH * threshold.scale, GROWTH * from);
-    while (step < 1e6 * least && loss_at(law, c->x0 + 2.0 * step) - from < most) step *= 2.0;
-    c->x1 = c->x0 + step;
-    c->p0 = acct_exchange_at(law->mu, law->q, law->log_1mq, c->x0);
-    c->p1 = acct_exchange_at(law->mu, law->q, law->log_1mq, c->x1);
-}
-
-/* the bounds of acct_threshold_bounds on a cell, |Im x| <= turn/mu */
-static int cell_bounds(const acct_exchange_law *law, acct_threshold threshold, const cell *c, double turn,
-                       double *above, double *below) {
-    const double mu = law->mu, q = law->q, wide = 1.0 + 1e-9;
-    const double p0 = posterior(mu, q, c->x0) / wide, p1 = fmin(posterior(mu, q, c->x1) * wide, 1.0);
-    const double r = fmin(posterior(mu, q, -c->x0) * wide, 0.5); /* of the other law, falls with x */
-    /* 4 p (1 - p) is largest in the middle */
-    const double p = p1 < 0.5 ? p1 : p0 > 0.5 ? p0 : 0.5;
-    const double arg = (acct_loss_arg_upper(turn, p1) + acct_loss_arg_upper(turn, r)) * wide;
-    const double high = c->p1.loss + c->p1.error + lost_modulus(r, turn);
-    return acct_threshold_bounds(c->p0.loss - c->p0.error, high, lost_modulus(p, turn), arg, threshold, above, below);
-}
-
 /* The largest of all bounds; beyond far_loss the chance of being small is at most 16 |e^{-z}| and falls.
  * returns 0 where there is none */
-static int bound_chances(const acct_exchange_law *law, acct_threshold threshold, double turn, double *log_most) {
-    cell c = {.x1 = 0.0};
+static int bound_chances(const acct_exchange_law *law, acct_threshold threshold, double turn,
+                         double *log_most) {
+    acct_exchange_cell c = {.x1 = 0.0};
     *log_most = 1e-6;
     for (int i = 0; i < MOST_CELLS; i++) {
         double above, below;
-        step_on(law, threshold, &c);
-        if (!cell_bounds(law, threshold, &c, turn, &above, &below)) return 0;
+        acct_exchange_cell_next(law, threshold.scale, INFINITY, &c);
+        if (!acct_exchange_cell_bounds(law, threshold, &c, turn, &above, &below)) return 0;
         *log_most = fmax(*log_most, fmax(above, below));
         if (c.p0.loss > far_loss(threshold, turn)) return 1;
     }
@@ -85,15 +38,16 @@ static int bound_chances(const acct_exchange_law *law, acct_threshold threshold,
 
 /* Log of a bound on int |1 - t^m| |N e^{cU + (1-c)W}| at every height up to turn/mu, c = 1 + b: the suprema over the
  * cells.  Beyond the last one the exponent falls (far_loss), or the whole integrand is negligible. */
-static double log_small_modulus(const acct_exchange_law *law, acct_threshold threshold, double b, double turn) {
+static double log_small_modulus(const acct_exchange_law *law, acct_threshold threshold, double b,
+                                double turn) {
     const double mu = law->mu, order = 1.0 + b, scale = threshold.scale;
     const double rise = 0.5 * turn * turn / (mu * mu) - b * log(cos(0.5 * turn * (1.0 + 1e-12)));
     double top = -INFINITY, sum = 0.0;
-    cell c = {.x1 = 0.0};
+    acct_exchange_cell c = {.x1 = 0.0};
     for (int i = 0; i < MOST_CELLS; i++) {
         double above, below;
-        step_on(law, threshold, &c);
-        if (!cell_bounds(law, threshold, &c, turn, &above, &below)) return INFINITY;
+        acct_exchange_cell_next(law, threshold.scale, INFINITY, &c);
+        if (!acct_exchange_cell_bounds(law, threshold, &c, turn, &above, &below)) return INFINITY;
         /* on the right L and W are at most those at x1 and x0; on the left -L(x0) and U(x1) */
         const double right = order * c.p1.loss + c.p0.down, left = c.p1.up - order * c.p0.loss;
         const double most = fmax(right, left) + below - 0.5 * c.x0 * c.x0 + log(2.0 * (c.x1 - c.x0));
@@ -102,7 +56,8 @@ static double log_small_modulus(const acct_exchange_law *law, acct_threshold thr
         if (!(c.p0.loss > far_loss(threshold, turn))) continue;
         const double end = c.p1.loss - rise_at(turn), arg = 1.5 * turn / scale;
         const double rest = log(16.0) + order * c.p1.loss - end / scale * (end / scale) + arg * arg;
-        const double falling = end > 0.5 * order * scale * scale ? fmax(rest, 4.0) - 0.5 * c.x1 * c.x1 : INFINITY;
+        const double falling = end > 0.5 * order * scale * scale ? fmax(rest, 4.0) - 0.5 * c.x1 * c.x1
+                                                                 : INFINITY;
         const double whole = acct_exchange_log_outside(mu, law->q, law->log_1mq, order, -c.x1, c.x1) + 4.0;
         const double beyond = fmin(falling, whole);
         if (beyond < top + 40.0 || i == MOST_CELLS - 1) return rise + fmax(top + log(sum), beyond) + 2.0;
@@ -116,8 +71,8 @@ static double log_lattice(const acct_exchange_law *law, acct_threshold threshold
     for (double t = turn; t > 0.02 * turn; t *= 0.36) {
         const double exponent = 2.0 * ACCT_PI * t / (law->mu * law->h);
         if (exponent > 1.0)
-            best = fmin(best, ACCT_LOG_2 + log_small_modulus(law, threshold, b, t) - exponent * (1.0 - 1e-12) -
-                                  log1p(-exp(-exponent)) + 1e-9);
+            best = fmin(best, ACCT_LOG_2 + log_small_modulus(law, threshold, b, t) -
+                                  exponent * (1.0 - 1e-12) - log1p(-exp(-exponent)) + 1e-9);
     }
     return best;
 }
@@ -145,7 +100,8 @@ static double small_log_mgf(const acct_exchange_law *law, acct_threshold thresho
     }
     const double unit = law->h / ACCT_SQRT_2PI;
     const double falling = end > 0.5 * c * threshold.scale * threshold.scale
-                               ? log(16.0) + c * end - fall * fall + 1e-6 + log(0.5 * erfc(hi * 0.7071) + 1e-300)
+                               ? log(16.0) + c * end - fall * fall + 1e-6 +
+                                     log(0.5 * erfc(hi * 0.7071) + 1e-300)
                                : INFINITY;
     const double whole = acct_exchange_log_outside(law->mu, law->q, law->log_1mq, c, lo, hi);
     const double beyond = exp(fmin(falling, whole)) + 0.5 * erfc(-lo * 0.7071);
@@ -154,13 +110,13 @@ static double small_log_mgf(const acct_exchange_law *law, acct_threshold thresho
 }
 
 /* the best Chernoff bound on the small steps' share over a few orders */
-static double small_share(const acct_exchange_law *law, acct_threshold threshold, double steps, double epsilon,
-                          double wanted, double turn, double *slope) {
+static double small_share(const acct_exchange_law *law, acct_threshold threshold, double steps,
+                          double epsilon, double wanted, double turn, double *slope) {
     double best = INFINITY;
     for (double b = 0.25 / threshold.scale; b < 60.0 / threshold.scale; b *= 1.5) {
         const double k = small_log_mgf(law, threshold, b, turn);
         const double size = acct_log_chernoff(b) + steps * k + 1e-9 + 1e-12 * steps * fabs(k);
-        if (size - b * epsilon < best ) {
+        if (size - b * epsilon < best) {
             best = size - b * epsilon;
             *slope = b;
         } else if (best < INFINITY) {
@@ -171,8 +127,8 @@ static double small_share(const acct_exchange_law *law, acct_threshold threshold
     return best;
 }
 
-int acct_exchange_split_find(acct_exchange_split *split, acct_exchange_law *law, double *memory, double mu, double q,
-                             double steps, double epsilon, double log_wanted, double turn) {
+int acct_exchange_split_find(acct_exchange_split *split, acct_exchange_law *law, double *memory, double mu,
+                             double q, double steps, double epsilon, double log_wanted, double turn) {
     double low = 1e-4 * epsilon, high = 0.5 * epsilon;
     const acct_exchange_law bare = {.mu = mu, .q = q, .log_1mq = log1p(-q)};
     int found = 0;

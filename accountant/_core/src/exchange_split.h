@@ -18,12 +18,13 @@ typedef struct {
     double log_most;  /* bound on the logs of |t^m| and |1 - t^m| where |Im x| <= turn/mu */
     /* outcomes whose steps are all small add at most exp(small_log - small_slope epsilon) */
     double small_log, small_slope;
+    acct_threshold outer; /* of U; scale 0: no step counts as large (exchange_large.h) */
 } acct_exchange_split;
 
 /* sets  the largest scale found at which the small steps' share at epsilon is below e^{log_wanted}; overwrites the
  *       law; |Im x| up to turn/mu, turn at most 2.4
  * returns 0 where none was found */
-int acct_exchange_split_find(acct_exchange_split *split, acct_exchange_law *law, double *memory, double mu, double q,
-                             double steps, double epsilon, double log_wanted, double turn);
+int acct_exchange_split_find(acct_exchange_split *split, acct_exchange_law *law, double *memory, double mu,
+                             double q, double steps, double epsilon, double log_wanted, double turn);
 
 #endif

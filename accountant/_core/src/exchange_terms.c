@@ -5,6 +5,31 @@
 #include "order.h"
 #include "rounding.h"
 
+void acct_exchange_terms(acct_contour *k, acct_exchange_transform transform, const void *par) {
+    const double n = k->steps;
+    double numerical = 0.0;
+    for (int i = 0; i < k->count; i++) {
+        const double y = i * k->dy, factor = acct_trapezoid_factor(k->b, y, k->dy, i);
+        double re, im;
+        const double off = transform(par, y, &re, &im);
+        const double square = 2.0 * re + re * re + im * im, size = sqrt(re * re + im * im);
+        const double modulus = sqrt((1.0 + re) * (1.0 + re) + im * im), arg = atan2(im, 1.0 + re);
+        const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
+        const double error = off + 8.0 * ACCT_U * size;
+        const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
+        double err;
+        if (rest > 0.0 && n * error < 100.0 * rest)
+            err = amplitude * expm1(n * error / rest);
+        else
+            err = amplitude + exp(n * log(modulus + error)) * factor;
+        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
+        numerical += err;
+        k->amplitude[i] = amplitude;
+        k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);
+    }
+    k->numerical = numerical * ACCT_SLACK;
+}
+
 /* -((1 - rho)^n - 1), complex */
 static void missed(double n, const double rho[2], double *re, double *im, double *size) {
     const double square = -2.0 * rho[0] + rho[0] * rho[0] + rho[1] * rho[1];

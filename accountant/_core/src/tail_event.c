@@ -33,6 +33,7 @@ static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double
     tail->direction = direction;
     tail->steps = steps;
     tail->outside = steps * law->outside;
+    tail->left_out = 0.0;
     tail->q_mass = -expm1(steps * log1p(-q));
     tail->pq_mass = exp(steps * log1p(-q)) * -expm1(steps * log1p(-pq / (1.0 - q)));
 }

@@ -21,6 +21,7 @@ typedef struct {
     double pq_mass;  /* P^n(E) - Q^n(E) */
     double mass_err; /* relative error of both */
     double outside;  /* mass below the window: upper bound, either law */
+    double left_out; /* share of the profile that was not looked at, at most (Theorem D27) */
     double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
 } acct_tail_event;
 
