@@ -96,6 +96,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         SampledReplacement,
         ShuffleModel,
         sampling.Allocated,
+        sampling.AllocatedMechanism,
         sampling.FixedSizeSampled,
         sampling.PoissonSampled,
         sampling.SeparatedParticipations,

@@ -88,6 +88,7 @@ SAMPLERS = {
         " vary.",
     ),
 }
+SAMPLERS["AllocatedMechanism"] = SAMPLERS["Allocated"]
 SAMPLERS["SampledReplacement"] = SamplerFacts(
     "a random sample: each record is in it with probability at most q",
     "Every step draws a fresh sample, by independent coins or as a uniform subset of fixed size;"

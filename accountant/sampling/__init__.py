@@ -13,6 +13,7 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 # with replacement is with_replacement, and its pair mixture_pair); allocation_pair and
 # allocation_law for random allocation; convex_combination for a public coin; lognormal and _renyi
 # serve several.
+from accountant.sampling.allocated_mechanism import AllocatedMechanism
 from accountant.sampling.amplification import amplify
 from accountant.sampling.balls_in_bins import BallsInBins
 from accountant.sampling.correlated_noise import (
@@ -36,6 +37,7 @@ from accountant.sampling.with_replacement import WithReplacementSampled, WithRep
 
 __all__ = [
     "Allocated",
+    "AllocatedMechanism",
     "BallsInBins",
     "CyclicBatches",
     "CyclicPoisson",

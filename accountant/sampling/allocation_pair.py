@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from accountant.sampling.lognormal import Law
 
-__all__ = ["POINTS", "AllocationPair", "log_moment"]
+__all__ = ["POINTS", "AllocationPair", "atoms_of", "log_moment"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -67,7 +67,7 @@ class AllocationPair(AtomicPair):
         """Return the atoms of the bounding law, losses moved to the safe side."""
         law, spacing = mean_law(self.noise_multiplier, self.steps, self.points, self.upper)
         # Values are off by a relative value_error, so losses by as much, absolutely.
-        return (_add if self.add else _remove)(law, spacing, self._shift)
+        return atoms_of(law, spacing, self._shift, add=self.add)
 
     @property
     def _shift(self) -> float:
@@ -129,6 +129,11 @@ class AllocationPair(AtomicPair):
         # (α - 1)·D_α is convex in α and vanishes at one.
         between = low + (order - floor) * (high - low)
         return min(plain, up(between / (order - 1.0), 16.0))
+
+
+def atoms_of(law: Law, spacing: float, shift: float, *, add: bool) -> Atoms:
+    """Return the atoms of a law of the mean ratio, on a lattice if ``spacing`` > 0."""
+    return (_add if add else _remove)(law, spacing, shift)
 
 
 def _losses(values: FloatArray, spacing: float) -> FloatArray:

@@ -17,7 +17,7 @@ from accountant.sampling.allocation_profile import profile_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Table", "make_table"]
+__all__ = ["Table", "make_table", "places"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -62,7 +62,7 @@ def make_table(noise_multiplier: float, steps: int, points: int) -> Table | None
     spacing = _short(6.0 * width / points)
     sides = []
     for sign in (-1, 1):
-        index = sign * _places(round(DENSE * width / spacing), MOST_WIDTHS * width / spacing)
+        index = sign * places(round(DENSE * width / spacing), MOST_WIDTHS * width / spacing)
         index = index if sign > 0 else index[1:]
         lower, upper = _side(noise_multiplier, steps, spacing, index)
         # Up to the last knot that a line resolves, and has a middle before it.
@@ -88,7 +88,7 @@ def _short(value: float) -> float:
     return math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
 
 
-def _places(dense: int, most: float) -> IntArray:
+def places(dense: int, most: float) -> IntArray:
     """Return places 0, 1, …, ever sparser: a stride of 2, 4, … knots, with a place between."""
     parts, first, stride = [np.arange(0, 2 * dense)], dense, 2
     while first < most:

@@ -123,6 +123,7 @@ SAMPLED = (
     PoissonReplacement(2.0, sampling_probability=0.1),
     TruncatedReplacement(2.0, sampling_probability=0.1, cap=12, dataset_size=100),
     sampling.Allocated(5.0, steps=4),
+    sampling.AllocatedMechanism(m.Laplace(2.0), steps=20),
     sampling.FixedSizeSampled(2.0, batch_size=5, dataset_size=100),
     sampling.WithReplacementSampled(2.0, batch_size=5, dataset_size=100),
     sampling.SeparatedParticipations(2.0, sampling_probability=0.1, min_separation=3, steps=20),

@@ -1,0 +1,188 @@
+"""The pair of a mechanism of which a record takes part in one of T runs, picked uniformly.
+
+S is the mean of T likelihood ratios of one run. Its puts and calls are those of a law on an even
+lattice (docs/theorems_sampling.md, Theorem S23), and at the knots of losses they give two laws for
+compositions (Theorem S17).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import U
+from accountant.bounds import Bounds
+from accountant.errors import PrecisionError
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.sampling.allocation_chords import chord_law, tangent_law
+from accountant.sampling.allocation_pair import atoms_of
+from accountant.sampling.allocation_table import Table, places
+from accountant.sampling.ratio_lattice import ratio_lattice
+from accountant.sampling.ratio_sums import RatioSums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["MechanismPair", "is_resolved"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# Logarithms of the probabilities at which tables and single questions tilt the law; smaller values
+# have a tilt of their own, one for every factor e^_GRAIN. Halvings of ε.
+_TABLE, _FIRST = (-1.0, -6.0, -16.0), (-1.0, -9.0)
+_GRAIN, _HALVINGS = 4.0, 60
+# Relative errors of masses with which a law is worth having.
+_MOST_ERROR = 1e-3
+# Knots of a table in a width of the law, its dense part and its end in such widths.
+_FINE, _DENSE, _MOST = 200.0, 7.0, 40.0
+# Losses beyond which nothing is asked.
+_FARTHEST = 700.0
+
+
+_lattice = functools.lru_cache(maxsize=16)(ratio_lattice)
+
+
+def is_resolved(pair: DominatingPair, steps: int) -> bool:
+    """Tell whether the ratio of one run fits a lattice of its values."""
+    return _lattice(pair, steps) is not None
+
+
+@functools.lru_cache(maxsize=16)
+def _sums(pair: DominatingPair, steps: int, put: bool, log_target: float) -> RatioSums:
+    one = _lattice(pair, steps)
+    if one is None:  # pragma: no cover (asked before)
+        raise PrecisionError(f"the likelihood ratio of {pair!r} fits no lattice of its values")
+    return RatioSums(one, steps, put, log_target)
+
+
+def _bounds(
+    pair: DominatingPair, steps: int, put: bool, tilts: tuple[float, ...], strikes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bracket options by the best of several tilts."""
+    found = [_sums(pair, steps, put, tilt).bounds(strikes) for tilt in tilts]
+    return np.max([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
+
+
+@dataclass(frozen=True)
+class MechanismPair(AtomicPair):
+    """One of ``steps`` runs of a release with the pair ``one``; ``add`` is the reversed pair.
+
+    Parameters
+    ----------
+    one, reverse : DominatingPair
+        The pair of one run, with a loss distribution, and the pair of the other direction.
+    steps : int
+        T >= 2.
+    add : bool
+        The reversed pair.
+    upper : bool
+        Whether the atoms bound the profile from above (else from below).
+    """
+
+    one: DominatingPair
+    reverse: DominatingPair
+    steps: int
+    add: bool = False
+    upper: bool = True
+
+    def atoms(self) -> Atoms:
+        """Return the atoms of the bounding law, losses moved to the safe side."""
+        table = _table(self.one, self.steps)
+        law = (chord_law if self.upper else tangent_law)(table)
+        if not law.mass_error < _MOST_ERROR:
+            # From above everything is told, from below nothing.
+            everything = 1.0 if self.upper else 0.0
+            rest = np.array([1.0 - everything])
+            return Atoms(np.zeros(1), rest, rest, everything, everything, 0.0, 0.0)
+        shift = (2.0 * law.value_error + 8.0 * U) * (1.0 if self.upper else -1.0)
+        return atoms_of(law, table.spacing, shift, add=self.add)
+
+    def profile(self, epsilon: float) -> Bounds:
+        """Bracket H(ε) of the pair itself."""
+        found = self._at(epsilon, _FIRST)
+        if 0.0 < found.upper < math.exp(_FIRST[-1] - _GRAIN):
+            own = _GRAIN * round(max(math.log(found.upper), -600.0) / _GRAIN)
+            return found.intersection(self._at(epsilon, (own,)))
+        return found
+
+    def _at(self, epsilon: float, tilts: tuple[float, ...]) -> Bounds:
+        loss = -epsilon if self.add else epsilon
+        strike = np.exp(loss) * np.array([1.0 - 4.0 * U, 1.0 + 4.0 * U])
+        put = loss < 0.0
+        low, high = _bounds(self.one, self.steps, put, tilts, strike)
+        # Puts grow with the strike, calls fall; by parity both differ by 1 - K.
+        lower, upper = float(low.min()), float(high.max())
+        if put != self.add:
+            other = -math.expm1(loss) * (1.0 if put else -1.0)
+            doubt = 32.0 * U * (1.0 + abs(other)) + float(self.one.infinite_mass)
+            lower, upper = lower + other - doubt, upper + other + doubt
+        factor = math.exp(epsilon) if self.add else 1.0
+        upper = min(max(upper * factor * (1.0 + 4.0 * U), 0.0), 1.0)
+        return Bounds(min(max(lower * factor * (1.0 - 4.0 * U), 0.0), upper), upper)
+
+    def inverse_profile(self, delta: float) -> Bounds | None:
+        """Bracket ε where H(ε) is ``delta``."""
+        tilts = (min(_GRAIN / 4.0 * round(math.log(delta) / (_GRAIN / 4.0)), -1.0),)
+        farthest = 1e-3
+        while farthest < _FARTHEST and self._at(farthest, tilts).upper > delta:
+            farthest *= 2.0
+        ends = []
+        for upper in (False, True):
+            low, high = 0.0, farthest
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                bounds = self._at(middle, tilts)
+                beyond = bounds.upper <= delta if upper else bounds.lower <= delta
+                low, high = (low, middle) if beyond else (middle, high)
+            ends.append(high if upper else low)
+        return Bounds(min(ends[0], ends[1]), ends[1]) if farthest < _FARTHEST else None
+
+    @property
+    def lattice(self) -> tuple[float, float] | None:
+        """The lattice of the table, moved to the safe side."""
+        loss = self._table.loss
+        return float(loss[0]), _table(self.one, self.steps).spacing
+
+    @property
+    def mu(self) -> float:
+        """Not telling which run it was only hides (Theorem S2)."""
+        return (self.reverse if self.add else self.one).mu
+
+    @property
+    def rho(self) -> float:
+        """For the same reason."""
+        return (self.reverse if self.add else self.one).rho
+
+    def rdp(self, order: float) -> float:
+        """Return the divergence of one run: joint convexity."""
+        return (self.reverse if self.add else self.one).rdp(order)
+
+
+@functools.lru_cache(maxsize=16)
+def _table(pair: DominatingPair, steps: int) -> Table:
+    """Return brackets of puts and calls at the knots of a lattice of losses."""
+    centre = _bounds(pair, steps, False, _TABLE[:1], np.ones(1))[1]
+    width = max(2.5 * float(centre[0]), 1e-13)
+    fraction, exponent = math.frexp(width / _FINE)
+    spacing = math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
+    index = places(round(_DENSE * width / spacing), _MOST * width / spacing)
+    parts = []
+    for put in (True, False):
+        side = -index[1:] if put else index
+        strikes = np.exp(0.5 * spacing * side)
+        lower, upper = _bounds(pair, steps, put, _TABLE, strikes)
+        # Options fall away from the money, and cannot be more than one.
+        parts.append((side, lower, np.minimum.accumulate(np.minimum(upper, 1.0))))
+    (left, low_put, high_put), (right, low_call, high_call) = parts
+    return Table(
+        spacing,
+        np.concatenate([left[::-1], right]),
+        np.concatenate([low_put[::-1], low_call]),
+        np.concatenate([high_put[::-1], high_call]),
+    )

@@ -1,0 +1,210 @@
+"""Puts and calls on a sum of independent likelihood ratios on a lattice, by one transform.
+
+The sum's law is the T-th power of a transform of tilted masses, and larger than the true one in the
+convex order. From below what the lattice can have added is subtracted: T times a quarter of a
+spacing, where the sum is within a spacing of the strike, whose probability Esseen's inequality
+bounds by an integral of the same transform. docs/theorems_sampling.md, Theorem S23.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from accountant._core import discretise as core
+from accountant._rounding import U
+from accountant.sampling.ratio_lattice import WIDTHS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.sampling.ratio_lattice import RatioLattice
+
+__all__ = ["RatioSums"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
+
+# The tilt's part of the largest ratio's exponent: more would give rare ratios all the weight.
+_MOST_TILT = 24.0
+# Points of the largest transform.
+_LARGEST = 2**22
+# Exponents of the tilt beyond which nothing is resolved.
+_FAR_BELOW = 60.0
+_ESSEEN = (96.0 / 95.0) ** 2
+# Tilts for the mass outside the window, in standard deviations of the sum.
+_RATES = np.geomspace(1e-3, 16.0, 24)
+
+
+class RatioSums:
+    """E(X - K)₊ for the sum X of ``steps`` ratios, or for its negative (``put``)."""
+
+    def __init__(self, one: RatioLattice, steps: int, put: bool, log_target: float) -> None:
+        self._one, self._steps, self._put = one, steps, put
+        masses = one.masses[::-1] if put else one.masses
+        first = 1 - masses.size if put else 0
+        some = np.flatnonzero(masses > 0.0)
+        values: FloatArray = np.asarray(one.spacing * (first + some), np.float64)
+        self._tilt = _tilt(masses[some], values, steps, log_target)
+        x = np.log(masses[some]) + self._tilt * values
+        top = float(x.max())
+        tilted = np.zeros(masses.size)
+        tilted[some] = np.exp(x - top)
+        total = float(tilted.sum())
+        tilted /= total
+        # What spreading adds, at the end of the cell that has the larger tilt.
+        ends = one.spacing * np.arange(one.bumps.size) * (-1.0 if put else 1.0)
+        ends += 0.0 if put else one.spacing
+        bumped = one.bumps > 0.0
+        logs = np.log(one.bumps[bumped]) + self._tilt * ends[bumped] - top
+        self._bumps = float(np.exp(logs).sum()) * (1.0 + 1e-9) / total
+        # Tilted masses carry the rounding of their exponents, and their sum, T times over.
+        self._rounding = steps * U * (6400.0 + 8.0 * abs(top))
+        self._log_scale = steps * (top + math.log(total))
+        place = np.arange(masses.size)
+        mean = float(tilted @ place)
+        self._variance = float(tilted @ (place - mean) ** 2)
+        deviation = math.sqrt(steps * self._variance) + 1.0
+        self._begin, self._size = _window(masses, tilted, mean, deviation, steps)
+        self._law(tilted)
+        self._outside = self._mass_outside(tilted, mean, deviation)
+        index = steps * first + self._begin + np.arange(self._size)
+        self._values = np.asarray(one.spacing * index, dtype=np.float64)
+        self._centre = one.spacing * steps * (first + mean)
+        # Masses and calls, but for a common factor; far below its centre the law is all round-off.
+        x = self._tilt * (self._values - self._centre)
+        kept = x > -_FAR_BELOW
+        self._values = self._values[kept]
+        weights: FloatArray = np.maximum(self._mass[kept], 0.0) * np.exp(-x[kept])
+        above = np.cumsum(weights[::-1])[::-1]
+        calls = np.cumsum(above[:0:-1])[::-1] * one.spacing
+        self._calls = np.append(calls, 0.0)
+
+    def _law(self, tilted: FloatArray) -> None:
+        """Set the tilted masses of the sum, a bound on their errors, and Esseen's integral."""
+        size, times = self._size, self._steps
+        around = np.zeros(-(-tilted.size // size) * size)
+        around[: tilted.size] = tilted
+        values = np.fft.rfft(around.reshape(-1, size).sum(axis=0))
+        eta = 8.0 * U * (math.log2(size) + 1.0) * 1.01
+        modulus = np.abs(values) * (1.0 + 4.0 * U)
+        spectrum = np.ones(values.size, np.complex128)
+        core.multiply_power(values, times, spectrum)
+        power = np.exp(times * np.log(modulus + eta))
+        error = power * np.minimum(times * eta / (modulus + eta) + 4.0 * U * times, 2.0)
+        mass = np.fft.irfft(spectrum, size)
+        self._mass = np.roll(mass, -(self._begin % size))
+        self._error = 2.0 * float(error.sum()) / size + 2.0 * eta * float(np.linalg.norm(mass))
+        self._near = self._esseen(modulus + eta)
+
+    def _esseen(self, modulus: FloatArray) -> float:
+        """Bound the tilted probability that the other terms are in an interval of a spacing.
+
+        Whatever terms are not on the lattice: the larger of 1/a and h times an integral over
+        |t| <= a, for the best a.
+        """
+        delta = 2.0 * math.pi / self._size  # in units of 1/h, as all frequencies here
+        t = delta * np.arange(int(1.0 / delta))
+        squared = np.minimum(modulus[: t.size], 1.0 + 1e-9) ** 2
+        # Between the nodes: d/dt E cos(tD), D of variance 2V.
+        squared += (
+            0.5
+            * delta
+            * np.minimum((t + 0.5 * delta) * 2.0 * self._variance, math.sqrt(2.0 * self._variance))
+        )
+        tilt = self._tilt * self._one.spacing
+        moved = 0.5 * (tilt * tilt + (t + 0.5 * delta) ** 2) * self._bumps * math.exp(tilt)
+        logs = (self._steps - 1.0) * np.log(np.sqrt(squared) + moved)
+        # Also for negative frequencies; up to half a node less far than it is summed.
+        total = 2.0 * delta * np.cumsum(np.exp(np.minimum(logs, 600.0)))
+        bound = _ESSEEN * total / np.maximum(t + 0.5 * delta - 1e-12, 1e-300)
+        return min(float(bound.min()) * (1.0 + 1e-9), 1.0)
+
+    def _mass_outside(self, tilted: FloatArray, mean: float, deviation: float) -> float:
+        """Bound the tilted mass of sums outside the window, which the transform adds inside."""
+        if self._begin == 0 and self._size > self._steps * (tilted.size - 1):
+            return 0.0
+        some = np.flatnonzero(tilted > 0.0)
+        place, weights = some - mean, tilted[some]
+        total = 0.0
+        start = self._begin - self._steps * mean
+        for sign, end in ((1.0, start + self._size), (-1.0, -start)):
+            logs = [
+                self._steps * math.log(float(weights @ np.exp(np.minimum(sign * r * place, 600.0))))
+                - r * end
+                for r in _RATES / deviation
+            ]
+            total += math.exp(min(min(logs), 0.0))
+        return total * (1.0 + 1e-9)
+
+    def bounds(self, strikes: FloatArray) -> Ends:
+        """Bracket E(S - K)₊, or E(K - S)₊, for the mean S and strikes K of shape (m,)."""
+        one, times = self._one, float(self._steps)
+        sign = -1.0 if self._put else 1.0
+        moved = times * strikes * (2.0 * one.value_error + 16.0 * U)
+        low, high = (self._at(sign * times * strikes + s * moved) for s in (1.0, -1.0))
+        grown = times * one.mass_error * 1.01 + 8.0 * self._size * U + self._rounding
+        lower = np.maximum(low[0] * (1.0 - grown) * (1.0 - 2.0 * one.value_error), 0.0)
+        upper = high[1] * (1.0 + grown) * (1.0 + 2.0 * one.value_error)
+        if self._put:
+            lower = np.maximum(lower - times * one.escaped, 0.0)
+        else:
+            upper = upper + times * one.escaped
+        return lower / times * (1.0 - 8.0 * U), upper / times * (1.0 + 8.0 * U) + 1e-300
+
+    def _at(self, strikes: FloatArray) -> Ends:
+        spacing, tilt = self._one.spacing, self._tilt
+        # Calls fall: beyond the window they are at most those at its end.
+        beyond = strikes > self._values[-1]
+        strikes = np.minimum(strikes, self._values[-1])
+        with np.errstate(over="ignore"):
+            factor = np.exp(self._log_scale - tilt * self._centre)
+            value = np.interp(strikes, self._values, self._calls) * factor
+            # Σ (v - K)₊ e^{-tilt·v} over the lattice, in units of e^{-tilt·K}.
+            scale = np.exp(self._log_scale - tilt * strikes)
+            width = tilt * spacing
+            each = self._error * spacing * (1.0 / math.expm1(width) + 1.0) ** 2
+            noise = scale * (each + self._outside / (math.e * tilt))
+            rounding = 64.0 * U * (1.0 + abs(self._log_scale) + tilt * np.abs(strikes)) * value
+            excess = self._steps * spacing * self._bumps * (1.0 + 1e-9) * scale * self._near
+        inside = strikes >= self._values[0]
+        lower = np.where(inside & ~beyond, value - noise - rounding - excess, 0.0)
+        return np.maximum(lower, 0.0), np.where(inside, value + noise + rounding, math.inf)
+
+
+def _window(
+    masses: FloatArray, tilted: FloatArray, mean: float, deviation: float, steps: int
+) -> tuple[int, int]:
+    """Return where the window of the sum begins, and its size: from its own mean to the tilted."""
+    place = np.arange(masses.size)
+    total = float(masses.sum())
+    own = float(masses @ place) / total
+    spread = math.sqrt(steps * float(masses @ (place - own) ** 2) / total) + 1.0
+    half = 0.5 * WIDTHS
+    low = min(steps * mean - half * deviation, steps * own - 6.0 * spread)
+    # Beyond the bulk there is room for the largest ratio.
+    high = steps * mean + half * deviation + (tilted.size - mean)
+    low, high = max(low, 0.0), min(high, steps * (tilted.size - 1.0) + 1.0)
+    size = 2 ** math.ceil(math.log2(high - low + 2.0))
+    return math.floor(low), min(size, _LARGEST)
+
+
+def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float) -> float:
+    """Return about the tilt at which the sum exceeds its mean with this probability."""
+    logs = np.log(masses)
+    mean = float(masses @ values) / float(masses.sum())
+    deviation = math.sqrt(max(float(masses @ (values - mean) ** 2), 1e-300))
+    least = 0.3 / (deviation * math.sqrt(steps))
+    low, high = 0.0, _MOST_TILT / (float(values.max()) - mean)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        x = logs + middle * (values - mean)
+        top = float(x.max())
+        weights = np.exp(x - top)
+        total = float(weights.sum())
+        slope = float(weights @ (values - mean)) / total
+        rate = steps * (top + math.log(total) - middle * slope)
+        low, high = (middle, high) if rate > log_target else (low, middle)
+    return max(high, min(least, _MOST_TILT / (float(values.max()) - mean)))

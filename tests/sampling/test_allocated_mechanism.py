@@ -1,0 +1,136 @@
+"""Random allocation of any mechanism: exact multinomial sums, and Gaussian noise, as the oracle."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.errors import AccountantError, UnsupportedError
+from accountant.sampling import AllocatedMechanism
+
+# Exact as doubles, so that the mechanism and the oracle have the same masses.
+P = tuple(x / 64 for x in (6, 22, 36))
+Q = tuple(x / 64 for x in (34, 22, 8))
+
+
+def mean_ratio(steps, p=P, q=Q):
+    """Return the values of the mean ratio and their exact probabilities without the record."""
+    ratios = [Fraction(a) / Fraction(b) for a, b in zip(p, q, strict=True)]
+    weights = [Fraction(b) for b in q]
+    found = {}
+    for i, j in product(range(steps + 1), repeat=2):
+        k = steps - i - j
+        if k >= 0:
+            ways = math.comb(steps, i) * math.comb(steps - i, j)
+            value = (i * ratios[0] + j * ratios[1] + k * ratios[2]) / steps
+            mass = ways * weights[0] ** i * weights[1] ** j * weights[2] ** k
+            found[value] = found.get(value, 0) + mass
+    return found
+
+
+def exact_delta(law, epsilon, add):
+    strike = Fraction(math.exp(epsilon))
+    if add:
+        return sum(m * max(1 - strike * s, 0) for s, m in law.items())
+    return sum(m * max(s - strike, 0) for s, m in law.items())
+
+
+@pytest.mark.parametrize("steps", [2, 5, 40])
+def test_brackets_contain_exact_sums(steps):
+    one = AllocatedMechanism(ac.DominatingPMFs(P, Q), steps=steps)
+    law = mean_ratio(steps)
+    assert sum(law.values()) == 1
+    assert sum(s * m for s, m in law.items()) == 1
+    for add, pair in zip((False, True), one.pairs(), strict=True):
+        for epsilon in (-0.3, 0.0, 0.05, 0.2, 0.5, 1.1, 1.5, 2.0):
+            found = pair.profile(epsilon)
+            truth = exact_delta(law, epsilon, add)
+            # exp(ε) of the oracle is a double.
+            assert found.lower <= float(truth) * (1 + 1e-13) + 1e-17
+            assert found.upper >= float(truth) * (1 - 1e-13) - 1e-17
+            if truth > 1e-5:
+                assert found.upper <= float(truth) * (1 + 1e-4) + 1e-9
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+def test_epsilon_of_exact_sums(delta):
+    law = mean_ratio(40)
+    found = AllocatedMechanism(ac.DominatingPMFs(P, Q), steps=40).epsilon_bounds(delta)
+    worst = max(float(exact_delta(law, found.upper, add)) for add in (False, True))
+    assert worst <= delta * (1 + 1e-12)
+    least = max(float(exact_delta(law, found.lower, add)) for add in (False, True))
+    assert least >= delta * (1 - 1e-12)
+    assert found.upper - found.lower < 0.02 * found.upper
+
+
+@pytest.mark.parametrize(("epsilon", "remove", "add"), [(0.1, 1.4820690273e-4, 9.2833920491e-5)])
+def test_gaussian_noise_has_the_values_of_its_own_transform(epsilon, remove, add):
+    one = AllocatedMechanism(ac.Gaussian(1.0), steps=1000)
+    for pair, truth in zip(one.pairs(), (remove, add), strict=True):
+        found = pair.profile(epsilon)
+        assert found.lower <= truth * (1 + 1e-10)
+        assert truth * (1 - 1e-10) <= found.upper <= truth * (1 + 3e-4)
+        assert found.lower >= 0.98 * truth
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "wide"), [(ac.Laplace(1.0), 1e-4), (ac.DiscreteGaussian(3.0), 1e-4)]
+)
+def test_brackets_are_narrow(mechanism, wide):
+    found = AllocatedMechanism(mechanism, steps=1000).epsilon_bounds(1e-6)
+    assert 0.0 < found.lower < found.upper < found.lower * (1 + wide)
+
+
+def test_several_epochs_contain_exact_products():
+    steps, epsilon = 20, 0.6
+    law = mean_ratio(steps)
+    loss = np.log([float(s) for s in law])
+    without = np.array([float(m) for m in law.values()])
+    record = without * np.exp(loss)
+    both = np.add.outer(loss, loss)
+    removal = np.outer(record, record)[both > epsilon]
+    removal = float(np.sum(removal * -np.expm1(epsilon - both[both > epsilon])))
+    addition = np.outer(without, without)[both < -epsilon]
+    addition = float(np.sum(addition * -np.expm1(epsilon + both[both < -epsilon])))
+    truth = max(removal, addition)
+    twice = 2 * AllocatedMechanism(ac.DominatingPMFs(P, Q), steps=steps)
+    found = twice.delta_bounds(epsilon)
+    assert found.lower <= truth * (1 + 1e-9)
+    assert truth * (1 - 1e-9) <= found.upper <= truth * 1.01
+
+
+def test_below_is_below():
+    one = AllocatedMechanism(ac.Laplace(1.0), steps=100)
+    below = one.from_below()
+    for high, low in zip(one.pairs(), below.pairs(), strict=True):
+        for epsilon in (0.05, 0.2, 0.4):
+            least = float(ac.pairs.atoms.AtomicPair.profile(low, epsilon).lower)
+            most = float(ac.pairs.atoms.AtomicPair.profile(high, epsilon).upper)
+            assert least <= high.profile(epsilon).upper
+            assert most >= high.profile(epsilon).lower
+            assert least >= 0.97 * most
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [ac.Laplace(0.01), ac.Laplace(1e6), ac.Gaussian(0.05), ac.Gaussian(1e7), ac.Laplace(1e-3)],
+)
+@pytest.mark.parametrize("steps", [1, 2, 10**7])
+def test_extreme_noise_keeps_its_own_bound(mechanism, steps):
+    one = AllocatedMechanism(mechanism, steps=steps)
+    for delta in (1e-12, 0.5):
+        found = one.epsilon_bounds(delta)
+        assert 0.0 <= found.lower <= found.upper
+        assert found.upper <= mechanism.epsilon(delta) * (1 + 1e-9) + 1e-9
+
+
+def test_mechanisms_without_a_loss_distribution_are_refused():
+    with pytest.raises(UnsupportedError, match="loss distribution"):
+        AllocatedMechanism(ac.ZCDP(0.1), steps=10)
+    with pytest.raises(UnsupportedError, match="random allocation"):
+        AllocatedMechanism(ac.Laplace(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE), steps=10)
+    with pytest.raises(AccountantError, match="mechanism must be a mechanism"):
+        AllocatedMechanism(1.0, steps=10)
