@@ -132,18 +132,18 @@ static void calibration(void) {
     const int fine = target > 0.0 && target <= DBL_MAX && is_tail(delta);
     double found;
     accountant_bounds b, beside = {0.0, INFINITY};
-#define MEETS(what, at_found, at_beside, has_neighbour, valid)                                             \
-    REQUIRE((status == ACCOUNTANT_EDOMAIN) == !(valid), what " of %a, %a: status %d", target, delta,       \
-            status);                                                                                       \
-    REQUIRE(status != ACCOUNTANT_ENOMEM && (status == ACCOUNTANT_OK) == !isnan(found), what ": status %d", \
-            status);                                                                                       \
-    if (status == ACCOUNTANT_OK) {                                                                         \
-        REQUIRE(!(at_found) && b.upper <= target, what ": %a costs %a, not %a", found, b.upper, target);   \
-        if (has_neighbour)                                                                                 \
-            REQUIRE((at_beside) || beside.upper > target, what ": beside %a, %a would do", found,          \
-                    beside.upper);                                                                         \
-    }                                                                                                      \
-    answered += status == ACCOUNTANT_OK;                                                                   \
+#define MEETS(what, at_found, at_beside, has_neighbour, valid)                                           \
+    REQUIRE((status == ACCOUNTANT_EDOMAIN) == !(valid), what " of %a, %a: status %d", target, delta,     \
+            status);                                                                                     \
+    REQUIRE(status != ACCOUNTANT_ENOMEM && (status == ACCOUNTANT_OK) == (found == found),                \
+            what ": status %d", status);                                                                 \
+    if (status == ACCOUNTANT_OK) {                                                                       \
+        REQUIRE(!(at_found) && b.upper <= target, what ": %a costs %a, not %a", found, b.upper, target); \
+        if (has_neighbour)                                                                               \
+            REQUIRE((at_beside) || beside.upper > target, what ": beside %a, %a would do", found,        \
+                    beside.upper);                                                                       \
+    }                                                                                                    \
+    answered += status == ACCOUNTANT_OK;                                                                 \
     refused += status == ACCOUNTANT_EDOMAIN
     int status = accountant_calibrate_sigma(target, delta, q, steps, &found);
     MEETS("sigma", accountant_epsilon_bounds(q, found, steps, delta, 2, &b),

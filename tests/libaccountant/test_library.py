@@ -46,7 +46,9 @@ def make(*words, **more):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library")
-    make(f"build={folder}", QUICK, "all", folder / "cases", folder / "threads")
+    make(
+        f"build={folder}", QUICK, "all", folder / "cases", folder / "threads", folder / "elementary"
+    )
     return folder
 
 
@@ -116,6 +118,32 @@ def test_only_the_public_names_leave_the_library_and_nothing_can_be_written_to(b
             line.split()[-2] for line in run("nm", compiled).splitlines() if len(line.split()) > 1
         }
         assert not kinds & set("bBdDcC"), f"{compiled.stem} has variables"
+
+
+def test_the_c_library_errs_no_more_than_it_is_trusted_to(built, tmp_path):
+    truths = ROOT / "accountant" / "selftest" / "elementary.json"
+    run(built / "elementary", truths)
+    # An error is noticed: one truth of the sine, off by sixteen units.
+    before, after = truths.read_text().split('"sin": [\n', 1)
+    row = re.match(r'\["[^"]+", "([^"]+)"', after)
+    wrong = (float.fromhex(row[1]) * (1.0 + 2.0**-49)).hex()
+    (tmp_path / "truths.json").write_text(before + '"sin": [\n' + after.replace(row[1], wrong, 1))
+    done = subprocess.run([built / "elementary", tmp_path / "truths.json"], capture_output=True)
+    assert done.returncode == 1
+
+
+@pytest.mark.slow
+def test_windows_answers_are_near(tmp_path):
+    compiler = "x86_64-w64-mingw32-gcc-posix"
+    if not (shutil.which(compiler) and shutil.which("wine")):
+        pytest.skip("no mingw-w64 or no wine")
+    run(
+        *("make", "-C", LIBRARY, f"CC={compiler}", f"build={tmp_path}", "RUN=wine", "CALLS=20"),
+        *("CFLAGS=-g0", "all", "check", f"CASES={STORED}", "MATCH=near"),
+        seconds=1800.0,
+        WINEPREFIX=str(tmp_path / "wine"),
+        WINEDEBUG="-all",
+    )
 
 
 def test_threads_do_not_disturb_each_other(built):

@@ -9,7 +9,7 @@
 #include "vmath.h"
 
 /* a number of the four logarithms, rounded; unequal ones rarely share it */
-static long mixture_cell(const acct_part *part, double fineness) {
+static int64_t mixture_cell(const acct_part *part, double fineness) {
     double first = 0.0, second = 0.0;
     for (int j = 0; j < part->mixture->count; j++) {
         const double d = part->mixture->shift[j], w = part->mixture->weight[j];
@@ -17,16 +17,16 @@ static long mixture_cell(const acct_part *part, double fineness) {
         second += w * d * d;
     }
     const double at[4] = {part->q, part->sigma, first, second};
-    unsigned long long mixed = 0;
+    uint64_t mixed = 0;
     for (int i = 0; i < 4; i++)
-        mixed = mixed * 6364136223846793005ULL + (unsigned long long)llround(fineness * log(at[i]));
-    return -1100000000L - (long)(mixed >> 35);
+        mixed = mixed * UINT64_C(6364136223846793005) + (uint64_t)llround(fineness * log(at[i]));
+    return -1100000000 - (int64_t)(mixed >> 35);
 }
 
-long acct_part_cell(const acct_part *part, double fineness) {
+int64_t acct_part_cell(const acct_part *part, double fineness) {
     if (part->mixture) return mixture_cell(part, fineness);
-    if (part->q == 1.0) return -1000000000L;
-    return lround(fineness * log(part->q)) * 100000L + lround(fineness * log(part->sigma));
+    if (part->q == 1.0) return -1000000000;
+    return llround(fineness * log(part->q)) * 100000 + llround(fineness * log(part->sigma));
 }
 
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss) {

@@ -2,6 +2,8 @@
 #ifndef ACCT_HETEROGENEOUS_SEARCH_H
 #define ACCT_HETEROGENEOUS_SEARCH_H
 
+#include <stdint.h>
+
 #include "gauss_legendre.h"
 #include "domain.h"
 #include "saddle_point.h"
@@ -40,7 +42,7 @@ acct_window acct_part_window(const acct_part *part, int direction, double deviat
 
 /* which cell of relative size 1/fineness in q and sigma a part is in, and in the first two moments of a random
  * shift; all plain Gaussians are in one cell */
-long acct_part_cell(const acct_part *part, double fineness);
+int64_t acct_part_cell(const acct_part *part, double fineness);
 
 /* requires acct_coarse_place with acct_coarse_nodes(part) */
 void acct_coarse_set(acct_coarse *coarse, const acct_part *part, const acct_window *window);

@@ -173,8 +173,8 @@ static int set_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const ac
     const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
     const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
                              log(2.0 + y_last * reach);
-    const long cell = acct_part_cell(part, 50.0);
-    acct_cached_layout *cached = &sums->cached[(unsigned long)cell % ACCT_CACHED_LAYOUTS];
+    const int64_t cell = acct_part_cell(part, 50.0);
+    acct_cached_layout *cached = &sums->cached[(uint64_t)cell % ACCT_CACHED_LAYOUTS];
     if (cached->cell == cell &&
         !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
         return ACCT_OK;

@@ -32,7 +32,7 @@ typedef struct {
 /* panels found for one part, for others within about two per cent of it */
 #define ACCT_CACHED_LAYOUTS 256
 typedef struct {
-    long cell;
+    int64_t cell;
     acct_layout layout;
 } acct_cached_layout;
 

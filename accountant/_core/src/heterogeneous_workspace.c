@@ -69,7 +69,7 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
 }
 
 static int by_cell(const void *a, const void *b) {
-    const long x = ((const acct_keyed_part *)a)->cell, y = ((const acct_keyed_part *)b)->cell;
+    const int64_t x = ((const acct_keyed_part *)a)->cell, y = ((const acct_keyed_part *)b)->cell;
     return (x > y) - (x < y);
 }
 

@@ -13,7 +13,7 @@
 #define ACCT_MOST_STEPS_OF_PATHS 5000.0
 
 typedef struct {
-    long cell;
+    int64_t cell;
     acct_part part;
 } acct_keyed_part;
 
