@@ -31,4 +31,4 @@ def figures():
 
 if __name__ == "__main__":
     for name, figure in figures():
-        figure.savefig(FIGURES / f"plots_{name}.png", dpi=75)
+        figure.savefig(FIGURES / f"plots_{name}.png", dpi=300)

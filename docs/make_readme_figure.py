@@ -45,4 +45,4 @@ def figure():
 
 
 if __name__ == "__main__":
-    figure().savefig(Path(__file__).parent / "figures" / "four_accounts.png", dpi=90)
+    figure().savefig(Path(__file__).parent / "figures" / "four_accounts.png", dpi=300)

@@ -49,7 +49,7 @@ def epsilon_over_steps(path: Path) -> None:
     )  # fmt: skip
     axes.legend()
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=300)
 
 
 def accuracy_over_epsilon(path: Path) -> None:
@@ -81,7 +81,7 @@ def accuracy_over_epsilon(path: Path) -> None:
         axes.set(xscale="log", xlabel="ε", ylabel=label)
         axes.legend()
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=300)
 
 
 if __name__ == "__main__":

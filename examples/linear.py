@@ -88,7 +88,7 @@ def draw(curves, path):
     panes[1][0].set_ylabel("test accuracy")
     panes[1][0].legend()
     panes[0].tight_layout()
-    panes[0].savefig(path, dpi=110)
+    panes[0].savefig(path, dpi=300)
 
 
 if __name__ == "__main__":

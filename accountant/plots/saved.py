@@ -28,7 +28,7 @@ def save(figure: Figure, path: Path) -> None:
         matplotlib cannot write that format.
     """
     try:
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=300)
     except ValueError as error:
         # matplotlib's own message names the formats that it can write.
         raise UnsupportedError(f"cannot save {path}: {error}") from None
