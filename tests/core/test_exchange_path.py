@@ -102,6 +102,7 @@ def asked(driver, *arguments):
     raise AssertionError(arguments)
 
 
+@pytest.mark.parametrize(("seed", "problems"), [(3, 1), pytest.param(4, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("m", "q", "c", "steps", "epsilon"),
     [
@@ -111,10 +112,10 @@ def asked(driver, *arguments):
         (2.0, 1e-3, 2.0, 10, 4.0),
     ],
 )
-def test_sums_decay_and_small_steps(driver, m, q, c, steps, epsilon):
+def test_sums_decay_and_small_steps(driver, m, q, c, steps, epsilon, seed, problems):
     ctx.prec = 110
-    draw = random.Random(3)
-    for _ in range(2):
+    draw = random.Random(seed)
+    for _ in range(problems):
         y = math.exp(draw.uniform(math.log(0.3 / epsilon), math.log(200.0 / epsilon)))
         out = asked(driver, m, q, c, y, float(steps), epsilon, -30.0)
         everything = transform(m, q, acb(c), lambda _: acb(1)).real

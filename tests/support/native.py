@@ -1,9 +1,12 @@
 """Compiles pieces of the native core on their own, for tests of what Python cannot reach."""
 
 import ctypes
+import getpass
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +21,9 @@ FLAGS = [
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-wrapv",
-    "-shared",
     "-fPIC",
 ]
+OBJECTS = Path(tempfile.gettempdir()) / f"accountant-objects-{getpass.getuser()}"
 
 
 def compiler() -> list[str]:
@@ -36,12 +39,42 @@ def compiler() -> list[str]:
 
 
 def build(directory: Path, files: list[Path], include: Path = SOURCES) -> ctypes.CDLL:
-    """Compile ``files`` into a library of its own in ``directory`` and load it."""
+    """Compile ``files`` into a library of its own in ``directory`` and load it.
+
+    Objects of the core as it is are kept for the next library: many tests compile all of it.
+    """
     library = directory / "library.so"
-    command = [*compiler(), *FLAGS, f"-I{include}", *map(str, files), "-o", str(library), "-lm"]
+    headers = _contents(sorted(include.glob("*.h")))
+    kept = headers == _contents(sorted(SOURCES.glob("*.h")))
+    objects = [str(_compiled(directory, file, include, headers, kept=kept)) for file in files]
+    _run([*compiler(), "-shared", *objects, "-o", str(library), "-lm"])
+    return ctypes.CDLL(str(library))
+
+
+def _compiled(directory: Path, file: Path, include: Path, headers: bytes, *, kept: bool) -> Path:
+    command = [*compiler(), *FLAGS, "-c", f"-I{include}", str(file), "-o"]
+    original = SOURCES / file.name
+    if not kept or not original.is_file() or original.read_bytes() != file.read_bytes():
+        found = directory / f"{file.stem}.o"
+        _run([*command, str(found)])
+        return found
+    text = b"\0".join([headers, file.read_bytes(), *map(str.encode, [*compiler(), *FLAGS])])
+    found = OBJECTS / f"{file.stem}-{hashlib.sha256(text).hexdigest()}.o"
+    if not found.exists():
+        OBJECTS.mkdir(mode=0o700, exist_ok=True)
+        made = OBJECTS / f"{file.stem}-{os.getpid()}.tmp"
+        _run([*command, str(made)])
+        made.replace(found)  # another process may make the same one
+    return found
+
+
+def _contents(files: list[Path]) -> bytes:
+    return b"\0".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
+
+
+def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(library))
 
 
 DRIVER = """

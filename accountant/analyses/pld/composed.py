@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss
+from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.saddle_point import (
@@ -113,6 +113,7 @@ class Composed:
         self._tolerance = float(real(TOLERANCE, tolerance))
         self._memory_cap = int(count(CAP, memory_cap))
         used = [(pair, int(count(COUNT, n))) for pair, n in parts if count(COUNT, n)]
+        refuse_huge(used)
         self._laws = [coarse_law(pair, n) for pair, n in used]
         self._used = used
         self._lattices, self._parts = lattice_parts(used, self._laws)

@@ -14,15 +14,27 @@ from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
 from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
 from accountant.analyses.pld.tail_grid import discretise_tails
+from accountant.errors import PrecisionError
 
 if TYPE_CHECKING:
     from accountant.pairs.atoms import Atoms
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["STEEPEST", "GridPart", "GridPlan", "largest_loss", "on_grid", "place", "without_top"]
+__all__ = [
+    "STEEPEST",
+    "GridPart",
+    "GridPlan",
+    "largest_loss",
+    "on_grid",
+    "place",
+    "refuse_huge",
+    "without_top",
+]
 
 # Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
 STEEPEST = 50.0
+# The tilts of larger losses have squares below the doubles.
+MOST_LOSS = 1e150
 # So many times the mass above the grid, all that is moved down to its last knot is rare.
 RARE = 100.0
 
@@ -71,6 +83,16 @@ def largest_loss(parts: Sequence[GridPart]) -> float:
     """Return an ε beyond every finite loss; infinite where there is none."""
     ends = [times_up(up(part.pair.support[1] + part.pair.loss_error), part.times) for part in parts]
     return sum_up(ends)
+
+
+def refuse_huge(parts: Sequence[tuple[DominatingPair, int]]) -> None:
+    """Raise PrecisionError where sums of losses leave the range in which tilts have squares."""
+    ends = [(abs(end), n) for pair, n in parts for end in pair.support if math.isfinite(end)]
+    most = max((end * n for end, n in ends), default=0.0)
+    if most > MOST_LOSS:
+        raise PrecisionError(
+            f"losses must add up to at most {MOST_LOSS:g} nats on a grid; got {most:.3g}"
+        )
 
 
 def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:

@@ -128,3 +128,19 @@ def test_the_oracle_agrees_with_another():
         for epsilon in (0.1, 1.6, 5.0):
             other = composed.randomized_response(1.5, 7, epsilon)
             assert profile(rows, epsilon).overlaps(other)
+
+
+@pytest.mark.parametrize("size", [1e150, 1e151, 1e154, 1e300, 1e308])
+def test_losses_beyond_every_tilt_are_bounded_by_their_sum(size):
+    """Their squares leave the doubles: it was an OverflowError."""
+    for one in (
+        ac.PureDP(size),
+        ac.ExponentialMechanism(size),
+        ac.PureDP(size) + ac.Laplace(1.0),
+        ac.DiscreteLaplace(1.0 / size) + ac.Gaussian(1.0),
+        ac.ApproximateDP(size, delta=1e-6) + ac.Gaussian(1.0),
+    ):
+        found = (3 * one).epsilon_bounds(1e-3)
+        assert found.lower <= 3.0 * size * (1.0 - 1e-9) <= found.upper
+        assert found.upper <= 3.0 * size * (1.0 + 1e-9)
+        assert (3 * one).delta(1.0) >= 0.99
