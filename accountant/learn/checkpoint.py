@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accountant import checks
+from accountant import checks, files
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
-from accountant.ledger.storage import sync_directory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,17 +75,17 @@ class Checkpoint:
         temporary = path.with_name(path.name + ".partial")
         # What a crash left there may be open to others; it is never written into.
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = files.new(temporary)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(body + self._code(body))
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+            files.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)  # it holds the key of all later noise
             raise
-        sync_directory(path.parent)
+        files.sync_directory(path.parent)
 
     def load(self) -> Saved | None:
         """Return what was saved, None without a file; raise when it was changed."""

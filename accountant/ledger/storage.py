@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from accountant.errors import DomainError, LedgerConflict, LedgerError, UnsupportedError
+from accountant import files
+from accountant.errors import DomainError, LedgerConflict, LedgerError
 
 __all__ = [
     "Versions",
@@ -27,7 +28,6 @@ __all__ = [
     "open_lock",
     "read",
     "resolve",
-    "sync_directory",
     "write",
 ]
 
@@ -70,25 +70,15 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     two locks). The kernel gives it up when its holder dies.
     """
     _require_regular(path)
-    try:
-        import fcntl
-    except ImportError:
-        raise UnsupportedError(
-            "ledger files need POSIX file locks, which this system lacks; keep to_json's text"
-        ) from None
     descriptor = open_lock(_beside(path, "lock"))
     try:
         deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not time.monotonic() < deadline:
-                    raise LedgerConflict(
-                        f"{path} was in use by someone else for {timeout:g} s; nothing was written"
-                    ) from None
-                time.sleep(0.002)
+        while not files.lock(descriptor, wait=False):
+            if not time.monotonic() < deadline:
+                raise LedgerConflict(
+                    f"{path} was in use by someone else for {timeout:g} s; nothing was written"
+                )
+            time.sleep(files.PAUSE)
         yield
     finally:
         os.close(descriptor)
@@ -96,9 +86,8 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
 
 def open_lock(lock: Path) -> int:
     """Open the lock file, a new one for its owner only; never what a link there points to."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        descriptor = os.open(lock, flags, 0o600)
+        descriptor = files.opened(lock)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
@@ -141,11 +130,11 @@ def write(path: Path, text: str, versions: Versions) -> None:
     try:
         _write_synced(temporary, content, path)
         versions.add(digest(content))
-        temporary.replace(path)
+        files.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    files.sync_directory(path.parent)
     versions.intersection_update({digest(content)})
 
 
@@ -162,23 +151,12 @@ def _replaceable(path: Path, versions: Versions) -> bool:
 def _write_synced(temporary: Path, content: bytes, original: Path) -> None:
     # Under the lock nobody else writes here: what is found was left by a crash.
     temporary.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o600)
+    descriptor = files.new(temporary)
     with open(descriptor, "wb") as stream:
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(descriptor, original.stat().st_mode & 0o777)
+        files.keep_mode(descriptor, original)
         stream.write(content)
         stream.flush()
         os.fsync(descriptor)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make a rename in ``directory`` last: until then a loss of power may undo it."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _beside(path: Path, ending: str) -> Path:

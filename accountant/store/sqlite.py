@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from accountant import files
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import storage
 from accountant.store.database import Database
@@ -56,7 +57,7 @@ class SQLite(Database):
         if self._queue < 0:
             name = f".{self._path.name}.queue"
             self._queue = storage.open_lock(self._path.with_name(name))
-        _wait(self._queue)
+        files.lock(self._queue)
         self.execute("BEGIN IMMEDIATE")
 
     def look(self) -> None:
@@ -131,9 +132,7 @@ class SQLite(Database):
 
     def _leave(self) -> None:
         if self._queue >= 0:
-            import fcntl
-
-            fcntl.flock(self._queue, fcntl.LOCK_UN)
+            files.unlock(self._queue)
 
 
 def _create(path: Path) -> None:
@@ -151,14 +150,6 @@ def _create(path: Path) -> None:
             os.link(temporary, path)
     finally:
         Path(temporary).unlink()
-
-
-def _wait(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        raise UnsupportedError("a store in a file needs POSIX file locks; use PostgreSQL") from None
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def path_of(url: str) -> str:

@@ -127,7 +127,7 @@ def test_a_failing_directory_sync_may_be_tried_again(path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "sync_directory", broken)
+        patch.setattr(storage.files, "sync_directory", broken)
         with pytest.raises(OSError, match="Input"):
             ledger.save(path)
     ledger.save(path)

@@ -1,0 +1,127 @@
+"""What files need of the operating system: locks between processes, modes, and renames that last.
+
+POSIX and Windows differ in all three; what differs stands here. On Windows a new file has the
+permissions of its folder, locks are on the first byte, and a rename waits for the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from accountant.errors import UnsupportedError
+
+__all__ = ["keep_mode", "lock", "new", "opened", "replace", "sync_directory", "unlock"]
+
+# Between two attempts to lock, in seconds, where the system cannot wait itself.
+PAUSE = 0.002
+# MoveFileExW: take the place of what is there; return when the disk has it.
+REPLACE, WAIT = 1, 8
+
+
+def lock(descriptor: int, *, wait: bool = True) -> bool:
+    """Take the exclusive lock of an open file; return False, without ``wait``, where it is held.
+
+    It excludes other processes, and other descriptors of this one. The system gives it up when the
+    descriptor is closed or its process ends. Raises UnsupportedError without file locks.
+    """
+    if sys.platform == "win32":
+        return _lock_byte(descriptor, wait)
+    fcntl = _locking("fcntl")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(descriptor: int) -> None:
+    """Give up the lock of an open file, if it is held."""
+    if sys.platform == "win32":
+        msvcrt = _locking("msvcrt")
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        with contextlib.suppress(PermissionError):  # nobody held it
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        return
+    fcntl = _locking("fcntl")
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def opened(path: Path) -> int:
+    """Open a file to lock it, a new one for its owner only; a link raises OSError (ELOOP)."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | _flags("NOFOLLOW", "NONBLOCK"), 0o600)
+
+
+def new(path: Path) -> int:
+    """Open a file that is not there yet to write to it, for its owner only."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags(), 0o600)
+
+
+def keep_mode(descriptor: int, original: Path) -> None:
+    """Give an open file the mode of another, if that is there; Windows has no modes."""
+    if sys.platform == "win32":
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.fchmod(descriptor, original.stat().st_mode & 0o777)
+
+
+def replace(temporary: Path, path: Path) -> None:
+    """Rename a file to the place of another, in one step for whoever looks."""
+    if sys.platform == "win32":
+        ctypes = _locking("ctypes")
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        if not kernel.MoveFileExW(str(temporary), str(path), REPLACE | WAIT):
+            raise ctypes.WinError(ctypes.get_last_error())
+        return
+    temporary.replace(path)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename in ``directory`` last: until then a loss of power may undo it.
+
+    On Windows the rename itself has waited.
+    """
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY | _flags("DIRECTORY"))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flags(*names: str) -> int:
+    """Return the flags of that name that this system has; bytes as they are, no heirs."""
+    flags = 0
+    for name in (*names, "CLOEXEC", "NOINHERIT", "BINARY"):
+        flags |= getattr(os, f"O_{name}", 0)
+    return flags
+
+
+def _lock_byte(descriptor: int, wait: bool) -> bool:
+    msvcrt = _locking("msvcrt")
+    while True:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:  # somebody holds it
+            if not wait:
+                return False
+            time.sleep(PAUSE)
+        else:
+            return True
+
+
+def _locking(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UnsupportedError(
+            "files shared by processes need file locks, which this system lacks; keep to_json's"
+            " text, or use a store in PostgreSQL"
+        ) from None
