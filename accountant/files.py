@@ -122,6 +122,6 @@ def _locking(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise UnsupportedError(
-            "files that processes write to need file locks, which this system lacks; keep to_json's"
+            "ledger files need file locks, which this system lacks; keep to_json's"
             " text, or use a store in PostgreSQL"
         ) from None
