@@ -1,5 +1,6 @@
 """Shuffled, cyclic and full batches: what placements and closed forms say."""
 
+import itertools
 import math
 
 import numpy as np
@@ -86,3 +87,107 @@ def test_closed_forms():
     assert sampling.PoissonSampler(dataset_size=10, sampling_probability=0.1, steps=50).epsilon(
         2.0, 1e-5
     ) == ac.get_epsilon(0.1, 2.0, 50, 1e-5)
+
+
+AXIS = np.linspace(-9.0, 9.0, 241)
+CELL = (AXIS[1] - AXIS[0]) ** 2
+
+
+def normal(mean, noise):
+    return np.exp(-0.5 * ((AXIS - mean) / noise) ** 2) / noise / math.sqrt(2.0 * math.pi)
+
+
+def two_batches(contributions, noise):
+    """The density of an epoch of two batches on a grid; ``contributions`` come first."""
+    size = len(contributions) // 2
+    placements = list(itertools.permutations(contributions))
+    found = np.zeros((AXIS.size, AXIS.size))
+    for placed in placements:
+        first, second = sum(placed[:size]), sum(placed[size:])
+        found += np.multiply.outer(normal(first, noise), normal(second, noise))
+    return found / len(placements)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1.6])
+@pytest.mark.parametrize("records", [2, 4])
+def test_two_batches_vary_by_no_more_than_the_second_moment(records, noise):
+    """All contributions of one dimension from a grid, by quadrature."""
+    for relation, other in ((Relation.ZERO_OUT, 0.0), (Relation.REPLACE_ONE, -1.0)):
+        bound = sampling.ShuffledBatches(
+            dataset_size=records, batch_size=records // 2, epochs=1, relation=relation
+        ).variation_bound(noise)
+        worst = 0.0
+        for others in itertools.combinations_with_replacement((-1.0, 0.0, 1.0), records - 1):
+            one, two = (two_batches((own, *others), noise) for own in (1.0, other))
+            worst = max(worst, 0.5 * float(np.abs(one - two).sum()) * CELL)
+        assert 0.3 * bound < worst <= bound or bound == 1.0
+
+
+def test_contributions_that_follow_the_outputs_vary_by_no_more():
+    """One record a batch; in the second one both contribute against what was released."""
+    noise = 1.5
+    bound = sampling.ShuffledBatches(dataset_size=2, batch_size=1, epochs=1).variation_bound(noise)
+    for first, second, late in itertools.product((-1.0, 0.0, 1.0), repeat=3):
+        signs = np.sign(AXIS)
+        densities = []
+        for own in (1.0, 0.0):
+            total = np.zeros((AXIS.size, AXIS.size))
+            for mine in (True, False):
+                released = normal(own if mine else first, noise)
+                later = second * signs if mine else own * late * signs
+                row = np.exp(-0.5 * ((AXIS[None, :] - later[:, None]) / noise) ** 2)
+                total += 0.5 * released[:, None] * row / noise / math.sqrt(2.0 * math.pi)
+            densities.append(total)
+        assert 0.5 * float(np.abs(densities[0] - densities[1]).sum()) * CELL <= bound
+
+
+def test_no_data_of_two_batches_lose_more_than_all_others_opposite():
+    """What the lower end assumes: the others' contributions are opposite to the record's."""
+    for noise, epsilon in ((0.7, 1.5), (1.0, 0.5), (1.6, 0.5)):
+        found = {}
+        for others in itertools.combinations_with_replacement((-1.0, -0.5, 0.0, 0.5, 1.0), 3):
+            one, two = (two_batches((own, *others), noise) for own in (1.0, 0.0))
+            gain = float(np.maximum(one - math.exp(epsilon) * two, 0.0).sum()) * CELL
+            found[others] = gain
+        assert max(found, key=found.__getitem__) == (-1.0, -1.0, -1.0)
+
+
+def test_the_published_point_of_random_reshuffling():
+    """σ = 1 and 1.14 million batches: at most 1/100; the bounds of the page are .0051 and .0076."""
+    for relation, least, most in (
+        (Relation.ZERO_OUT, 0.0050, 0.0051),
+        (Relation.REPLACE_ONE, 0.0075, 0.0076),
+    ):
+        sampler = sampling.ShuffledBatches(
+            dataset_size=11_400_000, batch_size=10, epochs=1, relation=relation
+        )
+        assert least < sampler.variation_bound(1.0) < most
+        # What data reach is below.
+        for witness in sampler.worst_case_instances(1.0)[:1]:
+            assert witness.mechanism.delta_bounds(0.0).lower < sampler.variation_bound(1.0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "noise"), [(100, 1, 1.0), (1000, 10, 0.8), (50, 3, 3.0)]
+)
+def test_equal_contributions_vary_like_the_root_of_the_epochs(steps, epochs, noise):
+    bound = 0.5 * math.sqrt((1.0 + math.expm1(noise**-2) / steps) ** epochs - 1.0)
+    reached = (epochs * sampling.Allocated(noise, steps=steps)).delta_bounds(0.0)
+    assert 0.6 * bound < reached.lower <= bound
+
+
+@pytest.mark.parametrize("noise", [1e-300, 0.05, 0.3, 1e10, 1e300])
+def test_variation_at_extremes(noise):
+    for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE):
+        sampler = sampling.ShuffledBatches(
+            dataset_size=100, batch_size=10, epochs=2, relation=relation
+        )
+        found = sampler.variation_bound(noise)
+        assert 0.0 < found <= 1.0
+        assert noise < 1.0 or found < 1e-9
+
+
+def test_a_smaller_last_batch_has_no_bound_on_its_variation():
+    sampler = sampling.ShuffledBatches(dataset_size=10, batch_size=3, epochs=1)
+    with pytest.raises(ac.DomainError, match="batch_size must divide"):
+        sampler.variation_bound(1.0)
