@@ -45,6 +45,8 @@ def distinct(rng: np.random.Generator, population: int, size: int) -> Indices:
     The first ``size`` distinct values of an independent uniform sequence form a uniform subset:
     relabelling the records maps sequences to sequences of equal probability.
     """
+    if population == 0:
+        return np.empty(0, dtype=np.int64)  # no record may take part
     if _HALF * size > population:
         left_out = distinct(rng, population, population - size)
         chosen = np.ones(population, dtype=bool)
