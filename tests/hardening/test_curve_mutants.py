@@ -66,9 +66,9 @@ MUTANTS = [
     ),
     Mutant(
         "a pole forgotten",
-        "exchange.c",
-        "- atan2(y, k->b) - atan2(y, k->b + 1.0);",
-        "- atan2(y, k->b);",
+        "exchange_terms.c",
+        "k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
+        "k->phase[i] = n * arg - atan2(y, k->b);",
     ),
     Mutant(
         "the linear phase of another mean",

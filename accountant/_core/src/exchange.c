@@ -314,24 +314,6 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
     return ACCT_OK;
 }
 
-int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
-    *out = (acct_bounds){0.0, INFINITY};
-    if (!in_domain(mu, q, 2.0) || !(order > 1.0 && order < INFINITY)) return ACCT_EDOMAIN;
-    double *memory = malloc(ACCT_EXCHANGE_DOUBLES * sizeof(double)), lattice;
-    if (!memory) return ACCT_ENOMEM;
-    acct_exchange_law law;
-    acct_exchange_moments m;
-    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, 36.0)) {
-        acct_exchange_moments_set(&law, order, 0.0, &m, &lattice);
-        if (m.log_mgf_err < INFINITY) {
-            out->lower = fmax((m.log_mgf - m.log_mgf_err) / (order - 1.0) * (1.0 - 4.0 * ACCT_U), 0.0);
-            out->upper = (m.log_mgf + m.log_mgf_err) / (order - 1.0) * (1.0 + 4.0 * ACCT_U);
-        }
-    }
-    free(memory);
-    return ACCT_OK;
-}
-
 /* One walk to epsilon(delta): lines, each where the last one ended; where events are rare the saddle point is a poor
  * guess.  Every line's bracket is intersected into *out; *s is where the next line should be.
  * returns  0 where there was no line */

@@ -11,7 +11,8 @@
 int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_bounds *out);
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out);
 
-/* the same for the Rényi divergence of one step at order > 1; of 1e-15 / (order - 1) absolutely */
+/* the same for the Rényi divergence of one step at order > 1: relatively where c L does not overflow, else of
+ * 1e-15 / (order - 1) absolutely (Theorem D21) */
 int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out);
 
 #endif

@@ -45,7 +45,8 @@ static double log_lattice(const acct_exchange_law *law, double c, double y) {
 
 /* above hi U rises at most by mu a unit, and W is at least log(1-q); below lo both exponents fall */
 double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, double lo, double hi) {
-    const acct_exchange_point a = acct_exchange_at(mu, q, log_1mq, lo), b = acct_exchange_at(mu, q, log_1mq, hi);
+    const acct_exchange_point a = acct_exchange_at(mu, q, log_1mq, lo),
+                              b = acct_exchange_at(mu, q, log_1mq, hi);
     if (!(lo < -mu && hi > c * mu + 1.0)) return INFINITY;
     const double left = c * a.up + (1.0 - c) * a.down - 0.5 * lo * lo - log(-lo);
     const double right = c * b.up - (c - 1.0) * log_1mq - 0.5 * hi * hi - log(hi - c * mu);
@@ -53,7 +54,8 @@ double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, 
            1e-11 * (lo * lo + c * hi * mu + hi * hi);
 }
 
-void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo, double *hi) {
+void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo,
+                        double *hi) {
     const double reach = sqrt(2.0 * digits) + 1.0;
     *lo = -mu - reach;
     *hi = c * mu + reach;
