@@ -80,13 +80,15 @@ def _lattice(parts: Parts) -> float | None:
 def _window(parts: Parts, epsilon: float, log_delta: float) -> tuple[float, float, float]:
     """Return the tilt that is best at ε, and losses below and above which hardly any sum is."""
     up, down = np.zeros(ORDERS.size), np.zeros(ORDERS.size)
-    bottom = top = 0.0
+    bottom = sum(count * pair.support[0] for pair, count in parts)
+    top = sum(count * pair.support[1] for pair, count in parts)
+    # No other steps bring a loss above this back to ε, and the profile beyond it needs no knots.
+    most = 1.001 * (epsilon - bottom)
     for pair, count in parts:
         loss, mass = _coarse(pair)
+        loss, mass = loss[loss <= most], mass[loss <= most]
         up += count * _log_moments(loss, mass, ORDERS)
         down += count * np.maximum(_log_moments(loss, mass, -ORDERS), 0.0)
-        bottom += count * pair.support[0]
-        top += count * pair.support[1]
     with np.errstate(invalid="ignore"):
         k = int(np.nanargmin(np.where(np.isfinite(up), up - ORDERS * epsilon, np.inf)))
         tilt, size = float(ORDERS[k]), float(up[k] - ORDERS[k] * epsilon)
@@ -95,8 +97,7 @@ def _window(parts: Parts, epsilon: float, log_delta: float) -> tuple[float, floa
         )
         below = down + size - log_delta - OUTSIDE
         low = float(np.nanmax(np.where(np.isfinite(below), -below / (ORDERS + tilt), -np.inf)))
-    # No other steps bring a loss above this back to ε, and the profile beyond it needs no knots.
-    high = max(min(high, top, 1.001 * (epsilon - bottom)), 1.001 * epsilon)
+    high = max(min(high, top, most), 1.001 * epsilon)
     return tilt, min(max(low, bottom), 0.0), high
 
 

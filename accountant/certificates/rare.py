@@ -117,6 +117,19 @@ class Labelled(Rule):
         """Return the logarithm of the integral of a label's steps that hardly ever occur."""
         return float(np.logaddexp.reduce(self.noise + c * self.loss + log_label))
 
+    def log_excess(self, c: float) -> float:
+        """Return the logarithm of what the path errs by in all small steps, cell by cell."""
+        if self.lower is None:
+            return -math.inf
+        k = math.ceil(self.spacing / (self.x[1] - self.x[0]))
+        suprema = self.noise[k:-k] + c * self.loss[2 * k :] + self.small[: -2 * k]
+        alias = -2.0 * math.pi * self.rise / self.spacing
+        end = int(np.searchsorted(self.x, self.high)) - 1
+        height = self.noise[end] + c * self.loss[end] + self.small[end]
+        ended = float(height) + math.log(self.rise / (self.x[1] - self.x[0]))
+        whole = np.logaddexp(float(np.logaddexp.reduce(suprema)) + alias, ended)
+        return float(whole) + self.log_stretch(self.rise) + math.log(2.0 * self.step.count)
+
 
 class RareSearch(Search):
     """A line for the events that some step is middling and none is large."""
@@ -177,8 +190,11 @@ class RareSearch(Search):
             shares.append(math.log(rule.step.count) + middling - moment)
         return size, shares
 
-    def log_small(self) -> tuple[float, float]:
-        """Return the logarithm of the bound on outcomes whose steps are all small, and its b."""
+    def log_small(self, *, on_path: bool = False) -> tuple[float, float]:
+        """Return the logarithm of the bound on outcomes whose steps are all small, and its b.
+
+        ``on_path`` leaves out orders at which the path chosen for the line is too coarse.
+        """
         best = (math.inf, 1.0)
         for b in np.logspace(-1.0, 3.5, 46) / self.scale:
             c = 1.0 + float(b)
@@ -186,6 +202,8 @@ class RareSearch(Search):
             found += 0.5 * self.precision * c * (c - 1.0)
             with np.errstate(all="ignore"):
                 found += sum(u.step.count * u.log_moment(c, u.small) for u in self.rules)
+                if on_path and any(u.log_excess(c) > -3.0 for u in self.rules):
+                    break
             if math.isfinite(found):
                 best = min(best, (float(found), float(b)))
         return best
@@ -275,7 +293,10 @@ def _at_scale(search: RareSearch) -> dict[str, Any] | None:
                 except NoLineError:
                     continue
                 if below is not None:
-                    found["small"] = rounded(search.log_small()[1], 6)
+                    bound, small = search.log_small(on_path=True)
+                    if not bound < search.goal + 2.0:
+                        continue
+                    found["small"] = rounded(small, 6)
                 if search.reverse is not None:
                     found["reverse"] = rounded(search.reverse, 6)
                 cost = found["orders"] * sum(rule.nodes for rule in search.rules)
