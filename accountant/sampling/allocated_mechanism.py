@@ -45,9 +45,10 @@ class AllocatedMechanism(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S23: the pair that picks its step, attained where that of one run is.
-    Brackets of ε are about 1e-5 wide where likelihood ratios are bounded or nearly so, and below
-    1 % where they have heavy tails; upper ends are narrower than that. Where no lattice resolves
-    the ratios the pair of a single run is used: not telling which run it was only hides.
+    Brackets of ε are about 1e-5 wide for a hundred runs and more where likelihood ratios are
+    bounded or nearly so, and below 1 % where they have heavy tails; upper ends are narrower than
+    that, and with few runs lower ends say little. Where no lattice resolves the ratios the pair of
+    a single run is used: not telling which run it was only hides.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
 from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import has_profile
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_pair import atoms_of
 from accountant.sampling.allocation_table import Table, places
@@ -37,10 +38,14 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 # have a tilt of their own, one for every factor e^_GRAIN. Halvings of ε.
 _TABLE, _FIRST = (-1.0, -6.0, -16.0), (-1.0, -9.0)
 _GRAIN, _HALVINGS = 4.0, 60
+# Values above it may be beyond the window of few runs.
+_LARGE = 0.2
 # Relative errors of masses with which a law is worth having.
 _MOST_ERROR = 1e-3
 # Knots of a table in a width of the law, its dense part and its end in such widths.
 _FINE, _DENSE, _MOST = 200.0, 7.0, 40.0
+# Losses of a table, whose ratios must keep their differences.
+_LONGEST = 20.0
 # Losses beyond which nothing is asked.
 _FARTHEST = 700.0
 
@@ -106,6 +111,11 @@ class MechanismPair(AtomicPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) of the pair itself."""
         found = self._at(epsilon, _FIRST)
+        single = self.reverse if self.add else self.one
+        if found.upper > _LARGE and has_profile(single):
+            # Few runs: not telling which it was only hides (joint convexity).
+            upper = min(float(found.upper), float(single.profile(epsilon).upper))
+            found = Bounds(min(float(found.lower), upper), upper)
         if 0.0 < found.upper < math.exp(_FIRST[-1] - _GRAIN):
             own = _GRAIN * round(max(math.log(found.upper), -600.0) / _GRAIN)
             return found.intersection(self._at(epsilon, (own,)))
@@ -130,8 +140,10 @@ class MechanismPair(AtomicPair):
         """Bracket ε where H(ε) is ``delta``."""
         tilts = (min(_GRAIN / 4.0 * round(math.log(delta) / (_GRAIN / 4.0)), -1.0),)
         farthest = 1e-3
-        while farthest < _FARTHEST and self._at(farthest, tilts).upper > delta:
-            farthest *= 2.0
+        while self._at(farthest, tilts).upper > delta:
+            if farthest == _FARTHEST:
+                return None
+            farthest = min(2.0 * farthest, _FARTHEST)
         ends = []
         for upper in (False, True):
             low, high = 0.0, farthest
@@ -141,7 +153,7 @@ class MechanismPair(AtomicPair):
                 beyond = bounds.upper <= delta if upper else bounds.lower <= delta
                 low, high = (low, middle) if beyond else (middle, high)
             ends.append(high if upper else low)
-        return Bounds(min(ends[0], ends[1]), ends[1]) if farthest < _FARTHEST else None
+        return Bounds(min(ends[0], ends[1]), ends[1])
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -172,6 +184,8 @@ def _table(pair: DominatingPair, steps: int) -> Table:
     fraction, exponent = math.frexp(width / _FINE)
     spacing = math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
     index = places(round(_DENSE * width / spacing), _MOST * width / spacing)
+    # Up to a knot that is no middle of a cell.
+    index = index[: (int(np.count_nonzero(0.5 * spacing * index <= _LONGEST)) - 1) // 2 * 2 + 1]
     parts = []
     for put in (True, False):
         side = -index[1:] if put else index
