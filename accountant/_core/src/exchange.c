@@ -273,6 +273,9 @@ static int in_domain(double mu, double q, double steps) {
     return q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && acct_valid_steps(steps) && steps >= 2.0;
 }
 
+/* lines with large steps apart: the least rates are left to bounds, which are nearly the answer */
+static int has_rare_line(double q, double steps) { return q <= 0.5 && q > 1e-13 && q * steps > 1e-11; }
+
 /* Only a record that was drawn is seen, and the draws may be revealed: then the steps that drew it are noise of the
  * distance 2 mu (Theorem D25). */
 static double ever_drawn_upper(double q, double steps) {
@@ -305,7 +308,7 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
         if (p.value > 0.0) w.log_delta = fmin(before, log(p.value));
         again = way == SPLIT && !once && w.log_delta < before - 1.0;
     }
-    if (out->upper - out->lower > 1e-7 * out->upper && q <= 0.5) {
+    if (out->upper - out->lower > 1e-7 * out->upper && has_rare_line(q, steps)) {
         acct_exchange_rare rare;
         if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
             acct_exchange_rare_delta(&rare, epsilon, out);
@@ -349,7 +352,7 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
         for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
             walk(&w, &s, delta, way, out);
-    if (!acct_bounds_are_narrow(out, 1e-7) && q <= 0.5) {
+    if (!acct_bounds_are_narrow(out, 1e-7) && has_rare_line(q, steps)) {
         acct_exchange_rare rare;
         if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
             acct_exchange_rare_epsilon(&rare, delta, out);
