@@ -91,7 +91,7 @@ def refuse_huge(parts: Sequence[tuple[DominatingPair, int]]) -> None:
     most = max((end * n for end, n in ends), default=0.0)
     if most > MOST_LOSS:
         raise PrecisionError(
-            f"losses must add up to at most {MOST_LOSS:g} nats on a grid; got {most:.3g}"
+            f"losses must add up to at most {MOST_LOSS:g} on a grid; got {most:.3g}"
         )
 
 
