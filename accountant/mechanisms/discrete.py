@@ -11,6 +11,7 @@ from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.contributions import BoundedContribution
+from accountant.mechanisms.discrete_vector import DiscreteGaussianVectorPair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
@@ -41,8 +42,10 @@ class DiscreteGaussian(BoundedContribution):
     Notes
     -----
     *Guarantee.* The pair of two integers ``sensitivity`` apart, attained (Canonne, Kamath, Steinke
-    2020; docs/theorems_mechanisms.md, Theorem M13). For a vector of integers use
-    ``ZCDP(l2**2 / (2 * sigma**2))``, which their Theorem 4 proves.
+    2020; docs/theorems_mechanisms.md, Theorem M13). With σ above 51,000 the table of the losses
+    would be too large: the noise is then known by its Rényi curve, as that on a vector is
+    (:class:`~accountant.mechanisms.discrete_vector.DiscreteGaussianVector`), and
+    ``accountant.sampling.discrete_gaussian_sum_of_vectors(sigma, coordinates=1)`` is sharper.
     """
 
     noise_multiplier: float
@@ -58,7 +61,15 @@ class DiscreteGaussian(BoundedContribution):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteGaussianPair(self.noise_multiplier, int(self.distance)),)
+        sigma, shift = self.noise_multiplier, int(self.distance)
+        if shift and sigma < math.inf and atoms_of(sigma, shift) > MOST_ATOMS:
+            return (DiscreteGaussianVectorPair(half_square(ratio_up(float(shift), sigma))),)
+        return (DiscreteGaussianPair(sigma, shift),)
+
+
+def atoms_of(sigma: float, shift: int) -> int:
+    """Return about how many integers are within reach of either centre; no fewer than the shift."""
+    return 2 * math.ceil(min(REACH * sigma, MOST_ATOMS)) + shift
 
 
 @dataclass(frozen=True)
@@ -76,12 +87,12 @@ class DiscreteGaussianPair(AtomicPair):
         if sigma < HIDES:
             # All mass is at the centres, with losses beyond the doubles: as good as infinite.
             return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
-        span = math.ceil(min(REACH * sigma, MOST_ATOMS))
-        if not (2 * span + shift <= MOST_ATOMS):
+        if atoms_of(sigma, shift) > MOST_ATOMS:
             raise UnsupportedError(
                 f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
                 " ZCDP(sensitivity**2 / (2 * sigma**2)) instead"
             )
+        span = math.ceil(REACH * sigma)
         x = np.arange(-span, span + shift + 1, dtype=np.float64)
         noise = np.arange(-span, span + 1, dtype=np.float64)
         total = math.fsum(np.exp(-0.5 * (noise / sigma) ** 2).tolist())

@@ -127,3 +127,23 @@ def test_a_budget_says_how_many_steps():
     assert len(ledger) == steps
     tiny = step_mechanism("discrete_gaussian", 1e-3, 1.0)
     assert Accountant(Budget(2.0, 1e-5, filter="non-adaptive")).affordable(tiny) == 0
+
+
+@pytest.mark.parametrize("sigma", [5.2e4, 1e5, 1e300])
+def test_an_integer_whose_table_is_too_large_has_the_curve_of_a_vector(sigma):
+    """It was refused, even where a Rényi curve is all that is asked."""
+    one, vector = (
+        ac.DiscreteGaussian(sigma, sensitivity=100),
+        ac.DiscreteGaussianVector(sigma, sensitivity=100.0),
+    )
+    assert one.rdp(8.0) == vector.rdp(8.0)
+    assert one.epsilon(1e-6) == vector.epsilon(1e-6)
+    sampled = 1000 * ac.PoissonSampled(one, 0.01)
+    assert sampled.epsilon(1e-6) == (1000 * ac.PoissonSampled(vector, 0.01)).epsilon(1e-6)
+    assert (one + ac.Laplace(2.0)).epsilon(1e-6) < 0.6
+
+
+def test_the_largest_table_is_still_a_table():
+    below = ac.DiscreteGaussian(5.1e4, sensitivity=10_000).pairs()[0].profile(0.1)
+    assert 0.0 < below.lower <= below.upper
+    assert ac.DiscreteGaussian(1.0, sensitivity=5_000_000).rho() == pytest.approx(1.25e13)
