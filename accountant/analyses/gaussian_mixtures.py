@@ -41,7 +41,11 @@ class CutContour(BesideGrid):
         return float(self._by_contour(delta).upper) if delta > 0.0 else math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
-        return self._narrowed(self._by_contour(delta), delta=delta)
+        found = self._by_contour(delta)
+        # Where no line answers, all of the profile may be below δ.
+        if found.lower == 0.0 < found.upper and self._profile(0.0).upper <= delta:
+            return Bounds(0.0, 0.0)
+        return self._narrowed(found, delta=delta)
 
     def _certified(self, delta: float) -> Bounds:
         """Bracket ε(delta) by contours alone."""
@@ -60,6 +64,10 @@ class CutContour(BesideGrid):
         return Bounds(min(float(below.lower), upper), upper)
 
     def _delta(self, epsilon: float) -> Bounds:
+        return self._narrowed(self._profile(epsilon), epsilon=epsilon)
+
+    def _profile(self, epsilon: float) -> Bounds:
+        """Bracket δ(epsilon) by contours alone."""
         known, size = Bounds(0.0, 1.0), FIRST_DELTA
         for _ in range(3):
             cuts = self._cut(size)
@@ -71,7 +79,7 @@ class CutContour(BesideGrid):
             if missing <= 1e-9 * known.upper or size <= LEAST_DELTA:
                 break
             size = max(min(float(known.upper), 1e-9 * size), LEAST_DELTA)
-        return self._narrowed(known, epsilon=epsilon)
+        return known
 
     def _ask(
         self, kind: str, cuts: tuple[ShiftCut, ...], at: float, *, less: bool = False
