@@ -317,7 +317,7 @@ class Grid(Solver):
         )
         if exact is None and (found is None or found.lower < NEAR_ONE[-1] < found.upper):
             found = self._nearly_one(epsilon).intersection(found)
-            if not (self._renyi or found.lower > 0.0):
+            if not (self._renyi or found.lower > 0.0 or found.upper < 1.0):
                 raise PrecisionError(self._out_of_reach)
         known = Bounds(0.0, 1.0).intersection(found).intersection(exact)
         # Beyond a grid's window its upper end is the value at the window's end.
