@@ -124,7 +124,7 @@ def _log_moments(loss: FloatArray, mass: FloatArray, orders: FloatArray) -> Floa
 def _epsilon(parts: Parts, knots: Knots, tilt: float, epsilon: float, delta: float) -> float | None:
     """Return the least ε of the composed law on the knots, rounded up; None if it is far off."""
     law = composed(parts, knots, tilt)
-    target = delta * (1.0 - 1e-9)
+    target = delta * (1.0 - 1e-7)
     low, high = epsilon, epsilon + max(0.01 * epsilon, 1e-3 if epsilon == 0.0 else 0.0)
     if not profile(law, knots, tilt, high) <= target:
         return None

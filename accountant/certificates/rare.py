@@ -202,7 +202,7 @@ class RareSearch(Search):
             found += 0.5 * self.precision * c * (c - 1.0)
             with np.errstate(all="ignore"):
                 found += sum(u.step.count * u.log_moment(c, u.small) for u in self.rules)
-                if on_path and any(u.log_excess(c) > -3.0 for u in self.rules):
+                if on_path and any(u.log_excess(c) > -12.0 for u in self.rules):
                     break
             if math.isfinite(found):
                 best = min(best, (float(found), float(b)))
