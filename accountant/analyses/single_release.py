@@ -49,9 +49,11 @@ def is_one_of_losses(parts: Parts) -> bool:
     if len(parts) != 1 or parts[0][1] != 1:
         return False
     pair = parts[0][0]
-    if not isinstance(pair, AtomicPair) or pair.sharper_rdp or pair.infinite_mass > 0.0:
+    if not isinstance(pair, AtomicPair) or pair.sharper_rdp:
         return False
-    return type(pair).inverse_profile is DominatingPair.inverse_profile
+    # The mass asks for the losses, which a pair that inverts its own profile need not have.
+    known = type(pair).inverse_profile is not DominatingPair.inverse_profile
+    return not known and not pair.infinite_mass > 0.0
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
