@@ -78,14 +78,17 @@ def audit_replay(
     UnsupportedError
         If the run on the same data is not repeatable, so that nothing can be compared.
     DomainError
-        Of a record's number outside the data, or a claim without δ or without mechanisms.
+        Of a record's number outside the data, or a claim without δ, without mechanisms or under
+        another relation than theirs.
 
     Notes
     -----
     *Guarantee.* A finding is a defect for these two data sets: no outcome of the releases explains
     it. The absence of findings proves nothing for other data sets or other outcomes. The noise
     itself is not examined; see :func:`~accountant.audit.audit_mechanism`. Values that moved by less
-    than sixteen units of rounding above the sensitivity are not reported.
+    than sixteen units of rounding above the sensitivity are not reported. What the run keeps from
+    one call to the next (a cache, a model that is fitted on) comes from the recorded data and hides
+    what it depends on: begin anew in each.
 
     *Source.* Cebere, Erb, Desfontaines, Bellet and Fitzsimons (2026), arXiv:2602.17454, describe
     record and replay; Theorem A12 of docs/theorems_audit.md says what it decides.
@@ -99,7 +102,7 @@ def audit_replay(
     largest = 0.0
     for index, neighbour in neighbours:
         removed = index if replace is None else None
-        replayed = Releases(seed, recorded, removed)
+        replayed = Releases(seed, recorded, removed, index)
         _replay(run, neighbour, replayed, result, end)
         findings += [with_changes(finding, record=index) for finding in replayed.findings]
         largest = max(largest, replayed.largest_ratio)
@@ -218,6 +221,11 @@ def _compare_claim(
     if total is None:
         raise DomainError(
             "claimed can be compared if every release names its mechanism: pass mechanism= to each"
+        )
+    if isinstance(claimed, Mechanism) and claimed.relation is not total.relation:
+        raise DomainError(
+            f"claimed must be stated under the relation of the releases' mechanisms,"
+            f" {total.relation!r}; got {claimed.relation!r}"
         )
     seen = float(total.epsilon_bounds(delta).lower)
     stated = claimed.epsilon(delta) if isinstance(claimed, Mechanism) else float(claimed)

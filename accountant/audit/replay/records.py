@@ -36,7 +36,7 @@ def without_record(data: Any, index: int) -> Any:
     if isinstance(data, list):
         return data[:index] + data[index + 1 :]
     if hasattr(data, "iloc"):  # a table of pandas
-        return data.drop(data.index[index])
+        return data.iloc[np.arange(len(data)) != index]  # labels may occur twice
     keep = np.arange(len(data)) != index
     return data[keep]
 

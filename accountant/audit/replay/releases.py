@@ -73,11 +73,18 @@ class Releases:
     to be published.
     """
 
-    def __init__(self, seed: int, recorded: Releases | None = None, removed: int | None = None):
+    def __init__(
+        self,
+        seed: int,
+        recorded: Releases | None = None,
+        removed: int | None = None,
+        changed: int | None = None,
+    ):
         self.seed, self.patches = seed, ExitStack()
         self.rng = np.random.default_rng([seed, 1])
         self._noise = np.random.default_rng([seed, 2])
-        self._recorded, self._removed = recorded, removed
+        self._recorded, self._removed, self._changed = recorded, removed, changed
+        self._same_sample = False  # the block's sample is without the record that differs
         self.entries: list[Entry] = []
         self.findings: list[Finding] = []
         self.largest_ratio = 0.0
@@ -164,12 +171,18 @@ class Releases:
         self.releases += 1
         self.mechanisms.append(mechanism)
         if past is None:
+            # Noise may be added in place, also by a function that does not use what it is given.
+            private, public = deepcopy((value, public))
             outcome = noise(deepcopy(value), self._noise)
-            self._keep("release", name, value, outcome, public)
+            self._keep("release", name, private, outcome, public)
             return outcome
         self._compare_public(past.public, public, name, number)
         gap, rounding = distance(past.private, value, norm)
-        if gap > sensitivity * (1.0 + 1e-9) + rounding:
+        if self._same_sample and gap > rounding:
+            self._find(
+                "sample", f"{name!r} moved by {gap:.6g} where the record was not sampled", number
+            )
+        elif gap > sensitivity * (1.0 + 1e-9) + rounding:
             self._find(
                 "sensitivity",
                 f"{name!r} moved by {gap:.6g}, stated {sensitivity:.6g}"
@@ -196,17 +209,24 @@ class Releases:
         ------
         ndarray of int
             The rows drawn. The replayed run gets the same records, without the one that it lacks.
+            Releases inside the block may depend on these records alone.
         """
         checks.number(checks.Q, q)
         drawn = self.sample(
             "poisson", records, lambda n, rng: np.flatnonzero(rng.random(n) < q), q=q
         )
         outside, self.mechanisms = self.mechanisms, []
-        yield drawn
-        inside, self.mechanisms = self.mechanisms, outside
-        if inside:
-            total = composed(inside)
-            self.mechanisms.append(None if total is None else PoissonSampled(total, q))
+        around = self._same_sample
+        if self._recorded is not None and self._changed is not None:
+            self._same_sample = around or self._changed not in self.entries[-1].outcome
+        try:
+            yield drawn
+        finally:  # what was released before an error was released
+            self._same_sample = around
+            inside, self.mechanisms = self.mechanisms, outside
+            if inside:
+                total = composed(inside)
+                self.mechanisms.append(None if total is None else PoissonSampled(total, q))
 
     def sample(
         self,

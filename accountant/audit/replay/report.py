@@ -23,7 +23,8 @@ class Finding:
         ``"sensitivity"``: a released value moved by more than the sensitivity that was stated.
         ``"public value"``: a value that the account treats as public differed. ``"control flow"``:
         other releases, or another number of them. ``"sample"``: batches that were drawn from
-        another number of records. ``"result"``: the run returned something else although all
+        another number of records, or a release inside a Poisson sample that depends on records
+        outside of it. ``"result"``: the run returned something else although all
         releases had the same outcome. ``"randomness"``: another number of random numbers was drawn.
         ``"error"``: one of the two runs failed. ``"claim"``: the releases cost more than claimed.
     message : str

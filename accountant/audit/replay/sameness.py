@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,14 @@ def is_same(a: Any, b: Any) -> bool:
         return list(a) == list(b) and all(is_same(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(is_same(x, y) for x, y in zip(a, b, strict=True))
+    if _is_table(a):
+        return _same_tables(a, b)
+    if isinstance(a, FunctionType):
+        return a is b or is_same(_function(a), _function(b))
+    if isinstance(a, partial):
+        return is_same((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
+    if isinstance(a, random.Random):
+        return is_same(a.getstate(), b.getstate())
     if isinstance(a, np.random.Generator):
         return is_same(a.bit_generator.state, b.bit_generator.state)
     compared: Any = type(a).__eq__
@@ -41,22 +52,51 @@ def _same_arrays(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "iloc") and hasattr(value, "to_numpy")
+
+
+def _same_tables(a: Any, b: Any) -> bool:
+    """Compare tables or their columns with their labels, which may come from the data."""
+    return is_same(_labels(a), _labels(b)) and is_same(a.to_numpy(), b.to_numpy())
+
+
+def _labels(table: Any) -> list[Any]:
+    """Return the labels of a table's rows and columns, and what these are called."""
+    found: list[Any] = [getattr(table, "name", None)]
+    for axis in (table.index, getattr(table, "columns", None)):
+        found += [None] if axis is None else [list(axis.names), axis.to_numpy()]
+    return found
+
+
+def _function(value: FunctionType) -> tuple[Any, ...]:
+    """Return what a function of Python computes from: its code, defaults and closed-over values."""
+    cells: list[Any] = []
+    for cell in value.__closure__ or ():
+        try:
+            # A function that calls itself is in its own closure.
+            cells.append(None if cell.cell_contents is value else cell.cell_contents)
+        except ValueError:  # not assigned yet
+            cells.append(None)
+    return value.__code__, value.__defaults__, value.__kwdefaults__, vars(value), cells
+
+
 def _plain(value: Any) -> Any:
-    """Return a tensor as an array, a table as its columns, anything else as it is."""
+    """Return a tensor as an array, anything else as it is."""
     if hasattr(value, "detach") and hasattr(value, "numpy"):
         return value.detach().cpu().numpy()
-    if hasattr(value, "iloc") and hasattr(value, "to_numpy"):
-        return value.to_numpy()
     return value
 
 
 def distance(a: Any, b: Any, norm: float) -> tuple[float, float]:
     """Return the distance of two values in the 1-, 2- or infinity norm, and what rounding may add.
 
-    Values that have no distance (another shape, or not finite) are infinitely far apart. The
-    rounding is sixteen units in the last place of the larger value: sums in another order, or with
-    another blocking, differ by that much.
+    Values that have no distance (another shape, other labels, or not finite) are infinitely far
+    apart. The rounding is sixteen units in the last place of the larger value: sums in another
+    order, or with another blocking, differ by that much.
     """
+    if _is_table(a) and _is_table(b) and not is_same(_labels(a), _labels(b)):
+        return math.inf, 0.0
     x, y = np.atleast_1d(np.asarray(_plain(a))), np.atleast_1d(np.asarray(_plain(b)))
     if x.shape != y.shape or x.dtype.kind not in "biuf" or y.dtype.kind not in "biuf":
         return math.inf, 0.0
@@ -84,7 +124,7 @@ def _size(value: np.ndarray, norm: float) -> float:
 
 def shown(value: Any) -> str:
     """Write a value for a message: an array by its shape."""
-    plain = _plain(value)
+    plain = value.to_numpy() if _is_table(value) else _plain(value)
     if isinstance(plain, np.ndarray) and plain.size > 4:
         return f"an array of shape {plain.shape} and type {plain.dtype}"
     text = repr(plain)
