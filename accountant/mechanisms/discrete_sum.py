@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,8 @@ LEAST_SIGMA = 0.2
 MOST_WORK = 50_000_000  # terms of the correction of small noises
 LEFT_OUT = 45.0  # minus the logarithm of the terms left out of a sum, next to the others
 LEAST_FACTOR = 1e-250
+LEAST_REACH = 37.0  # deviations, below √(2·710)
+MOST_ERROR = 0.01  # of a mass, relatively; it keeps the bounds on oscillations valid as well
 UNIFORM = 45.0  # exponents beyond which an oscillation e^-x is below all rounding
 
 
@@ -103,18 +105,22 @@ class DiscreteGaussianSumPair(AtomicPair):
     def atoms(self) -> Atoms:
         """Return one atom for every integer within reach of either centre."""
         shift, variance = self.shift, self.sigma * self.sigma * self.clients
-        if shift == 0 or variance == math.inf:
+        if shift == 0 or self.sigma == math.inf:
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
+        if not (LEAST_REACH * math.sqrt(variance) <= MOST_ATOMS):
+            self._refuse()
         factor, error = correction(self.sigma, self.clients)
+        if not (error <= MOST_ERROR):
+            raise UnsupportedError(
+                f"the law of a sum of {self.clients} discrete Gaussians of sigma = {self.sigma!r}"
+                f" is known to a factor of {1.0 + error:g} only; use a finer unit"
+            )
         log_factor = np.log(factor)
         # Masses beyond are below e^-700.
         reach = math.sqrt(2.0 * (710.0 + float(np.ptp(log_factor))))
         span = math.ceil(min(reach * math.sqrt(variance), MOST_ATOMS)) + 1
         if not (2 * span + shift <= MOST_ATOMS):
-            raise UnsupportedError(
-                f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; use"
-                " discrete_gaussian_sum_of_vectors, which needs none"
-            )
+            self._refuse()
         x = np.arange(-span, span + shift + 1)
         log_p, log_q = log_factor[(x - shift) % factor.size], log_factor[x % factor.size]
         # With the noise's own mass on either side of 0 for the total.
@@ -133,6 +139,12 @@ class DiscreteGaussianSumPair(AtomicPair):
             loss[keep], p[keep], q[keep], 0.0, 0.0, 3.0 * error + 8.0 * reach * reach * U,
             2.0 * error + 12.0 * U * most,
         )  # fmt: skip
+
+    def _refuse(self) -> NoReturn:
+        raise UnsupportedError(
+            f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; use"
+            " discrete_gaussian_sum_of_vectors, which needs none"
+        )
 
     @property
     def support(self) -> tuple[float, float]:
@@ -164,14 +176,14 @@ def correction(sigma: float, clients: int) -> tuple[FloatArray, float]:
     decay = 2.0 * (math.pi * spread) ** 2
     inherited = (1.0 + error_a) * (1.0 + error_b) - 1.0
     if first.size == second.size == 1 and decay > UNIFORM:
-        return np.ones(1), inherited + 2.1 * math.exp(-decay) + U
+        return np.ones(1), inherited * (1.0 + 4.0 * U) + 2.2 * math.exp(-decay) + 4.0 * U
     ranges = [math.log(float(half.max() / half.min())) for half in (first, second)]
     window = math.sqrt(2.0 * (LEFT_OUT + sum(ranges)))
     most = math.ceil(window * spread) + 2
     if clients * (2 * most + 1) > MOST_WORK:
         # The halves' oscillation is kept as an error.
-        wide = math.exp(sum(ranges)) * (1.0 + inherited) - 1.0
-        return np.ones(1), wide + 2.1 * math.exp(-decay) + U
+        wide = math.exp(min(sum(ranges), 600.0)) * (1.0 + inherited)
+        return np.ones(1), wide * (1.0 + 2.1 * math.exp(-decay) + 8.0 * U) - 1.0
     theta = np.zeros(clients)
     k = np.arange(clients)
     centre = k * a // clients
@@ -188,9 +200,9 @@ def correction(sigma: float, clients: int) -> tuple[FloatArray, float]:
         )
     tail = 2.0 * (1.0 + 1.3 * spread) * math.exp(-0.5 * ((most - 1) / spread) ** 2)
     left_out = tail * float(first.max() * second.max() / theta.min())
-    # An exponent carries five roundings and that of the offset, which is less than `clients` units.
+    # An exponent carries ten roundings and that of the offset, which is less than `clients` units.
     exponent = 0.5 * ((most + 1) / spread) ** 2
-    own = (2.0 * most + 8.0 + 6.0 * exponent) * U
+    own = (2.0 * most + 8.0 + 12.0 * exponent) * U
     own += 2.0 * (most + 1) / spread**2 * clients * U + 1.1 * left_out
     mean = float(theta.mean())
     return theta / mean, (1.0 + inherited) * (1.0 + own) - 1.0

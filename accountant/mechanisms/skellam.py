@@ -23,7 +23,8 @@ VARIANCE = checks.positive(
     "variance", "It is that of all the noise in the sum: survivors times the variance of each"
 )
 MOST_VARIANCE = 1e9
-LEAST_VARIANCE = 1e-150  # below it neither of the counts is ever positive, to the doubles
+LEAST_VARIANCE = 1e-300  # below it noise that is not 0 has a mass that is negligible
+FARTHEST = 4096  # sensitivities that are listed though the noise does not reach so far
 LEAST_LOG = -720.0  # of the masses that are listed; those left out are below 1e-300
 BITS = 128  # of the fixed-point ratios
 
@@ -88,9 +89,9 @@ class SkellamPair(AtomicPair):
         if shift == 0:
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         if variance < LEAST_VARIANCE:
-            return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
+            return _without_noise(variance, shift)
         reach = _reach(variance)
-        if not (variance <= MOST_VARIANCE and shift <= reach):
+        if not (variance <= MOST_VARIANCE and shift <= max(reach, FARTHEST)):
             raise UnsupportedError(
                 f"Skellam must have a variance of at most {MOST_VARIANCE:g} and a sensitivity"
                 f" within reach of the noise; got variance = {variance!r} and sensitivity"
@@ -112,13 +113,23 @@ class SkellamPair(AtomicPair):
     @property
     def support(self) -> tuple[float, float]:
         """Unbounded: the ratio of successive masses falls to 0."""
-        bounded = self.shift == 0 or self.variance < LEAST_VARIANCE
-        return (0.0, 0.0) if bounded else (-math.inf, math.inf)
+        return (0.0, 0.0) if self.shift == 0 else (-math.inf, math.inf)
 
     @property
     def is_symmetric(self) -> bool:
         """True: x ↦ shift - x exchanges the two."""
         return True
+
+
+def _without_noise(variance: float, shift: int) -> Atoms:
+    """Return the two outcomes that are left when the noise is all but surely 0."""
+    # P{X = Δ} = (V/2)^Δ/Δ!·(1 + O(V²)): almost nothing, but not nothing.
+    loss = shift * (math.log(2.0) - math.log(variance)) + math.lgamma(shift + 1.0)
+    least = math.exp(-loss)
+    return Atoms(
+        np.array([-loss, loss]), np.array([least, 1.0]), np.array([1.0, least]),
+        0.0, 0.0, 8.0 * U + 64.0 * U * min(loss, 1e3), 64.0 * U * loss,
+    )  # fmt: skip
 
 
 def _reach(variance: float) -> int:
@@ -127,7 +138,7 @@ def _reach(variance: float) -> int:
     def bound(k: float) -> float:
         ratio = k / variance
         # √(1 + r²) - 1 without cancellation.
-        return variance * ratio**2 / (1.0 + math.hypot(1.0, ratio)) - k * math.asinh(ratio)
+        return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
 
     high = 1.0
     while bound(high) > LEAST_LOG - 1.0:  # a unit for the rounding of the bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING
 
 from accountant import checks
@@ -66,7 +67,7 @@ def discrete_gaussian_sum_of_vectors(
     -----
     *Guarantee.* The noisy vector is, but for an event of that δ, a randomised rounding of a vector
     with Gaussian noise (docs/theorems_mechanisms.md, Theorem M23). The lower ends of the answer are
-    those of the Gaussian; the truth is at least that of
+    those of that Gaussian, not of the integers, whose cost may be less; it is at least that of
     :class:`~accountant.mechanisms.discrete_sum.DiscreteGaussianSum` at an integer sensitivity,
     which is that of a Gaussian of variance n σ² to within rounding.
 
@@ -86,8 +87,10 @@ def discrete_gaussian_sum_of_vectors(
     # The kernel's variance t²: 4.3·d·e^{-2π²t²} is below 1e-30.
     kernel = (math.log(4.3 * d) + 70.0) / (2.0 * math.pi**2)
     # Both halves of every sum have at least one client: s² >= σ²/2 (M22).
-    rough = up(1.1 * (n - 1) * 2.1 * math.exp(-((math.pi * sigma) ** 2)) if n > 1 else 0.0, 8.0)
-    variance = n * sigma * sigma * (1.0 - 8.0 * U) - kernel
+    ripple = math.exp(-((math.pi * min(sigma, 1e3)) ** 2))
+    rough = up(1.1 * (n - 1) * 2.1 * ripple if n > 1 else 0.0, 8.0)
+    # In units of σ², for which no σ is too large.
+    variance = n * (1.0 - 8.0 * U) - kernel / sigma / sigma
     if not (2.2 * d * rough <= TOO_ROUGH and variance > 0.0):
         raise UnsupportedError(
             f"discrete_gaussian_sum_of_vectors must have a larger noise_multiplier for {n}"
@@ -95,6 +98,7 @@ def discrete_gaussian_sum_of_vectors(
             " DiscreteGaussianVector, which is bounded by its Rényi divergence"
         )
     lost = up(d * up(4.3 * math.exp(-2.0 * math.pi**2 * kernel) + 2.2 * rough, 16.0))
-    smooth = Gaussian(math.sqrt(variance) * (1.0 - 4.0 * U), sensitivity=norm, relation=relation)
+    noise = math.inf if sigma == math.inf else min(sigma * math.sqrt(variance), sys.float_info.max)
+    smooth = Gaussian(noise * (1.0 - 8.0 * U), sensitivity=norm, relation=relation)
     sampled = PoissonSampled(smooth, rate) if rate < 1.0 else smooth
     return sampled + ApproximateDP(0.0, delta=lost, relation=relation)

@@ -79,6 +79,14 @@ def test_a_hundred_clients_and_a_thousand_rounds():
     assert bounds.lower > 54.0
 
 
+def test_a_law_that_is_not_known_is_refused(monkeypatch):
+    correction.cache_clear()
+    monkeypatch.setattr(discrete_sum, "MOST_WORK", 100)
+    with pytest.raises(ac.UnsupportedError, match="finer unit"):
+        ac.DiscreteGaussianSum(0.5, contributors=64).epsilon(1e-6)
+    correction.cache_clear()
+
+
 def test_one_client_is_the_discrete_gaussian():
     for sigma, sensitivity in ((0.7, 1), (3.0, 4)):
         own = ac.DiscreteGaussianSum(sigma, contributors=1, sensitivity=sensitivity)
@@ -99,6 +107,11 @@ def test_what_is_out_of_reach_is_refused():
         ac.DiscreteGaussianSum(0.1, contributors=5)
     with pytest.raises(ac.UnsupportedError, match="finer unit"):
         ac.DiscreteGaussianSum(0.2, contributors=1000).epsilon(1e-6)
+    # Its variance is beyond the doubles, its cost is not 0; infinite noise costs nothing.
+    for sigma in (1e100, 1e155, 1e300):
+        with pytest.raises(ac.UnsupportedError, match="atoms"):
+            ac.DiscreteGaussianSum(sigma, contributors=3).delta(0.0)
+    assert ac.DiscreteGaussianSum(math.inf, contributors=3).delta(0.0) == 0.0
     for given in ({"contributors": 0}, {"contributors": 2.5}, {"sensitivity": -1}):
         with pytest.raises(ac.AccountantError, match=next(iter(given))):
             ac.DiscreteGaussianSum(1.0, **{"contributors": 3, **given})

@@ -76,6 +76,29 @@ def test_distance_relations_and_groups():
     assert sampled < release.epsilon(1e-6)
 
 
+@pytest.mark.parametrize(
+    ("variance", "shift"), [(1e-140, 1), (1e-160, 1), (1e-250, 3), (1e-160, 40), (1e-310, 2)]
+)
+def test_noise_that_is_almost_always_zero_has_finite_losses(variance, shift):
+    """All but 1e-140 of the mass is at loss log 1/P{X = Δ}: both ends fall there."""
+    with mp.workdps(60):
+        loss = shift * mp.log(2 / mpf(variance)) + mp.log(mp.factorial(shift))
+    release = ac.Skellam(variance, sensitivity=shift)
+    assert release.delta_bounds(float(loss) * (1.0 - 1e-6) - 1.0).lower > 0.6
+    for factor in (0.9, 1.0 - 1e-9, 1.0 + 1e-9, 1.1):
+        epsilon = float(loss) * factor
+        with mp.workdps(60):
+            truth = max(1 - mp.exp(mpf(epsilon) - loss), mpf(0))
+        bounds = release.delta_bounds(epsilon)
+        assert mpf(float(bounds.lower)) <= truth + 10 * variance
+        assert truth <= mpf(float(bounds.upper)) + 10 * variance
+    found = release.epsilon_bounds(1e-6)
+    with mp.workdps(60):
+        truth = loss + mp.log1p(-mpf(1e-6))
+    assert mpf(float(found.lower)) <= truth <= mpf(float(found.upper))
+    assert found.upper <= found.lower * (1.0 + 1e-5)
+
+
 def test_noise_beyond_the_table_is_refused():
     with pytest.raises(ac.UnsupportedError, match="variance"):
         ac.Skellam(1e12).epsilon(1e-6)

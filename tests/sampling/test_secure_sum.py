@@ -79,6 +79,17 @@ def test_rounds_on_samples_have_both_ends():
     assert known < bounds.upper < 1.02 * known
 
 
+@pytest.mark.parametrize("sigma", [1e150, 1e155, 1e300, 1e308])
+def test_noise_whose_variance_is_beyond_the_doubles_has_a_cost(sigma):
+    release = discrete_gaussian_sum_of_vectors(
+        sigma, contributors=4, coordinates=3, sensitivity=sigma
+    )
+    least = ac.Gaussian(2.0).epsilon(1e-6)
+    assert least <= release.epsilon(1e-6) <= 2.001 * least
+    free = discrete_gaussian_sum_of_vectors(math.inf, coordinates=3, sensitivity=sigma)
+    assert free.epsilon(1e-6) == 0.0
+
+
 def test_noise_at_the_scale_of_integers_is_refused():
     for given in ({"sigma": 1.0}, {"sigma": 2.0, "contributors": 1000, "coordinates": 10**9}):
         sigma = given.pop("sigma")
