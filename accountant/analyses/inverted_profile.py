@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
@@ -33,6 +34,11 @@ class InvertedProfile(Solver):
         super().__init__(parts)
         self._pair = parts[0][0]
         self._grid: Grid | None = None
+
+    @cached_property
+    def largest_loss(self) -> float:
+        """The pair's own bound: no table of losses is made for it."""
+        return self._pair.pure_epsilon
 
     def _beside(self) -> Grid:
         if self._grid is None:
