@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from accountant.derived import report_sum
 from accountant.derived.report_sum import Fineness, Terms, mean_excess
 
 FINE = Fineness(0.001, 100, 1e-6)
@@ -59,6 +60,17 @@ def test_width_does_not_grow_with_the_number_of_terms():
         terms = Terms(np.array([1.0, -1.0 - 3.0 / math.sqrt(n)]), np.array([0.5, 0.5]))
         low, high = mean_excess(terms, n, FINE)
         assert 0.0 < low <= high <= low * (1.0 + 1e-3)
+
+
+def test_a_bound_below_the_doubles_is_one(monkeypatch):
+    """The transform may be e^-690 where the excess is larger; seen where its logarithm may fall."""
+    for n in (2**26, 2**30):
+        terms = Terms(np.array([1.0, -1.0 - 74.4 / math.sqrt(n)]), np.array([0.5, 0.5]))
+        cut = mean_excess(terms, n, FINE)
+        with monkeypatch.context() as context:
+            context.setattr(report_sum, "LOG_LEAST", -707.0)
+            low, high = mean_excess(terms, n, FINE)
+        assert 0.0 < low <= high <= cut[1] < 1e-299
 
 
 def test_signs_that_need_no_line():
