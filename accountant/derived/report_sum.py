@@ -122,6 +122,7 @@ def _tilt(terms: Terms, count: int) -> float:
 class _Line(NamedTuple):
     """The trapezoid sum along Re z = c, with everything that separates it from the integral."""
 
+    tilt: float  # c
     log_scale: float  # of the transform at c
     value: float  # the sum for the excess, in units of that scale
     density: float  # the sum for the density at 0
@@ -163,6 +164,7 @@ class _Line(NamedTuple):
         log_scale = count * log_sum + 0.5 * (tau * c) ** 2
         sums = half * np.abs(powered)
         return cls(
+            c,
             log_scale,
             float(half @ (powered / (z * z)).real),
             float(half @ powered.real),
@@ -175,10 +177,11 @@ class _Line(NamedTuple):
 
     def bracket(self) -> tuple[float, float]:
         """Return the ends of E(S)₊."""
-        if self.log_scale < LOG_LEAST:
-            return 0.0, math.exp(LOG_LEAST)
         if not (self.excess < 1.0 and self.log_scale < -LOG_LEAST):
             return 0.0, math.inf
+        if self.log_scale < LOG_LEAST:
+            # (s)₊ <= e^{cs}/(ec), and a factor e for what the scale is off by.
+            return 0.0, math.exp(LOG_LEAST) / self.tilt * (1.0 + 1e-9)
         scale = math.exp(self.log_scale)
         slip = math.expm1(self.excess * (1.0 + 1e-9)) + 16.0 * U
         high = scale * (self.value + self.error) * (1.0 + slip)

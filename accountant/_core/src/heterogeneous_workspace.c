@@ -45,14 +45,9 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->count = count;
     w->direction = direction;
     w->steps = steps;
-<<<<<<< Updated upstream
     w->far = 0;
     w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : 4136;
     w->most_work = fmax(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
-=======
-    w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : 4136;
-    w->most_work = fmax(2.5e5, (w->mixed ? 6e7 : 4e6) / count);
->>>>>>> Stashed changes
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
