@@ -3,6 +3,7 @@
 (K2, 3) cites assumption 3 of Theorem K2 of docs/theorems_certificates.md.
 """
 
+from fractions import Fraction
 from itertools import pairwise
 from math import floor, isqrt
 
@@ -12,6 +13,7 @@ from dp_verifier.document import Refused, count, fields, number, numbers
 
 MOST_STEPS = 10**15
 MOST_OUTCOMES = 100_000
+MOST_MISSING = Fraction(1, 10**9)  # of the sum of listed masses
 NUMBERS = {  # a number and its range, a whole number and its range
     "randomised_response": (0, 700, "categories", 2, 10**9),
     "discrete_gaussian": ("1e-3", "1e4", "sensitivity", 1, 10**4),
@@ -22,6 +24,15 @@ NUMBERS = {  # a number and its range, a whole number and its range
 def ball(fraction):
     """Return a ball around an exact fraction, as narrow as the precision allows."""
     return arb(fmpq(fraction.numerator, fraction.denominator))
+
+
+def _normalised(given, name):
+    """Return masses whose sum is one: what a sum misses by rounding is shared (K5, 3)."""
+    masses = numbers(given, name, 0, 1)
+    total = sum(masses)
+    if not abs(total - 1) <= MOST_MISSING:
+        raise Refused(f"{name} must be masses of all outcomes: their sum is not 1")
+    return [mass / total for mass in masses]
 
 
 def rate_of(part):
@@ -174,7 +185,7 @@ class Finite:
             self.exact = number(part[self.kind], self.kind, low, high)
             self.whole = count(part[other], other, most, least)
         else:
-            self.exact = [numbers(part[key], key, low, high) for key in (self.kind, other)]
+            self.exact = [_normalised(part[key], key) for key in (self.kind, other)]
             if len(self.exact[0]) != len(self.exact[1]):
                 raise Refused("p and q must have one length")
 
