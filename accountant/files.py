@@ -16,7 +16,7 @@ from typing import Any
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["keep_mode", "lock", "new", "opened", "replace", "sync_directory", "unlock"]
+__all__ = ["is_at", "keep_mode", "lock", "new", "opened", "replace", "sync_directory", "unlock"]
 
 # Between two attempts to lock, in seconds, where the system cannot wait itself.
 PAUSE = 0.002
@@ -55,6 +55,17 @@ def unlock(descriptor: int) -> None:
 def opened(path: Path) -> int:
     """Open a file to lock it, a new one for its owner only; a link raises OSError (ELOOP)."""
     return os.open(path, os.O_RDWR | os.O_CREAT | _flags("NOFOLLOW", "NONBLOCK"), 0o600)
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is still the one at ``path``; Windows removes no open file."""
+    if sys.platform == "win32":
+        return True
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))
 
 
 def new(path: Path) -> int:

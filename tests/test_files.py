@@ -97,6 +97,17 @@ def test_a_dead_process_holds_no_lock(tmp_path):
     os.close(descriptor)
 
 
+def test_an_open_file_is_no_longer_at_a_path_that_lost_it(tmp_path):
+    path = tmp_path / "lock"
+    descriptor = files.opened(path)
+    assert files.is_at(descriptor, path)
+    path.rename(tmp_path / "elsewhere")
+    assert not files.is_at(descriptor, path)
+    os.close(files.opened(path))
+    assert not files.is_at(descriptor, path)
+    os.close(descriptor)
+
+
 def test_a_new_file_takes_the_place_of_another(system, tmp_path):
     path, temporary = tmp_path / "file", tmp_path / "new"
     path.write_text("old")

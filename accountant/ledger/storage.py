@@ -67,20 +67,37 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     """Hold the exclusive lock of ``path``, shared by all processes and threads.
 
     The lock is on a file beside it that is never removed (removing it would let two processes hold
-    two locks). The kernel gives it up when its holder dies.
+    two locks; where somebody else did, who waits begins again with the new one). The kernel gives
+    it up when its holder dies.
     """
     _require_regular(path)
-    descriptor = open_lock(_beside(path, "lock"))
+    descriptor, holder = _taken(path, timeout), os.getpid()
     try:
-        deadline = time.monotonic() + timeout
-        while not files.lock(descriptor, wait=False):
-            if not time.monotonic() < deadline:
-                raise LedgerConflict(
-                    f"{path} was in use by someone else for {timeout:g} s; nothing was written"
-                )
-            time.sleep(files.PAUSE)
         yield
     finally:
+        if os.getpid() == holder:  # else it is the parent's; a child's copy would keep it locked
+            files.unlock(descriptor)
+        os.close(descriptor)
+
+
+def _taken(path: Path, timeout: float) -> int:
+    """Wait for the lock of ``path``; return its open file."""
+    lock = _beside(path, "lock")
+    deadline = time.monotonic() + timeout
+    while True:
+        descriptor = open_lock(lock)
+        try:
+            while not files.lock(descriptor, wait=False):
+                if not time.monotonic() < deadline:
+                    raise LedgerConflict(
+                        f"{path} was in use by someone else for {timeout:g} s; nothing was written"
+                    )
+                time.sleep(files.PAUSE)
+            if files.is_at(descriptor, lock):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 

@@ -1,7 +1,9 @@
 """Ledger files on one disk: whole after every failure, never overwritten unread."""
 
+import contextlib
 import os
 import stat
+import threading
 
 import pytest
 
@@ -236,3 +238,57 @@ def test_a_huge_file_is_not_read_before_it_is_refused(path, monkeypatch):
         stream.write(" " * 10**6)
     with pytest.raises(LedgerConflict):
         ledger.save(path)
+
+
+def test_who_waits_for_a_lock_that_is_removed_waits_for_the_new_one(path):
+    lock = path.with_name(".ledger.json.lock")
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait():
+        with storage.locked(path, 60.0):
+            inside.set()
+            leave.wait(60.0)
+
+    waiting = threading.Thread(target=wait)
+    with storage.locked(path, 60.0):
+        waiting.start()
+        assert not inside.wait(0.05)
+        lock.unlink()
+    try:
+        assert inside.wait(60.0)
+        with pytest.raises(LedgerConflict, match="in use"), storage.locked(path, 0.05):
+            pass
+    finally:
+        leave.set()
+        waiting.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_was_forked_under_the_lock_does_not_keep_it(path):
+    read, write = os.pipe()
+    with storage.locked(path, 60.0):
+        child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)  # until the parent is done
+            os._exit(0)
+    try:
+        with storage.locked(path, 0.05):
+            pass
+    finally:
+        os.close(write)
+        os.close(read)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_leaves_the_block_does_not_give_up_the_lock_of_its_parent(path):
+    with contextlib.ExitStack() as held:
+        held.enter_context(storage.locked(path, 60.0))
+        child = os.fork()
+        if child == 0:
+            held.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(LedgerConflict), storage.locked(path, 0.0):
+            pass
