@@ -54,8 +54,10 @@ _lattice = functools.lru_cache(maxsize=16)(ratio_lattice)
 
 
 def is_resolved(pair: DominatingPair, steps: int) -> bool:
-    """Tell whether the ratio of one run fits a lattice of its values."""
-    return _lattice(pair, steps) is not None
+    """Tell whether the ratio of one run fits a lattice of its values, and the sum a transform."""
+    if _lattice(pair, steps) is None:
+        return False
+    return float(_bounds(pair, steps, False, _TABLE[:1], np.ones(1))[1][0]) < 1.0
 
 
 @functools.lru_cache(maxsize=16)

@@ -156,6 +156,8 @@ class RatioSums:
 
     def _at(self, strikes: FloatArray) -> Ends:
         spacing, tilt = self._one.spacing, self._tilt
+        if not self._values.size:  # the largest transform is too far from the tilted sum
+            return np.zeros(strikes.size), np.full(strikes.size, math.inf)
         # Calls fall: beyond the window they are at most those at its end.
         beyond = strikes > self._values[-1]
         strikes = np.minimum(strikes, self._values[-1])

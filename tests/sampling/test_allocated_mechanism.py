@@ -134,3 +134,14 @@ def test_mechanisms_without_a_loss_distribution_are_refused():
         AllocatedMechanism(ac.Laplace(1.0, relation=ac.NeighbouringRelation.REPLACE_ONE), steps=10)
     with pytest.raises(AccountantError, match="mechanism must be a mechanism"):
         AllocatedMechanism(1.0, steps=10)
+
+
+@pytest.mark.parametrize("steps", [3, 50])
+def test_a_rare_ratio_too_far_from_the_others_leaves_the_pair_of_one_run(steps):
+    one = ac.DominatingPMFs((0.01, 0.99), (1e-8, 1.0 - 1e-8))
+    allocated = ac.sampling.AllocatedMechanism(one, steps=steps)
+    for epsilon in (0.0, 0.3, 4.0):
+        # The record's run has the rare outcome, whose mean ratio is far above e^ε.
+        least = 0.01 - 1e-8 * steps * math.exp(epsilon)
+        assert allocated.delta_bounds(epsilon).upper >= least
+    assert allocated.epsilon(1e-3) <= one.epsilon(1e-3) * (1.0 + 1e-9)
