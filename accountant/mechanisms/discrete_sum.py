@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U
+from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.discrete import MOST_ATOMS
@@ -31,6 +31,7 @@ LEAST_SIGMA = 0.2
 MOST_WORK = 50_000_000  # terms of the correction of small noises
 LEFT_OUT = 45.0  # minus the logarithm of the terms left out of a sum, next to the others
 LEAST_FACTOR = 1e-250
+LISTED = 34.0  # deviations within which all outcomes are atoms, below √(2·600)
 LEAST_REACH = 37.0  # deviations, below √(2·710)
 MOST_ERROR = 0.01  # of a mass, relatively; it keeps the bounds on oscillations valid as well
 UNIFORM = 45.0  # exponents beyond which an oscillation e^-x is below all rounding
@@ -139,6 +140,24 @@ class DiscreteGaussianSumPair(AtomicPair):
             loss[keep], p[keep], q[keep], 0.0, 0.0, 3.0 * error + 8.0 * reach * reach * U,
             2.0 * error + 12.0 * U * most,
         )  # fmt: skip
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence, rounded up; of high orders that of a discrete Gaussian nearby."""
+        shift, variance = self.shift, self.sigma * self.sigma * self.clients
+        if shift == 0 or not (LEAST_REACH * math.sqrt(variance) <= MOST_ATOMS):
+            return super().finite_rdp(order)
+        factor, error = correction(self.sigma, self.clients)
+        swing = float(np.ptp(np.log(factor))) + 4.0 * error
+        # Where what is in no atom adds nothing (Theorem M22).
+        inside = LISTED * math.sqrt(variance) - (order - 1.0) * shift
+        needed = math.sqrt(2.0 * variance * (100.0 + swing + 2.0 * order * swing))
+        if swing <= 50.0 and inside >= needed:
+            return super().finite_rdp(order)
+        return up(
+            order * shift * (shift / (2.0 * variance))
+            + (4.0 * order - 2.0) / (order - 1.0) * (0.5 * swing),
+            16.0,
+        )
 
     def _refuse(self) -> NoReturn:
         raise UnsupportedError(

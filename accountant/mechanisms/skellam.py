@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U
+from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import set_fields
@@ -110,6 +110,12 @@ class SkellamPair(AtomicPair):
             2.0 * error + 2.0 * U * float(np.abs(loss).max()),
         )  # fmt: skip
 
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence, rounded up; of high orders the bound by one Poisson count."""
+        if self.shift == 0 or _is_listed(self.variance, self.shift, order):
+            return super().finite_rdp(order)
+        return _poisson_rdp(0.5 * self.variance, self.shift, order)
+
     @property
     def support(self) -> tuple[float, float]:
         """Unbounded: the ratio of successive masses falls to 0."""
@@ -132,16 +138,47 @@ def _without_noise(variance: float, shift: int) -> Atoms:
     )  # fmt: skip
 
 
+def _log_tail(variance: float, k: float) -> float:
+    """Bound log P{X >= k} (Chernoff)."""
+    ratio = k / variance
+    # √(1 + r²) - 1 without cancellation.
+    return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
+
+
+def _is_listed(variance: float, shift: int, order: float) -> bool:
+    """Whether outcomes that are in no atom add less than e^-100 to E[e^{αL}] (Theorem M21)."""
+    if variance < LEAST_VARIANCE:
+        return False
+    k, power = _reach(variance), (order - 1.0) * shift
+    most = 1.0 + 2.0 * (k + shift) / variance  # P/Q to the power 1/Δ, k beyond the centre
+    return (
+        power * (2.0 / variance) / most <= 0.99 * math.asinh(k / variance)
+        and power * math.log(most) + _log_tail(variance, float(k)) <= -101.0
+    )
+
+
+def _poisson_rdp(mean: float, shift: int, order: float) -> float:
+    """Bound the divergence by that of one of the two counts, moved by ``shift`` (Theorem M21)."""
+    power = (order - 1.0) * shift
+    if not power < 1e300:
+        return math.inf
+    low, high = -60.0, math.log(700.0)
+    for _ in range(60):  # a mere choice
+        middle = 0.5 * (low + high)
+        s = math.exp(middle)
+        low, high = (middle, high) if s * (shift + mean * math.exp(s)) < power else (low, middle)
+    s = math.exp(low)
+    # Logarithms one by one: the mean may be below all quotients.
+    logs = shift * (math.log(power) - math.log(s) - math.log(mean) - 1.0)
+    rest = (s * shift + mean * math.expm1(s)) / (order - 1.0)
+    size = shift * (abs(math.log(power)) + abs(math.log(s)) + abs(math.log(mean)) + 1.0) + rest
+    return max(up(logs + rest + 32.0 * U * size), 0.0)
+
+
 def _reach(variance: float) -> int:
     """Return an integer beyond which all masses are below e^LEAST_LOG (Chernoff's bound)."""
-
-    def bound(k: float) -> float:
-        ratio = k / variance
-        # √(1 + r²) - 1 without cancellation.
-        return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
-
     high = 1.0
-    while bound(high) > LEAST_LOG - 1.0:  # a unit for the rounding of the bound
+    while _log_tail(variance, high) > LEAST_LOG - 1.0:  # a unit for the rounding of the bound
         high *= 1.1
     return math.ceil(high)
 

@@ -95,6 +95,17 @@ def test_one_client_is_the_discrete_gaussian():
             assert own.delta(epsilon) == pytest.approx(known.delta(epsilon), rel=1e-11, abs=1e-290)
 
 
+@pytest.mark.parametrize("order", [2.0, 15.0, 30.0, 1000.0, 1e6])
+def test_divergences_of_high_orders_count_what_is_in_no_atom(order):
+    """Of one client, and where the sum is a discrete Gaussian, they are αΔ²/2nσ²."""
+    for sigma, clients in ((1.0, 1), (3.0, 4)):
+        exact = order / (2 * sigma**2 * clients)
+        found = ac.DiscreteGaussianSum(sigma, contributors=clients).rdp(order)
+        assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
+    rough = ac.DiscreteGaussianSum(0.5, contributors=9).rdp(order)
+    assert rough >= 0.9 * order / (2 * 0.25 * 9)
+
+
 def test_more_clients_groups_and_relations():
     costs = [ac.DiscreteGaussianSum(2.0, contributors=n).epsilon(1e-6) for n in (1, 2, 5, 20)]
     assert costs == sorted(costs, reverse=True)

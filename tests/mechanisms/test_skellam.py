@@ -15,7 +15,7 @@ from support.oracle.contour_of_masses import delta_of_masses
 
 def mass(variance, k):
     """Return e^-V I_k(V) from python-flint's balls, whose radius is far below the digits used."""
-    with flint.ctx.workprec(300):
+    with flint.ctx.workprec(400):
         ball = flint.arb(variance).bessel_i(abs(k), scaled=True)
         assert ball.rel_accuracy_bits() > 200
         return mpf(ball.str(60, radius=False))
@@ -97,6 +97,30 @@ def test_noise_that_is_almost_always_zero_has_finite_losses(variance, shift):
         truth = loss + mp.log1p(-mpf(1e-6))
     assert mpf(float(found.lower)) <= truth <= mpf(float(found.upper))
     assert found.upper <= found.lower * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("order", [1.5, 30.0, 100.0, 170.0, 1000.0, 1e5])
+@pytest.mark.parametrize(("variance", "shift"), [(7.0, 1), (0.3, 2), (400.0, 5), (1e-160, 1)])
+def test_divergences_of_high_orders_count_what_is_in_no_atom(variance, shift, order):
+    """Some terms of E[e^{αL}] are less than all: at 1e5 most lies beyond the atoms."""
+    with mp.workdps(40):
+        centre = 2 * order if variance < 1 else 0
+        places = {int(centre / k) for k in range(1, 60)} | set(range(-20, 200, 3))
+        places |= (
+            {int(order / k) for k in (1, 2, 4, 6, 8, 10, 12, 16, 24, 40)} if order > 99 else set()
+        )
+        total = mpf(0)
+        for x in places:
+            p, q = mass(variance, x - shift), mass(variance, x)
+            total += p ** mpf(order) * q ** (1 - mpf(order))
+        least = mp.log(total) / (mpf(order) - 1)
+    assert mpf(ac.Skellam(variance, sensitivity=shift).rdp(order)) >= least
+
+
+def test_divergences_of_high_orders_are_not_far_above():
+    for order in (150.0, 175.0):
+        assert ac.Skellam(7.0).rdp(order) == pytest.approx(2.1, abs=0.2)
+    assert ac.Skellam(7.0).rdp(1e5) == pytest.approx(7.2, abs=0.2)
 
 
 def test_noise_beyond_the_table_is_refused():
