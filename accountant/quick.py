@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from accountant import checks
 from accountant.analyses import contour, rdp, user_level
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from accountant.checks import ArrayLike, Integer, Scalar
+    from accountant.checks import ArrayLike, Checked, Integer, Scalar
 
     Answer: TypeAlias = Callable[..., Any]
     Question: TypeAlias = tuple[Answer, Answer, checks.Argument, Answer]
@@ -66,15 +66,15 @@ def get_epsilon(
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_epsilon(
-    q: Any,
-    sigma: Any,
-    steps: Any,
-    delta: Any,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    delta: Scalar | ArrayLike,
     *,
-    user_records: Any = 1,
-    method: Any = "exact",
-    workers: Any = None,
-) -> Any:
+    user_records: Integer | ArrayLike = 1,
+    method: Method = "exact",
+    workers: int | None = None,
+) -> float | NDArray[np.float64]:
     """Return the privacy loss ε that ``steps`` steps of DP-SGD spend, certified never too small.
 
     Parameters
@@ -142,11 +142,11 @@ def get_epsilon(
     if method == "exact":
         if plain:
             return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
-        return _answer(_EPSILON, q, sigma, steps, delta, user_records, workers)[1]
+        return cast("Checked", _answer(_EPSILON, q, sigma, steps, delta, user_records, workers)[1])
     checks.choice("method", method, ("exact", "rdp"))
     if plain:
         return rdp.native_epsilon_upper(q, sigma, steps, delta)[0]
-    return _answer(_RENYI_EPSILON, q, sigma, steps, delta, user_records, workers)
+    return cast("Checked", _answer(_RENYI_EPSILON, q, sigma, steps, delta, user_records, workers))
 
 
 def epsilon_bounds(
@@ -211,14 +211,14 @@ def get_delta(
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_delta(
-    q: object,
-    sigma: object,
-    steps: object,
-    epsilon: object,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    epsilon: Scalar | ArrayLike,
     *,
-    user_records: object = 1,
-    workers: object = None,
-) -> Any:
+    user_records: Integer | ArrayLike = 1,
+    workers: int | None = None,
+) -> float | NDArray[np.float64]:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
     Parameters
@@ -250,7 +250,7 @@ def get_delta(
     plain = plain and type(epsilon) is float and 0.0 <= epsilon < math.inf
     if plain and checks.in_fast_lane(q, sigma, steps, 0.5):
         return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
-    return _answer(_DELTA, q, sigma, steps, epsilon, user_records, workers)[1]
+    return cast("Checked", _answer(_DELTA, q, sigma, steps, epsilon, user_records, workers)[1])
 
 
 def delta_bounds(
@@ -312,14 +312,14 @@ def get_rdp(
     workers: int | None = ...,
 ) -> float | NDArray[np.float64]: ...
 def get_rdp(
-    q: object,
-    sigma: object,
-    steps: object,
-    orders: object,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    orders: Scalar | ArrayLike,
     *,
-    user_records: object = 1,
-    workers: object = None,
-) -> Any:
+    user_records: Integer | ArrayLike = 1,
+    workers: int | None = None,
+) -> float | NDArray[np.float64]:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 
     Parameters
@@ -349,11 +349,10 @@ def get_rdp(
     >>> bool((ac.get_rdp(0.01, 1.0, 1000, [2, 4.5, 32]) > 0).all())
     True
     """
-    return _answer(_RDP, q, sigma, steps, orders, user_records, workers)
+    return cast("Checked", _answer(_RDP, q, sigma, steps, orders, user_records, workers))
 
 
-# Functions of q, sigma, steps and one argument more: for scalars, for what broadcasts, and of a
-# user's records too.
+# Functions of q, sigma, steps and one more: of scalars, of what broadcasts, of a user's records.
 _EPSILON = (
     contour.epsilon_bounds,
     contour.each_epsilon_bounds,

@@ -1,6 +1,7 @@
 """How public names are called: what can be swapped goes by keyword, and each thing has one name."""
 
 import inspect
+import pydoc
 import re
 
 import pytest
@@ -158,3 +159,26 @@ def test_signatures_say_their_types():
         if place.split(".")[-1] not in ANY_IS_MEANT:
             assert not any(re.search(r"\bAny\b", each) for each in said), (place, found)
     assert seen > 150
+
+
+ANSWERS = [*(getattr(ac, name) for name in ac.__all__ if name.startswith(QUICK))]
+ANSWERS += [ac.compare_samplers, ac.Gaussian.epsilon, ac.Gaussian.delta, ac.Gaussian.epsilon_bounds]
+
+
+@pytest.mark.parametrize("call", ANSWERS, ids=lambda call: call.__qualname__)
+def test_help_names_the_type_of_each_argument(call):
+    """What ``help`` prints is read by people: Any and object tell them nothing."""
+    found = inspect.signature(call)
+    types = {name: each.annotation for name, each in found.parameters.items() if name != "self"}
+    types["return"] = found.return_annotation
+    types = {name: re.sub(r"Callable\[.*\]", "", kind) for name, kind in types.items()}
+    assert not {
+        name for name, kind in types.items() if re.search(r"\b(Any|object|Checked)\b", kind)
+    }
+    assert f"{call.__name__}(" in pydoc.render_doc(call, renderer=pydoc.plaintext)
+
+
+def test_help_of_get_epsilon():
+    first = pydoc.render_doc(ac.get_epsilon, renderer=pydoc.plaintext).splitlines()[2]
+    assert "q: 'Scalar | ArrayLike'" in first
+    assert first.endswith("-> 'float | NDArray[np.float64]'")

@@ -20,7 +20,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import as_ledger
-from accountant.learn.convex.public_bounds import DATA_NORM
+from accountant.learn.convex.public_bounds import (
+    DATA_NORM,
+    MOST_EXACT,
+    record_limit,
+    require_few,
+)
 from accountant.learn.convex.result import PrivateResult, clip_rows
 
 if TYPE_CHECKING:
@@ -34,6 +39,7 @@ __all__ = [
     "Privacy",
     "PrivateEstimator",
     "Probabilities",
+    "PublicShape",
     "UnsetBoundWarning",
     "dense",
     "refuse_search_object",
@@ -85,6 +91,15 @@ class Privacy:
     def of(cls, result: PrivateResult) -> Privacy:
         """Return the record of one result."""
         return cls(result.run_epsilon, result.delta, result.mechanisms, result.private)
+
+
+@dataclass(frozen=True)
+class PublicShape:
+    """What a fit may be tried with: no record, and ``records`` only where it is declared public."""
+
+    records: int
+    features: int
+    classes: Any = None
 
 
 @dataclass(eq=False, repr=False)
@@ -200,6 +215,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         # In one layout, for sums over a row round by it, and one row alone has both.
         return np.require(rows, requirements=["C", "A"]), labels
 
+    def _public_shape(self, x: Any, y: Any) -> PublicShape:
+        """Check the data as ``fit`` does, and return what of them is public."""
+        rows, _ = self._checked(x, y)
+        return PublicShape(len(rows), rows.shape[1])
+
+    def _rehearse(self, shape: PublicShape) -> None:
+        """Raise what ``fit`` raises for public numbers: fit records that are all zero."""
+        self.fit(np.zeros((1, shape.features)), np.zeros(1))
+
     def _features(self, x: Any) -> FloatArray:
         check_is_fitted(self)
         sparse = "csr" if self._sparse else False
@@ -239,6 +263,17 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             )
         self.classes_ = public
         return rows, np.searchsorted(public, labels)
+
+    def _public_shape(self, x: Any, y: Any) -> PublicShape:
+        """Check the data as ``fit`` does, and return what of them is public."""
+        rows, _ = self._classified(x, y)
+        if hasattr(self, "max_records"):
+            require_few(rows, record_limit(self.max_records, MOST_EXACT))
+        return PublicShape(len(rows), rows.shape[1], self.classes_)
+
+    def _rehearse(self, shape: PublicShape) -> None:
+        """Raise what ``fit`` raises for public numbers: fit records that are all zero."""
+        self.fit(np.zeros((len(shape.classes), shape.features)), shape.classes)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most likely label of each row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from accountant import checks
 from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, refuse_search_object
 from accountant.calibration.any_mechanism import calibrate
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.account import as_ledger
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.learn.selection.tuning import SearchResult, search_cost, select_best
@@ -35,7 +35,8 @@ PARTS = 1024
 # Parts of ε and of δ: of a run for its score, and of the search for what a run may fail by.
 SCORE, FAILURE = 0.1, 0.01
 MOST_SETTINGS = 10**6
-FIXED = ("epsilon", "delta", "ledger", "random_state")
+# What the search itself sets, and public facts about the data, which are no choice.
+FIXED = ("epsilon", "delta", "ledger", "random_state", "classes", "max_records")
 _SHARE = checks.Argument(
     "score_share",
     "a fraction in (0, 1)",
@@ -93,7 +94,8 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     number of runs (docs/theorems_selection.md, Theorems P4 and P7), of which each is private by
     basic composition of its fit and its score (C1). A score is a number of right predictions, or of
     1024ths of the largest squared error within ``target_bound``, with discrete Laplace noise. How
-    many fits there were, and how long they took, must stay secret.
+    many fits there were, and how long they took, must stay secret. Every setting is first tried on
+    records that are all zero: one that no fit could run with is refused before the charge.
     """
 
     estimator: Any
@@ -127,12 +129,16 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scale = math.ceil(1.0 / (share * base.epsilon_bound))
         per_fit = base.epsilon_bound * (1.0 - share) * (1.0 - 1e-12)
 
+        def model_of(setting: dict[str, Any], seed: int | None) -> Any:
+            return clone(self.estimator).set_params(
+                **setting, epsilon=per_fit, delta=base.delta_bound, ledger=None, random_state=seed
+            )
+
+        _refuse_infeasible(self.estimator, settings, model_of, X, y)
+
         def train(setting: dict[str, Any]) -> tuple[Any, int]:
             seed = None if self.random_state is None else uniform_below(generator, 2**31)
-            model = clone(self.estimator).set_params(**setting)
-            model.set_params(
-                epsilon=per_fit, delta=base.delta_bound, ledger=None, random_state=seed
-            )
+            model = model_of(setting, seed)
             model._quiet = True  # bars of progress would count the runs
             with warnings.catch_warnings():
                 # One a run would tell how many there were.
@@ -215,6 +221,36 @@ def _settings(estimator: Any, space: Any) -> Iterator[dict[str, Any]]:
     if not 1 <= count <= MOST_SETTINGS:
         raise DomainError(f"space must have 1 to {MOST_SETTINGS} settings; got {count}")
     return (dict(zip(space, chosen, strict=True)) for chosen in product(*values))
+
+
+def _refuse_infeasible(
+    estimator: Any,
+    settings: Sequence[dict[str, Any]],
+    model_of: Callable[[dict[str, Any], int | None], Any],
+    x: Any,
+    y: Any,
+) -> None:
+    """Refuse data that no fit takes, and settings that no fit could run with, before any charge.
+
+    Which setting a search comes to is random: a refusal in its midst would tell of the draw, after
+    the charge. The settings are tried on records that are all zero, so nothing is learnt of these.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        shape = clone(estimator)._public_shape(x, y)
+        refused = []
+        for setting in settings:
+            try:
+                model_of(setting, 0)._rehearse(shape)
+            except (AccountantError, TypeError, ValueError) as why:
+                refused.append((setting, why))
+    if refused:
+        first, reason = refused[0]
+        raise DomainError(
+            f"space must have only settings that one fit's share of the search's epsilon allows;"
+            f" {len(refused)} of {len(settings)} cannot be fitted, the first of them {first!r}:"
+            f" {reason}. Nothing was charged"
+        ) from reason
 
 
 def _parts(model: Any) -> int:

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant.adapters._sklearn_base import Classifier, Privacy, Probabilities, with_intercept
+from accountant.adapters._sklearn_base import (
+    Classifier,
+    Privacy,
+    Probabilities,
+    PublicShape,
+    with_intercept,
+)
 from accountant.learn.convex.result import clip_rows
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
 from accountant.learn.optimizers import SGD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from accountant.learn.models.network import Network
+    from accountant.learn.plan import Plan
 
 __all__ = ["DPMLPClassifier", "DPSGDClassifier"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+
+
+class _Planned(Exception):  # noqa: N818 (nothing went wrong)
+    """A run was planned, as far as a rehearsal goes."""
+
+
+def _stop(plan: Plan) -> None:
+    raise _Planned
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +59,21 @@ class _Trained(Probabilities, Classifier, ABC):
 
     def fit(self, X: Any, y: Any) -> _Trained:  # noqa: N803
         """Fit the model privately."""
-        rows, labels = self._classified(X, y)
+        self.result_ = self._train(X, y)
+        steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
+        self.privacy_ = Privacy(self.result_.run_epsilon, self.delta, steps, self.result_.private)
+        return self
+
+    def _rehearse(self, shape: PublicShape) -> None:
+        """Raise what ``fit`` raises for public numbers: plan a run, and make no step."""
+        public = self.sampling_probability is None
+        count = shape.records if public else len(shape.classes)
+        rows = np.zeros((count, shape.features))
+        with suppress(_Planned):
+            self._train(rows, np.resize(shape.classes, count), on_plan=_stop)
+
+    def _train(self, x: Any, y: Any, on_plan: Callable[[Plan], object] | None = None) -> Any:
+        rows, labels = self._classified(x, y)
         _, norm = with_intercept(rows, self._norm, fit=False)
         model = self._model(rows.shape[1], len(self.classes_))
         # A batch size beyond a public number of records would be no probability; a secret one is
@@ -49,7 +81,7 @@ class _Trained(Probabilities, Classifier, ABC):
         public = self.sampling_probability is None
         batch = min(self.batch_size, len(rows)) if public else self.batch_size
         # Rows of norm one, so that one learning rate serves whatever the unit of the features.
-        self.result_ = train_dp_sgd(
+        return train_dp_sgd(
             model,
             clip_rows(rows, norm) / norm,
             labels,
@@ -64,10 +96,8 @@ class _Trained(Probabilities, Classifier, ABC):
             ledger=self._book(),
             rng=self.random_state,
             progress=not getattr(self, "_quiet", False),
+            on_plan=on_plan,
         )
-        steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
-        self.privacy_ = Privacy(self.result_.run_epsilon, self.delta, steps, self.result_.private)
-        return self
 
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the scores: (n,) for two classes, (n, K) for more."""

@@ -15,6 +15,8 @@ from accountant._core import subsampled_gaussian as core
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.analyses.array_evaluation import FloatArray
     from accountant.checks import Checked
 
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 # The native entry itself, for delta > 0: it returns the order as well.
-native_epsilon_upper = core.epsilon_renyi_upper
+native_epsilon_upper: Callable[..., tuple[float, float]] = core.epsilon_renyi_upper
 
 
 def epsilon_upper(q: float, sigma: float, steps: float, delta: float) -> float:

@@ -51,14 +51,14 @@ def calibrate_sigma(
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
 def calibrate_sigma(
-    target_eps: object,
-    delta: object = 1e-5,
-    q: object = 1.0,
-    steps: object = 1,
+    target_eps: Scalar | ArrayLike,
+    delta: Scalar | ArrayLike = 1e-5,
+    q: Scalar | ArrayLike = 1.0,
+    steps: Integer | ArrayLike = 1,
     *,
-    user_records: object = 1,
-    workers: object = None,
-) -> Any:
+    user_records: Integer | ArrayLike = 1,
+    workers: int | None = None,
+) -> float | NDArray[np.float64]:
     """Return the smallest noise multiplier whose certified ε is at most ``target_eps``.
 
     Parameters
@@ -100,7 +100,10 @@ def calibrate_sigma(
         "q": checks.real(checks.Q, q),
         "steps": checks.count(checks.STEPS, steps),
     }
-    return _solve(_sigma, arguments, user_records, workers, np.float64)
+    found: float | NDArray[np.float64] = _solve(
+        _sigma, arguments, user_records, workers, np.float64
+    )
+    return found
 
 
 @overload
@@ -125,14 +128,14 @@ def calibrate_steps(
 ) -> int | NDArray[np.int64]: ...
 @to_nearest
 def calibrate_steps(
-    target_eps: object,
-    delta: object = 1e-5,
+    target_eps: Scalar | ArrayLike,
+    delta: Scalar | ArrayLike = 1e-5,
     *,
-    q: object,
-    sigma: object,
-    user_records: object = 1,
-    workers: object = None,
-) -> Any:
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    user_records: Integer | ArrayLike = 1,
+    workers: int | None = None,
+) -> int | NDArray[np.int64]:
     """Return the largest number of steps whose certified ε is at most ``target_eps``.
 
     Parameters
@@ -173,7 +176,8 @@ def calibrate_steps(
         "q": checks.real(checks.Q, q),
         "sigma": checks.real(checks.SIGMA, sigma),
     }
-    return _solve(_steps, arguments, user_records, workers, np.int64)
+    found: int | NDArray[np.int64] = _solve(_steps, arguments, user_records, workers, np.int64)
+    return found
 
 
 @overload
@@ -198,14 +202,14 @@ def calibrate_q(
 ) -> float | NDArray[np.float64]: ...
 @to_nearest
 def calibrate_q(
-    target_eps: object,
-    delta: object = 1e-5,
+    target_eps: Scalar | ArrayLike,
+    delta: Scalar | ArrayLike = 1e-5,
     *,
-    sigma: object,
-    steps: object,
-    user_records: object = 1,
-    workers: object = None,
-) -> Any:
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    user_records: Integer | ArrayLike = 1,
+    workers: int | None = None,
+) -> float | NDArray[np.float64]:
     """Return the largest sampling probability whose certified ε is at most ``target_eps``.
 
     Parameters
@@ -240,7 +244,8 @@ def calibrate_q(
         "sigma": checks.real(checks.SIGMA, sigma),
         "steps": checks.count(checks.STEPS, steps),
     }
-    return _solve(_q, arguments, user_records, workers, np.float64)
+    found: float | NDArray[np.float64] = _solve(_q, arguments, user_records, workers, np.float64)
+    return found
 
 
 def _target(target_eps: object, delta: object) -> dict[str, Checked]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.bounds import Bounds
-    from accountant.checks import ArrayLike, Checked, Scalar
+    from accountant.checks import ArrayLike, Scalar
     from accountant.composition import Composition
 
 __all__ = [
@@ -148,7 +148,7 @@ class Mechanism(Described, ABC):
     def epsilon(self, delta: Scalar) -> float: ...
     @overload
     def epsilon(self, delta: ArrayLike) -> FloatArray: ...
-    def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
+    def epsilon(self, delta: Scalar | ArrayLike) -> float | FloatArray:
         """Return the ε spent at ``delta``, certified never too small.
 
         Parameters
@@ -182,7 +182,7 @@ class Mechanism(Described, ABC):
     def delta(self, epsilon: Scalar) -> float: ...
     @overload
     def delta(self, epsilon: ArrayLike) -> FloatArray: ...
-    def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
+    def delta(self, epsilon: Scalar | ArrayLike) -> float | FloatArray:
         """Return the δ at ``epsilon`` >= 0, certified never too small."""
         return self.profile().delta(epsilon)
 
@@ -194,7 +194,7 @@ class Mechanism(Described, ABC):
     def rdp(self, order: Scalar) -> float: ...
     @overload
     def rdp(self, order: ArrayLike) -> FloatArray: ...
-    def rdp(self, order: Scalar | ArrayLike) -> Checked:
+    def rdp(self, order: Scalar | ArrayLike) -> float | FloatArray:
         """Return an upper bound on the Rényi divergence at ``order`` > 1, both directions."""
         return self.profile().rdp(order)
 
@@ -202,7 +202,7 @@ class Mechanism(Described, ABC):
     def tradeoff(self, fpr: Scalar) -> float: ...
     @overload
     def tradeoff(self, fpr: ArrayLike) -> FloatArray: ...
-    def tradeoff(self, fpr: Scalar | ArrayLike) -> Checked:
+    def tradeoff(self, fpr: Scalar | ArrayLike) -> float | FloatArray:
         """Return a lower bound on any attacker's false negative rate at rate ``fpr`` in [0, 1].
 
         The safe direction is down: no test between two neighbouring data sets with false positive

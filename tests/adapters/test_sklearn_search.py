@@ -9,13 +9,24 @@ from sklearn.model_selection import GridSearchCV
 
 import accountant as ac
 from accountant.adapters import _sklearn_search as search
-from accountant.adapters.sklearn import DPLogisticRegression, DPRidge, DPSearch, DPSGDClassifier
+from accountant.adapters.sklearn import (
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPRidge,
+    DPSearch,
+    DPSGDClassifier,
+)
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3)) / 4.0
 Y = (X[:, 0] > 0).astype(int)
 SPACE = {"regularization": [1.0, 100.0]}
+
+
+def quick_guarantee(_search, _delta):
+    """What a run may cost at the default epsilon and delta, without the seconds that it takes."""
+    return search._Run(0.514, 1e-8)
 
 
 def logistic():
@@ -41,8 +52,8 @@ def test_the_whole_search_keeps_to_its_guarantee():
 
 
 def test_a_budget_refuses_before_any_fit(monkeypatch):
-    def fitted(*_arguments):
-        raise AssertionError("fitted")
+    def fitted(_estimator, records, _labels):
+        assert not records.any(), "fitted"
 
     monkeypatch.setattr(DPLogisticRegression, "fit", fitted)
     ledger = ac.Accountant(ac.Budget(1.0, 1e-5, filter="non-adaptive"))
@@ -89,6 +100,7 @@ def test_trainers_can_be_searched_quietly(capsys):
         ({"estimator": GridSearchCV(logistic(), SPACE)}, ArgumentTypeError, "estimator"),
         ({"space": {}}, ArgumentTypeError, "space"),
         ({"space": {"epsilon": [1.0]}}, DomainError, "'epsilon'"),
+        ({"space": {"classes": [[0, 1]]}}, DomainError, "'classes'"),
         ({"space": {"nothing": [1.0]}}, DomainError, "'nothing'"),
         ({"space": {"regularization": []}}, DomainError, "settings"),
         ({"score_share": 1.0}, DomainError, "score_share"),
@@ -102,6 +114,50 @@ def test_bad_settings_are_named(settings, error, says):
     given = {"estimator": logistic(), "space": SPACE, "ledger": ledger} | settings
     with pytest.raises(error, match=says):
         DPSearch(**given).fit(X, Y)
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space", "says"),
+    [
+        (
+            logistic(),
+            {"regularization": [1.0, 0.5]},
+            r"1 of 2 .*0.5\}: regularization must be above",
+        ),
+        (logistic(), {"regularization": [0.5, 100.0, 0.2]}, r"2 of 3 .*: 0.5\}"),
+        (DPRidge(target_bound=1.0, data_norm=1.0), {"regularization": [1.0, -1.0]}, ": -1.0"),
+        (DPSGDClassifier(data_norm=1.0), {"learning_rate": [1.0, -1.0]}, "'learning_rate': -1.0"),
+        (DPSGDClassifier(data_norm=1.0), {"steps": [3, 0]}, "'steps': 0"),
+        (DPMLPClassifier(data_norm=1.0), {"hidden_layer_sizes": [(2,), (0,)]}, r"\(0,\)"),
+    ],
+)
+def test_a_setting_that_no_fit_could_run_with_is_refused_first(estimator, space, says, monkeypatch):
+    def drawn(*_arguments, **_options):
+        raise AssertionError("the search began")
+
+    monkeypatch.setattr(search, "select_best", drawn)
+    monkeypatch.setattr(DPSearch, "_run_guarantee", quick_guarantee)
+    ledger = ac.Accountant()
+    with pytest.raises(DomainError, match=says) as refusal:
+        DPSearch(estimator, space, ledger=ledger).fit(X, Y - 0.5 if says == ": -1.0" else Y)
+    assert len(ledger) == 0
+    # The same words for other records: nothing about these is in them.
+    with pytest.raises(DomainError) as again:
+        DPSearch(estimator, space).fit(X[::-1] * 0.3, Y)
+    assert str(again.value) == str(refusal.value)
+
+
+def test_data_that_no_fit_takes_are_refused_before_the_charge(monkeypatch):
+    monkeypatch.setattr(DPSearch, "_run_guarantee", quick_guarantee)
+    ledger = ac.Accountant()
+    broken = np.where(np.arange(200)[:, None] == 7, np.nan, X)
+    space = {"regularization": [100.0]}
+    with pytest.raises(ValueError, match="NaN"):
+        DPSearch(logistic(), space, ledger=ledger).fit(broken, Y)
+    few = DPLogisticRegression(data_norm=1.0, max_records=199)
+    with pytest.raises(DomainError, match="at most 199 rows"):
+        DPSearch(few, space, ledger=ledger).fit(X, Y)
     assert len(ledger) == 0
 
 
