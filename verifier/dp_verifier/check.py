@@ -23,7 +23,7 @@ class Claim:
         fields(given, "claim", ("relation", "direction", "epsilon", "delta", "parts"))
         self.relation = word(given["relation"], "relation", RELATIONS)
         self.directions = DIRECTIONS[word(given["direction"], "direction", DIRECTIONS)]
-        self.epsilon = number(given["epsilon"], "epsilon", 0, "1e18")
+        self.epsilon = number(given["epsilon"], "epsilon", 0, "1e18")  # (K6, 1)
         self.delta = number(given["delta"], "delta", 0, 1)
         self.given = given
         self.laws = []

@@ -9,7 +9,7 @@ ASSUMED = """\
 assumed: the two laws of each part dominate one release under the stated relation (Theorems 14,
   D8, S8, M1, M5 to M7, M13); the mechanisms that ran are these, with this noise, sampling and
   sensitivity; the releases may depend on earlier ones; FLINT's balls enclose the exact results;
-  Theorems 1, 2, 5, 7, 10, 11, 14, D1, D9, D13, G1, G2, K1 to K5 of the documentation."""
+  Theorems 1, 2, 5, 7, 10, 14, D1, D9, D13, G1, G2, K1 to K6 of the documentation."""
 
 
 def _law(part):

@@ -25,7 +25,7 @@ def product(factors):
 
 
 def chernoff_factor(b):
-    """Return b^b / (1 + b)^(1 + b) (Theorem 5)."""
+    """Return b^b / (1 + b)^(1 + b), b > 0 (Theorem 5, 2)."""
     return (b * b.log() - (1 + b) * (1 + b).log()).exp()
 
 
@@ -35,22 +35,22 @@ def sometimes(laws, chance):
 
 
 class NeverMoved:
-    """delta is at least the probability that some step moves: 1 - prod w_0^n (Theorem 11)."""
+    """delta is at least the probability that some step moves, 1 - prod w_0^n (Theorem K6)."""
 
     def __init__(self, laws, given, remove):
         fields(given, "evidence", ("kind",))
         self.laws, self.remove = laws, remove
-        if not all(isinstance(law, Shifted) for law in laws):
+        if not all(isinstance(law, Shifted) for law in laws):  # (K6, 2)
             raise Refused("this evidence is for noise with random shifts")
 
     def bound(self, epsilon):
         if not self.remove and epsilon >= -sum((u.count * u.w0.log() for u in self.laws), arb(0)):
-            return arb(0)  # Theorem 14: the loss of the reversed pair is never larger
+            return arb(0)  # no loss is larger; (K6, 1) is checked with the claim
         return sometimes(self.laws, lambda law: 1 - law.w0)
 
 
 class Plain:
-    """All noise is plain: one Gaussian pair at the distance mu, its own reverse (Theorem 10)."""
+    """All noise is plain: one Gaussian pair at the distance mu, its own reverse (Theorem 10, 3)."""
 
     def __init__(self, laws, given, remove):
         fields(given, "evidence", ("kind",))
@@ -130,7 +130,7 @@ class Windowed:
         )
         labelled = [law for law in rules if rules[law].cuts]
         if not labelled:
-            return low + high  # Theorem 3: with their mass under the first law of the pair
+            return low + high  # (K3): with their mass under the first law of the pair
 
         def large(law, moved):  # closed forms: the label adds N(0, width^2) to the noise
             wide = (law.sigma**2 + rules[law].width ** 2).sqrt()
@@ -203,6 +203,7 @@ class Line(Windowed):
 
     def line(self, epsilon):
         """Return the sum up to the last order, and a bound on the orders beyond it."""
+        # Both are positive (K4, 2; Theorem 1, 3; Theorem 2, 2), transforms entire (Theorem 2, 3).
         b, step = ball(self.distance), ball(self.step)
         c, end = 1 + b if self.remove else -b, step * self.orders
         orders = [acb(c, step * k) for k in range(self.orders)]

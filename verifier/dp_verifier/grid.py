@@ -16,7 +16,7 @@ class Grid:
         fields(given, "evidence", ("kind", "spacing", "low", "high", "bits"))
         self.laws, self.remove = laws, remove
         self.exact_spacing = number(given["spacing"], "spacing", "1e-30", "1e6")
-        self.low = count(given["low"], "low", 0, -MOST_KNOTS)
+        self.low = count(given["low"], "low", 0, -MOST_KNOTS)  # (K5, 1)
         self.high = count(given["high"], "high", MOST_KNOTS, 0)
         self.bits = count(given["bits"], "bits", 2000)
         self.precision = self.bits + 64

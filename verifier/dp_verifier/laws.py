@@ -1,6 +1,7 @@
 """One step of each kind, with an enclosure of everything that the evidence asks of it.
 
-(K2, 3) cites assumption 3 of Theorem K2 of docs/theorems_certificates.md.
+(K3, 2) cites assumption 2 of Theorem K3 of docs/theorems_certificates.md, (Theorem 2, 3) one of
+docs/theorems.md. Counts are whole, which all compositions rely on (Theorem 3, 1; Theorem 16, 1).
 """
 
 from fractions import Fraction
@@ -96,7 +97,7 @@ class Shifted:
         self.w0 = ball(self.still)
 
     def transform(self, s):
-        """Return A(s) of plain noise: exp(s (s - 1) d^2 / 2 sigma^2) (Theorem 10)."""
+        """Return A(s) of plain noise: exp(s (s - 1) d^2 / 2 sigma^2) (Theorem 10, 3)."""
         return (s * (s - 1) * self.shift**2 / (2 * self.sigma**2)).exp()
 
     def ratio(self, z):
@@ -132,7 +133,7 @@ class Shifted:
 
         def profile(y):
             at = y.log() / mu
-            return above(at - mu / 2) - y * above(at + mu / 2)  # Theorem 10
+            return above(at - mu / 2) - y * above(at + mu / 2)  # (Theorem 10, 3)
 
         return chords([sampled_profile(profile, rate, y, remove) for y in x], x)
 

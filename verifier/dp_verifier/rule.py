@@ -39,7 +39,7 @@ class Rule:
         """Compute nodes, losses and labels at the precision that now holds."""
         law = self.law
         self.a, self.h, first = (ball(each) for each in self.exact)
-        self.edges = [first + (j - arb("0.5")) * self.h for j in range(self.nodes + 1)]
+        self.edges = [first + (j - arb("0.5")) * self.h for j in range(self.nodes + 1)]  # (K1, 4)
         self.low, self.high = self.edges[0], self.edges[-1]
         self.angle = 2 * self.a * law.shift / law.sigma**2
         if not self.angle < arb.pi():  # (K1, 1)
@@ -51,7 +51,7 @@ class Rule:
         self.edge_noise = [law.density(each) for each in self.edges]
         self.stretch = (2 * self.a**2 / law.sigma**2).exp()  # (K1, proof): |N| on the strip
         if self.cuts:
-            self.width = ball(self.exact_width)
+            self.width = ball(self.exact_width)  # positive (K1, 2)
         self.below = {key: [self._below(each, key) for each in z] for key in self.cuts}
         self.edge_below = {key: [self._below(u, key) for u in self.edges] for key in self.cuts}
         self.last_kept = self.edge_below["upper"][-1] if self.cuts else arb(1)
@@ -100,7 +100,7 @@ class Rule:
         return [(c * self.law.ratio(each - away).log()).exp() for each in self.edges]
 
     def drop(self, c, y):
-        """Return d such that |A(c + iy')| <= A(c) - d for all y' >= y (K2, b; Theorem 7)."""
+        """Return d such that |A(c + iy')| <= A(c) - d for all y' >= y > 0 (K2, b; Theorem 7, 2)."""
         law, total = self.law, arb(0)
         knots = [ball(each) for each in self.exact_decay]
         for ends in pairwise(knots):
@@ -117,7 +117,7 @@ class Rule:
             left, right = (law.density(x) * (c * u).exp() for x, u in zip(ends, lines, strict=True))
             height = left.min(right) * law.sigma**2 / law.mean_shift(ends[1])
             if self.cuts:
-                height *= self._below(ends[1], "upper")
+                height *= self._below(ends[1], "upper")  # (K2, 2)
             total += (height * length * (1 - _sinc(y * length / 2))).max(arb(0))
         return total
 

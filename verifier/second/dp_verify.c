@@ -213,7 +213,7 @@ static void set_rule(part *p, value *rule, const arb_t c)
     arb_div(angle, angle, p->sigma, prec);
     arb_const_pi(limit, prec);
     if (!arb_is_nonnegative(c)) arb_mul_2exp_si(limit, limit, -1);
-    if (!arb_lt(angle, limit)) refuse("rise is too high");
+    if (!arb_lt(angle, limit)) refuse("rise is too high"); /* (K1, 1; K1, 3) */
     for (long j = 0; j <= p->nodes; ++j) {
         arb_set_si(t, 2 * j - 1);
         arb_mul_2exp_si(t, t, -1);
@@ -327,7 +327,7 @@ static void take_off_drop(arb_t bound, const part *p, const arb_t c, const arb_t
         number(x[0], u);
         number(x[1], u->next);
         if (!arb_le(p->low, x[0]) || !arb_lt(x[0], x[1]) || !arb_le(x[1], p->high))
-            refuse("decay");
+            refuse("decay"); /* (K2, 1) */
         real_loss(loss[0], p, x[0]);
         real_loss(loss[1], p, x[1]);
         arb_add(middle, x[0], x[1], prec);
@@ -437,7 +437,7 @@ static void plain_transform(acb_t to, const part *p, const acb_t s)
     acb_clear(t);
 }
 
-/* Outcomes with a step outside its window (Theorem 3), for the first law of the pair. */
+/* Outcomes with a step outside its window (K3), for the first law of the pair. */
 static void outside(arb_t to, part *parts, long size, int remove)
 {
     arb_t kept, t, u;
@@ -467,7 +467,7 @@ static void outside(arb_t to, part *parts, long size, int remove)
     arb_clear(u);
 }
 
-/* Theorem K4 (orders > 0), or Theorem 5 (orders = 0). */
+/* Theorem K4 (orders > 0), or Theorem 5 (orders = 0); b, step > 0 (K4, 2; Theorem 5, 2). */
 static void windowed(arb_t to, part *parts, long size, value *given, const arb_t epsilon, int remove)
 {
     const int line = !strcmp(need(given, "kind", 's')->text, "line");
@@ -571,7 +571,7 @@ static void bound(arb_t to, part *parts, long size, value *given, const arb_t ep
     arb_init(v);
     if (!strcmp(kind, "line") || !strcmp(kind, "chernoff")) {
         windowed(to, parts, size, given, epsilon, remove);
-    } else if (!strcmp(kind, "never_moved")) { /* Theorems 11 and 14 */
+    } else if (!strcmp(kind, "never_moved")) { /* Theorem K6 */
         arb_one(t);
         for (long i = 0; i < size; ++i) {
             arb_pow_ui(u, parts[i].still, (ulong)parts[i].count, prec);
@@ -582,7 +582,7 @@ static void bound(arb_t to, part *parts, long size, value *given, const arb_t ep
         arb_sub_si(to, t, 1, prec);
         arb_neg(to, to);
         if (!remove && arb_is_positive(t) && arb_ge(epsilon, u)) arb_zero(to);
-    } else if (!strcmp(kind, "plain")) { /* Theorem 10 */
+    } else if (!strcmp(kind, "plain")) { /* (Theorem 10, 3) */
         for (long i = 0; i < size; ++i) {
             if (!parts[i].plain) refuse("not all noise is plain");
             arb_div(u, parts[i].d, parts[i].sigma, prec);
@@ -633,7 +633,7 @@ static int shown(value *claim, value *given, int remove)
         arb_init(found);
         number(epsilon, need(claim, "epsilon", 'n'));
         number(delta, need(claim, "delta", 'n'));
-        if (!arb_is_nonnegative(epsilon)) refuse("epsilon must not be negative");
+        if (!arb_is_nonnegative(epsilon)) refuse("epsilon must not be negative"); /* (K6, 1) */
         long size = 0;
         memset(parts, 0, sizeof parts);
         for (value *u = need(claim, "parts", 'a')->first; u; u = u->next) {
