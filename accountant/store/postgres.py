@@ -35,9 +35,10 @@ _TURN = (
 )
 
 # A commit waits for the disk only if something was written: here an empty message, in a transaction
-# of its own.
+# of its own. The setting comes with it: behind a pooler a statement may meet a session that is not
+# the one in which _connected set it.
 _FLUSH = (
-    "SELECT CASE WHEN NOT pg_is_in_recovery()"
+    "SELECT set_config('synchronous_commit', 'on', true), CASE WHEN NOT pg_is_in_recovery()"
     " THEN pg_logical_emit_message(true, 'accountant', '') END"
 )
 
