@@ -127,6 +127,8 @@ class Postgres(Database):
 
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
+        if self._pipeline is not None:
+            self._pipeline.drop()  # of whoever was interrupted before it was sent
         if self._connection is not None:
             try:
                 self._connection.execute("ROLLBACK")

@@ -39,6 +39,20 @@ def test_what_was_acknowledged_outlives_a_power_cut(url, server):
         assert shared.verify().passed
 
 
+def test_what_an_interrupted_reader_did_not_send_is_not_sent_by_the_next(url, monkeypatch):
+    with store.open(url, create=True) as shared:
+        shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
+
+        def interrupted():
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(shared._database._pipeline, "send", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                shared.head()
+        assert shared.charge(BLOCK, STEP).row == shared.head().rows
+
+
 @pytest.mark.parametrize("seen", ["charged", "read"])
 def test_what_was_acknowledged_is_on_the_disk_in_a_session_of_other_settings(url, seen):
     """As a pooler gives them, or a server whose commits wait for nothing."""
