@@ -38,3 +38,12 @@ def test_a_sum_that_misses_one_by_rounding_is_shared():
     assert sum(claim.laws[0].exact[0]) == 1
     uneven = ac.DominatingPMFs((0.1, 0.2, 0.7), (third, third, third))
     assert check(ac.certificate(3 * uneven, 1e-3).text)
+
+
+def test_a_sample_shows_nothing_about_replacing_a_record():
+    given = json.loads(document([0.6, 0.4], [0.4, 0.6], 0.999))
+    given["claim"]["parts"][0]["sampled"] = 0.1
+    assert check(json.dumps(given))
+    given["claim"]["relation"] = "replace-one"
+    with pytest.raises(Refused, match="not that of replacing"):
+        check(json.dumps(given))

@@ -30,6 +30,8 @@ class Claim:
         for part in items(given["parts"], "parts", MOST_PARTS):
             if not isinstance(part, dict):
                 raise Refused("a part must be an object")
+            if "sampled" in part and self.relation == "replace-one":  # (K5, 2)
+                raise Refused("sampled: the pair of a sample is not that of replacing a record")
             kind = next((KEYS[key] for key in KEYS if key in part), Finite)
             self.laws.append(kind(part))
 
