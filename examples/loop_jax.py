@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 
-from accountant import Accountant, Gaussian, PoissonSampled, UnsupportedError
+from accountant import Accountant, BudgetExceeded, Gaussian, PoissonSampled, UnsupportedError
+from accountant.learn.affordable import unaffordable
 from accountant.sampling import PoissonSampler
 
 
@@ -22,7 +23,15 @@ def accounted(sampler, noise_multiplier, ledger):
     if ledger.budget is not None and len(ledger) == 0:
         # The exact composition of all steps; when to stop stays free.
         step = PoissonSampled(Gaussian(noise_multiplier), sampler.sampling_probability)
-        ledger.plan(step, sampler.steps)
+        try:
+            ledger.plan(step, sampler.steps)
+        except BudgetExceeded as refusal:
+            # What the run costs, what is left, and which noise, rate or number of steps would fit.
+            told = unaffordable(
+                ledger, "gaussian", noise_multiplier, sampler.sampling_probability, None,
+                sampler.steps,
+            )  # fmt: skip
+            raise BudgetExceeded(told) from refusal
     for batch in sampler.batches():
         ledger.step(
             noise_multiplier=noise_multiplier,

@@ -98,6 +98,12 @@ def test_the_jax_generator():
     for sampler in OTHERS:
         with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
             next(module.accounted(sampler, 1.1, ledger))
+    poor = ac.Accountant(ac.Budget(0.05, 1e-6))
+    says = "20 steps do not fit .* they cost ε = .* has spent 0.*noise_multiplier=.* would fit"
+    with pytest.raises(ac.BudgetExceeded, match=says):
+        next(module.accounted(POISSON, 1.1, poor))
+    assert len(poor) == 0
+    assert not poor.planned
     rows, mask = module.padded(np.array([4, 7]), 5)
     assert rows.tolist() == [4, 7, 0, 0, 0]
     assert mask.tolist() == [True, True, False, False, False]

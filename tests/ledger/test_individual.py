@@ -299,3 +299,18 @@ def test_a_gaussian_filter_is_restored_and_takes_no_sample():
         watch.charge_gaussian([1.0, 1.0], noise_multiplier=2.0, sampling_probability=0.5)
     assert not watch.charge([1e9, np.inf]).any()
     assert Fraction(watch.capacities[0]) <= 1 / Fraction(ac.calibrate_sigma(1.0, 1e-5)) ** 2
+
+
+def test_what_the_page_on_budgets_says_of_single_records():
+    step = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
+
+    def steps(budget):
+        watch, made = IndividualFilter(budget, 1), 0
+        while watch.charge_gaussian(1.0, noise_multiplier=1.0, sampling_probability=0.01)[0]:
+            made += 1
+        return made
+
+    kinds = Budget(1.0, 1e-5, filter="kinds", kinds=[step])
+    assert steps(kinds) == ac.Accountant(kinds).affordable(step) == 250
+    rest = Budget(1.0, 1e-5), Budget(1.0, 1e-5, filter="renyi"), Budget.suited_to(step, 1.0, 1e-5)
+    assert [steps(budget) for budget in rest] == [0, 0, 0]
