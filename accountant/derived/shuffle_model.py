@@ -149,6 +149,12 @@ class ShufflePair(TwoSidedPair):
         """What the table counts as infinite loss, without its computation."""
         return 0.0 if self.pure_epsilon < math.inf else LEFT_OUT
 
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence of the finite losses: of all where none is called infinite."""
+        if self._table.infinite_p > self.infinite_mass:
+            return self.rdp(order)
+        return super().finite_rdp(order)
+
     @property
     def support(self) -> tuple[float, float]:
         """All losses of one report."""

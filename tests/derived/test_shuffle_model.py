@@ -173,6 +173,26 @@ def test_compositions(local):
     assert (model + ac.PureDP(0.1, relation=REPLACE)).epsilon(1e-5) <= one.upper + 0.1
 
 
+@pytest.mark.parametrize("order", [50.0, 5000.0])
+def test_divergences_count_rare_losses(order):
+    """What the table calls infinite is a finite loss, and rules a high order."""
+    n, a = 3000, mpmath.exp(3)
+    pair = ac.ShuffleModel(ac.RandomizedResponse(3.0, k=2), dataset_size=n).pairs()[0]
+    with mpmath.workdps(40):
+        # How many report the first of two answers, where all others have the second.
+        others = [mpmath.binomial(n - 1, c) * a ** (n - 1 - c) for c in range(n)] + [0]
+        one, two = (
+            [(x * others[c - 1] * (c > 0) + y * others[c]) / (1 + a) ** n for c in range(n + 1)]
+            for x, y in ((a, 1), (1, a))
+        )
+        alpha = mpmath.mpf(order)
+        total = mpmath.fsum(p**alpha * q ** (1 - alpha) for p, q in zip(one, two, strict=True))
+        truth = mpmath.log(total) / (alpha - 1)
+    assert pair.infinite_mass == 0.0
+    assert pair.rdp(order) >= truth
+    assert pair.finite_rdp(order) >= truth
+
+
 def test_one_user_is_not_hidden():
     for local in (ac.RandomizedResponse(1.0, k=3), ac.Laplace(2.0), ac.Gaussian(1.0)):
         for epsilon in (0.0, 0.3):
