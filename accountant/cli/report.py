@@ -57,6 +57,7 @@ MODELS = ("central", "local", "shuffle", "federated")
 @click.option("--tuning", help="What was chosen on private data, and how it was paid for.")
 @click.option("--outside", help="What else was published about these records.")
 @click.option("--documentation", help="Address of the theorem pages, for links to them.")
+@click.option("--no-certificate", is_flag=True, help="Enclose no certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded; as --format json.")
 def report(
     ledger: Path | str,
@@ -65,14 +66,15 @@ def report(
     as_json: bool,
     delta: float | None,
     about: Path | None,
+    no_certificate: bool,
     **words: Any,
 ) -> None:
     """Write the privacy statement of LEDGER for a reviewer.
 
     One self-contained page (or Markdown, or JSON): what was released, certified ε at several δ,
-    what an attacker can achieve, looser analyses, and what a reviewer must check. LEDGER is a file,
-    or URL#BLOCK for a block of a store; "-" is standard input. "--format registry" writes a draft
-    for the deployments registry of OpenDP and NIST.
+    what an attacker can achieve, looser analyses, a certificate for "dp-verify", and what a
+    reviewer must check. LEDGER is a file, or URL#BLOCK for a block of a store; "-" is standard
+    input. "--format registry" writes a draft for the deployments registry of OpenDP and NIST.
     """
     kind = _kind(output, kind, as_json)
     named = ledger if isinstance(ledger, Path) and ledger != STDIN else None
@@ -82,7 +84,14 @@ def report(
     told = _deployment(about, words)
     book, digest = load(ledger)
     with progress("composing", STAGES) as advance:
-        made = statement(book, delta, deployment=told, checksum=digest, advance=advance)
+        made = statement(
+            book,
+            delta,
+            deployment=told,
+            checksum=digest,
+            certificate=not no_certificate and kind != "registry",
+            advance=advance,
+        )
     text = {"html": made.html, "md": made.markdown, "json": made.json, "registry": made.registry}[
         kind
     ]()

@@ -16,7 +16,7 @@ from accountant.report.deployment import MODELS, UNSTATED
 if TYPE_CHECKING:
     from accountant.report.statement import Statement
 
-__all__ = ["command", "evaluation", "summary"]
+__all__ = ["certify", "command", "evaluation", "summary"]
 
 # Digits shown; the certificates have more.
 DIGITS = 5
@@ -84,6 +84,12 @@ def command(s: Statement) -> str:
     """Return how to check the number."""
     which = f", where LEDGER is the file with the checksum {s.ledger}" if s.ledger else ""
     return f"accountant show LEDGER --delta {_plain(s.headline.delta)} prints it again{which}."
+
+
+def certify(s: Statement) -> str:
+    """Return the command that makes the certificate of the statement again."""
+    delta = _plain(s.headline.delta)
+    return f"accountant certify --ledger LEDGER --delta {delta} -o certificate.json"
 
 
 def _plain(value: float) -> str:

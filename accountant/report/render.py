@@ -28,6 +28,8 @@ VERSION = 2
 DIGITS = 5
 # Brackets narrower than this, relative to ε, are called exact.
 EXACT = 1e-3
+# An ε of a certificate that is larger by less, relatively, is called that of the summary.
+AS_LARGE = 1e-8
 NO_BOUND = "∞"
 
 
@@ -72,6 +74,8 @@ def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) ->
         "evaluation": answers.evaluation(statement),
         "proofs": proofs.proofs(statement.theorems, statement.deployment.documentation),
         "steps_words": _steps_words(statement),
+        "certify": answers.certify(statement),
+        "larger": _larger_words(statement),
         "own": facts.of_name(statement.analysis),
         "question": facts.QUESTIONS.get(statement.relation, "what was released"),
     }
@@ -90,6 +94,15 @@ def _steps_words(statement: Statement) -> str:
         " one (dashed). Where they differ the composition was not exact, and the truth is between"
         " them."
     )
+
+
+def _larger_words(statement: Statement) -> str:
+    """Say by how much the ε of the certificate is larger than that of the summary, if visibly."""
+    if statement.certificate.larger <= AS_LARGE:
+        return ""
+    of = " of it" if statement.headline.epsilon > 0.0 else ""
+    more = text_up(statement.certificate.larger, 2)
+    return f"This is larger than the ε of the summary, by {more}{of}."
 
 
 def _charts(statement: Statement) -> dict[str, Chart]:

@@ -13,6 +13,7 @@ from accountant.report import facts, numbers
 from accountant.report.attack_table import Attack, Guess
 from accountant.report.comparison import Comparison
 from accountant.report.deployment import Deployment, sampling_words
+from accountant.report.enclosure import Enclosure, enclosure
 from accountant.report.gaussian_summary import GaussianSummary
 from accountant.report.numbers import Row, Step, User
 from accountant.report.tone import Tone, tone
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from accountant.ledger import Accountant, Entry
     from accountant.mechanisms import Mechanism
 
-__all__ = ["BudgetRow", "ReleaseRow", "Row", "Statement", "Step", "statement"]
+__all__ = ["STAGES", "BudgetRow", "ReleaseRow", "Row", "Statement", "Step", "statement"]
+
+# Parts of the work: the numbers, and the certificate.
+STAGES = numbers.STAGES + 1
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
@@ -96,6 +100,8 @@ class Statement:
         Bounds on an attacker with a prior probability.
     comparisons : tuple of Comparison
         Looser analyses.
+    certificate : Enclosure
+        The document from which another program checks ε, or why there is none.
     assumptions, theorems : tuple of str
         What a reviewer must check; where the proofs are.
     """
@@ -123,6 +129,7 @@ class Statement:
     curve: tuple[Attack, ...]
     guesses: tuple[Guess, ...]
     comparisons: tuple[Comparison, ...]
+    certificate: Enclosure
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
 
@@ -180,6 +187,7 @@ def statement(
     unit: str | None = None,
     deployment: Deployment | None = None,
     checksum: str | None = None,
+    certificate: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> Statement:
     """Return the privacy statement of a ledger, for readers who have never seen the code.
@@ -198,6 +206,9 @@ def statement(
         What no ledger knows: the unit of privacy, who is trusted, the number of records, tuning.
     checksum : str, optional
         Of the ledger's file, to be shown.
+    certificate : bool
+        Whether to enclose a certificate of all releases together. It is left out, with the reason,
+        where none can be made or where that would take long.
     advance : callable
         Called after each of STAGES parts of the work.
 
@@ -231,6 +242,8 @@ def statement(
     releases, omitted = _releases(history, counts, about.records)
     relation = ledger.relation
     spent = numbers.numbers(history, counts, target, about.user_records, advance)
+    enclosed = enclosure(ledger, spent["headline"], certificate)
+    advance()
     # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
     used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
@@ -246,6 +259,7 @@ def statement(
         releases=releases,
         omitted_releases=omitted,
         total=len(ledger),
+        certificate=enclosed,
         tone=tone(spent["headline"].epsilon),
         assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
