@@ -26,6 +26,8 @@ FEWEST = 1000
 OUTSIDE = -28.0
 # A relative excess of ε that needs no finer grid, and the least ones that are tried for.
 ENOUGH = 1e-6
+# The largest tilt, in units of 1/spacing.
+STEEPEST = 4.0
 # Sizes of losses from which moments are computed, and their orders.
 SIZES = np.logspace(-14.0, 3.0, 680)
 ORDERS = np.logspace(-4.0, 12.0, 161)
@@ -55,7 +57,8 @@ def find_grid(parts: Parts, epsilon: float, delta: float) -> Found | None:
         knots = Knots(spacing, math.floor(low / spacing), math.ceil(high / spacing))
         if not 0 < knots.high - knots.low <= 1.5 * most:
             break
-        least = _epsilon(parts, knots, tilt, epsilon, delta)
+        # Next to the largest loss the best tilt is infinite: only losses rounded up would be left.
+        least = _epsilon(parts, knots, min(tilt, STEEPEST / spacing), epsilon, delta)
         if least is not None and (best is None or least < best.epsilon):
             best = Found(least, knots.listed(math.log(delta), sum(n for _, n in parts)))
         excess = math.inf if least is None else (least - epsilon) / (epsilon or 1.0)

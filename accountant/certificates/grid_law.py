@@ -107,6 +107,8 @@ def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
     beyond = float(rest @ -np.expm1(-above)) * _exp(scale - tilt * knots.spacing * knots.high)
     infinite = one.infinite + other.infinite - one.infinite * other.infinite + beyond
     top = float(kept.max())
+    if not top > 0.0:  # all of it is beyond the knots: they show nothing
+        return Tilted(kept, -math.inf, 1.0)
     return Tilted(kept / top, scale + math.log(top), infinite)
 
 

@@ -58,6 +58,7 @@ RUNS = {
     ),
     "Laplace noise": (20 * ac.Laplace(3.0), 1e-6),
     "Laplace noise on a sample": (20 * ac.PoissonSampled(ac.Laplace(1.0), 0.05), 1e-6),
+    "next to the largest loss": (3 * ac.PoissonSampled(ac.Laplace(1.0), 0.1), 1e-6),
     "discrete Gaussian": (100 * ac.DiscreteGaussian(2.0), 1e-6),
     "discrete Gaussian on a sample": (
         4 * ac.PoissonSampled(ac.DiscreteGaussian(2.0, sensitivity=2), 0.1),
