@@ -59,7 +59,7 @@ class _Trained(Probabilities, Classifier, ABC):
 
     def fit(self, X: Any, y: Any) -> _Trained:  # noqa: N803
         """Fit the model privately."""
-        self.result_ = self._train(X, y)
+        self.result_ = self._train(*self._classified(X, y))
         steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
         self.privacy_ = Privacy(self.result_.run_epsilon, self.delta, steps, self.result_.private)
         return self
@@ -68,12 +68,17 @@ class _Trained(Probabilities, Classifier, ABC):
         """Raise what ``fit`` raises for public numbers: plan a run, and make no step."""
         public = self.sampling_probability is None
         count = shape.records if public else len(shape.classes)
-        rows = np.zeros((count, shape.features))
+        zeros = np.zeros((count, shape.features))
+        rows, labels = self._classified(zeros, np.resize(shape.classes, count))
         with suppress(_Planned):
-            self._train(rows, np.resize(shape.classes, count), on_plan=_stop)
+            self._train(rows, labels, _stop)
 
-    def _train(self, x: Any, y: Any, on_plan: Callable[[Plan], object] | None = None) -> Any:
-        rows, labels = self._classified(x, y)
+    def _train(
+        self,
+        rows: FloatArray,
+        labels: NDArray[np.intp],
+        on_plan: Callable[[Plan], object] | None = None,
+    ) -> Any:
         _, norm = with_intercept(rows, self._norm, fit=False)
         model = self._model(rows.shape[1], len(self.classes_))
         # A batch size beyond a public number of records would be no probability; a secret one is
