@@ -6,6 +6,7 @@ all parts Gaussian, subsampled or not       the native contour (``contour``)
 equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
 any of these together, in one direction     the native contour (``mixture contour``)
 equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
+equal Poisson samples with a rare overflow  the native contour (``overflow contour``)
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
 one release that inverts its own profile    that profile (``profile``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
@@ -30,6 +31,7 @@ from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
+from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
@@ -86,6 +88,8 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
             return MixtureContour(parts)
         if isinstance(parts[0][0], ExchangePair) and parts[0][1] > 1:
             return ExchangeContour(parts)
+        if has_few_overflows(parts):
+            return OverflowContour(parts)
         if plays(parts):
             return ReplacementGame(parts)
     if len(parts) > 1 and fits(parts):

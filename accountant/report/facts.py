@@ -39,6 +39,7 @@ _THEOREMS = {
         *("D13", "D14"),
     ),
     "exchange contour": ("1", "2", "D21", "D22", "E7"),
+    "overflow contour": ("1", "2", "14", "16", "S13", "S21", "S25"),
     "grid": ("G1", "G2", "G7", "G9", "G12", "G13", "M20"),
     "replacement game": ("1", "2", "S17", "S18", "S19", "S20", "S22", "G1", "G2", "G4"),
     "renyi": ("M12", "C7"),

@@ -60,6 +60,7 @@ def test_every_cell_is_a_number_or_a_reason():
             "contour",
             "mixture contour",
             "exchange contour",
+            "overflow contour",
             "replacement game",
             "grid",
             "renyi",

@@ -310,6 +310,7 @@ def test_every_theorem_named_exists():
         "contour",
         "mixture contour",
         "exchange contour",
+        "overflow contour",
         "replacement game",
         "grid",
         "renyi",

@@ -1,0 +1,188 @@
+"""Poisson samples with a cap, by the number of steps in which the others fill the batch.
+
+Whether they do is public, and rare: given the number of those steps, and of those that do not tell
+whether the record was drawn, all losses are those of Gaussian noise on Poisson samples, moved by a
+constant. So δ is a short sum of values of the native contour (docs/theorems_sampling.md, Theorem
+S25).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from accountant._core import subsampled_gaussian as core
+from accountant._rounding import U
+from accountant.analyses import mixed
+from accountant.analyses.solvers import BesideGrid
+from accountant.bounds import Bounds
+from accountant.errors import UnsupportedError
+from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import DominatingPair, Parts
+
+__all__ = ["OverflowContour", "has_few_overflows"]
+
+# Expected number of full batches up to which few terms matter; terms, and what the rest may add.
+_MOST_EXPECTED, _MOST_FULL, _NEGLIGIBLE = 0.01, 6, 1e-8
+# Relative error of a product of binomial weights.
+_WEIGHT_ERROR = 1e-12
+# Steps of the secant rule, and the relative distances from its answer that are tried in turn.
+_STEPS, _PADS = 10, (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+
+
+class _Full(NamedTuple):
+    """A step in which the others fill the batch.
+
+    With probability ``told`` its loss is that of ``noise`` on a Poisson sample, and ``moved``; else
+    it is the constant ``silent``.
+    """
+
+    q: float
+    noise: float
+    told: float = 1.0
+    moved: float = 0.0
+    silent: float = 0.0
+    error: float = 0.0  # relative, of q, ``moved`` and ``silent``
+
+
+def _full(pair: DominatingPair) -> _Full | None:
+    part = pair.gaussian_part
+    if part is not None:
+        return _Full(part.sampling_probability, part.noise_multiplier)
+    if not (isinstance(pair, OverflowPair) and isinstance(pair.inner, DoubtfulGaussian)):
+        return None
+    q, doubt, noise = pair.q, pair.inner.doubt, pair.inner.noise_multiplier
+    # P* but for its outcome of its own has the mass m; it is a sample with probability q/m.
+    m, sign = (1.0 - doubt) + q * doubt, -1.0 if pair.add else 1.0
+    told = 1.0 - doubt if pair.add else m
+    moved = sign * math.log1p(q * doubt / (1.0 - doubt))
+    return _Full(q / m, noise, told, moved, sign * math.log1p(-q), 16.0 * U)
+
+
+def has_few_overflows(parts: Parts) -> bool:
+    """Tell whether all steps are equal, and the batch is seldom full."""
+    ((pair, count),) = parts
+    if not isinstance(pair, BlendPair) or not count * pair.weight <= _MOST_EXPECTED:
+        return False
+    usual, rare = pair.usual.gaussian_part, pair.worse.gaussian_part
+    if usual is None or not 0.0 < usual.sampling_probability < 1.0:
+        return False
+    if rare is not None:
+        return rare.add == usual.add and 0.0 < rare.sampling_probability < 1.0
+    full = _full(pair.worse)
+    return full is not None and 0.0 < full.q < 1.0 and getattr(pair.worse, "add", 0) == usual.add
+
+
+class OverflowContour(BesideGrid):
+    """Equal truncated Poisson samples whose batch is seldom full."""
+
+    name = "overflow contour"
+    reason = "Poisson samples with a cap: the contour, summed over the number of full batches"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        ((pair, self._count),) = parts
+        full = _full(pair.worse) if isinstance(pair, BlendPair) else None
+        usual = pair.usual.gaussian_part if isinstance(pair, BlendPair) else None
+        if not isinstance(pair, BlendPair) or full is None or usual is None:  # pragma: no cover
+            raise UnsupportedError(f"{pair!r} is not the pair of Theorem S13 or S21")
+        self._pair, self._full, self._usual = pair, full, usual
+        self._direction = core.ADD if usual.add else core.REMOVE
+        self._noises = {
+            upper: tuple(
+                noise if upper else float(getattr(each, "most_noise", noise))
+                for each, noise in (
+                    (pair.usual, usual.noise_multiplier),
+                    (pair.worse, full.noise),
+                )
+            )
+            for upper in (True, False)
+        }
+
+    def _least(self) -> float:
+        return 0.0 if self._usual.add else math.inf
+
+    def _delta(self, epsilon: float) -> Bounds:
+        upper = self._sum(epsilon, upper=True)
+        found = Bounds(min(self._sum(epsilon, upper=False), upper), upper)
+        return self._narrowed(found, epsilon=epsilon)
+
+    def _epsilon(self, delta: float) -> Bounds:
+        usual = self._usual
+        start = core.epsilon_bounds(
+            usual.sampling_probability, usual.noise_multiplier, self._count, delta, self._direction
+        )[1]
+        if not 0.0 < start < math.inf:
+            return self._beside().epsilon_bounds(delta)
+        near = self._crossing(delta, float(start))
+        if not 0.0 < near < math.inf:
+            return self._beside().epsilon_bounds(delta)
+        tried = [near * (1.0 + pad) for pad in _PADS]
+        upper = next((e for e in tried if self._sum(e, upper=True) <= delta), math.inf)
+        tried = [near * (1.0 - pad) for pad in _PADS]
+        lower = next((e for e in tried if self._sum(e, upper=False) > delta), 0.0)
+        return self._narrowed(Bounds(min(lower, upper), upper), delta=delta)
+
+    def _crossing(self, delta: float, start: float) -> float:
+        """Return about the ε where the upper bound on δ is ``delta``, by the secant rule."""
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(self._sum(epsilon, upper=True), 1e-300) / delta)
+
+        last, epsilon = start, start * (1.0 + 1e-5)
+        before, now = excess(last), excess(epsilon)
+        for _ in range(_STEPS):
+            if now == before:
+                break
+            step = now * (epsilon - last) / (now - before)
+            last, before, epsilon = epsilon, now, epsilon - step
+            if abs(step) <= 1e-11 * abs(epsilon) or not 0.0 < epsilon < math.inf:
+                break
+            now = excess(epsilon)
+        return epsilon
+
+    def _sum(self, epsilon: float, *, upper: bool) -> float:
+        """Bound δ(epsilon): sum over full batches, and those of them that tell nothing."""
+        weight, told, count = self._pair.weight, self._full.told, self._count
+        chance = math.exp(count * math.log1p(-weight))
+        odds, total = weight / (1.0 - weight), 0.0
+        for full in range(min(_MOST_FULL, count) + 1):
+            for silent in range(full + 1):
+                share = math.comb(full, silent) * told ** (full - silent) * (1.0 - told) ** silent
+                if share > 0.0:
+                    total += chance * share * self._term(epsilon, full, silent, upper=upper)
+            chance *= (count - full) / (full + 1) * odds
+            # The chances of more full batches fall by a hundred each.
+            if chance <= _NEGLIGIBLE * total:
+                break
+        if not upper:
+            return total * (1.0 - _WEIGHT_ERROR)
+        return min((total + 1.02 * chance) * (1.0 + _WEIGHT_ERROR), 1.0)
+
+    def _term(self, epsilon: float, full: int, silent: int, *, upper: bool) -> float:
+        """Bound δ given how many batches are full, and how many of these tell nothing."""
+        step, sign = self._full, 1.0 if upper else -1.0
+        drawn = full - silent
+        moved, constant = drawn * step.moved, silent * step.silent
+        slack = (abs(moved) + abs(constant)) * (step.error + 8.0 * U) + 4.0 * U * epsilon
+        at = epsilon - moved - constant - (sign * slack if full else 0.0)
+        usual, noises = self._usual, self._noises[upper]
+        rows = [mixed.Part(usual.sampling_probability, noises[0], self._count - full)]
+        if drawn:
+            rows.append(mixed.Part(step.q * (1.0 + sign * step.error), noises[1], drawn))
+        rows = [row for row in rows if row.steps]
+        plain = max(at, 0.0)
+        if not rows:
+            found = 0.0, 0.0
+        elif len(rows) == 1:
+            found = core.delta_bounds(*rows[0], plain, self._direction)
+        else:
+            found = mixed.delta_bounds(rows, plain, self._direction)
+        if at >= 0.0:
+            return float(found[1] if upper else found[0])
+        # H falls in e^ε, by no more than that rises, and is at least 1 - e^ε.
+        rest = -math.expm1(at) * (1.0 + sign * 4.0 * U)
+        return float(found[1]) + rest if upper else max(float(found[0]), rest)
