@@ -36,13 +36,14 @@ _STEPS, _PADS = 10, (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 class _Full(NamedTuple):
     """A step in which the others fill the batch.
 
-    With probability ``told`` its loss is that of ``noise`` on a Poisson sample, and ``moved``; else
-    it is the constant ``silent``.
+    With probability ``told`` its loss is that of ``noise`` on a Poisson sample, and ``moved``; with
+    probability ``untold``, which may be too small for ``1 - told``, it is the constant ``silent``.
     """
 
     q: float
     noise: float
     told: float = 1.0
+    untold: float = 0.0
     moved: float = 0.0
     silent: float = 0.0
     error: float = 0.0  # relative, of q, ``moved`` and ``silent``
@@ -57,9 +58,9 @@ def _full(pair: DominatingPair) -> _Full | None:
     q, doubt, noise = pair.q, pair.inner.doubt, pair.inner.noise_multiplier
     # P* but for its outcome of its own has the mass m; it is a sample with probability q/m.
     m, sign = (1.0 - doubt) + q * doubt, -1.0 if pair.add else 1.0
-    told = 1.0 - doubt if pair.add else m
+    told, untold = (1.0 - doubt, doubt) if pair.add else (m, doubt * (1.0 - q))
     moved = sign * math.log1p(q * doubt / (1.0 - doubt))
-    return _Full(q / m, noise, told, moved, sign * math.log1p(-q), 16.0 * U)
+    return _Full(q / m, noise, told, untold, moved, sign * math.log1p(-q), 16.0 * U)
 
 
 def has_few_overflows(parts: Parts) -> bool:
@@ -146,12 +147,12 @@ class OverflowContour(BesideGrid):
 
     def _sum(self, epsilon: float, *, upper: bool) -> float:
         """Bound δ(epsilon): sum over full batches, and those of them that tell nothing."""
-        weight, told, count = self._pair.weight, self._full.told, self._count
+        weight, count, step = self._pair.weight, self._count, self._full
         chance = math.exp(count * math.log1p(-weight))
         odds, total = weight / (1.0 - weight), 0.0
         for full in range(min(_MOST_FULL, count) + 1):
             for silent in range(full + 1):
-                share = math.comb(full, silent) * told ** (full - silent) * (1.0 - told) ** silent
+                share = math.comb(full, silent) * step.told ** (full - silent) * step.untold**silent
                 if share > 0.0:
                     total += chance * share * self._term(epsilon, full, silent, upper=upper)
             chance *= (count - full) / (full + 1) * odds
