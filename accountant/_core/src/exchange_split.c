@@ -151,7 +151,10 @@ int acct_exchange_split_find(acct_exchange_split *split, acct_exchange_law *law,
         }
         const double best = small_share(law, threshold, steps, epsilon, log_wanted, turn, &slope);
         if (best < log_wanted) {
-            *split = (acct_exchange_split){threshold, log_most, best + slope * epsilon + 1e-9, slope};
+            *split = (acct_exchange_split){.threshold = threshold,
+                                           .log_most = log_most,
+                                           .small_log = best + slope * epsilon + 1e-9,
+                                           .small_slope = slope};
             low = scale;
             found = 1;
         } else {

@@ -105,7 +105,8 @@ def _law_of_atoms(table: Atoms, count: int) -> CoarseLaw:
     """Return atoms themselves: masses of huge losses under Q are below the doubles."""
     heavy = table.p > _LEAST
     loss = table.loss[heavy]
-    margin = 1e-9 * np.abs(loss) + 1e-15
+    # A loss may be infinite where a quotient of doubles overflows.
+    margin = 1e-9 * np.minimum(np.abs(loss), 1e300) + 1e-15
     log_mass = np.log(table.p[heavy])
     return CoarseLaw(count, loss, log_mass, loss - margin, loss + margin, float(table.infinite_p))
 
