@@ -107,6 +107,10 @@ class ExponentialLossPair(DominatingPair):
             p = np.zeros(edges.size + 1)
             p[int(np.searchsorted(edges, 0.0, side="left"))] = 1.0
             return Masses(p, p.copy(), 0.0)
+        if a == math.inf:  # a quotient beyond the doubles: so are nearly all losses
+            p = np.zeros(edges.size + 1)
+            p[-1] = 1.0
+            return Masses(p, p[::-1].copy(), 0.0)
         high, low, between = self._ends
         marks = np.concatenate([[-a], np.clip(edges, -a, a), [a]])
         # The widths of clipped cells are exact to one rounding, and so is their ratio to a.

@@ -34,6 +34,8 @@ class ResponsePair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return three atoms at most."""
+        if self.bound == math.inf:  # a quotient beyond the doubles: its losses dominate it
+            return ResponsePair(0.0, self.others, 1.0).atoms()
         e, k = self.bound, float(self.others)
         down = math.exp(-e)
         total = 1.0 + down + k * down
@@ -55,14 +57,13 @@ class ResponsePair(AtomicPair):
     @property
     def lattice(self) -> tuple[float, float] | None:
         """Multiples of ε, or of 2ε when 0 is not among them."""
-        if self.bound == 0.0:
-            return None
-        return (-self.bound, self.bound if self.others else 2.0 * self.bound)
+        spacing = self.bound if self.others else 2.0 * self.bound
+        return (-self.bound, spacing) if 0.0 < spacing < math.inf else None
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite part in closed form, rounded up."""
         e = self.bound
-        if e == 0.0:
+        if e == 0.0 or e == math.inf:  # the loss beyond the doubles is not a finite one
             return 0.0
         # A - 1 = (e^{(α-1)ε} - 1)(1 - e^{-αε}) / (1 + (k-1)e^{-ε}), all factors positive.
         weight = 1.0 / (1.0 + (self.others + 1.0) * math.exp(-e))

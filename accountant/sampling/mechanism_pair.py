@@ -124,6 +124,11 @@ class MechanismPair(AtomicPair):
         return found
 
     def _at(self, epsilon: float, tilts: tuple[float, ...]) -> Bounds:
+        # Strikes beyond the doubles: the profile falls, and is 1 - e^ε at least.
+        if epsilon > _FARTHEST:
+            return Bounds(0.0, float(self._at(_FARTHEST, tilts).upper))
+        if epsilon < -_FARTHEST:
+            return Bounds(math.nextafter(1.0, 0.0), 1.0)
         loss = -epsilon if self.add else epsilon
         strike = np.exp(loss) * np.array([1.0 - 4.0 * U, 1.0 + 4.0 * U])
         put = loss < 0.0

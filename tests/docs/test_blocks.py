@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import accountant as ac
 from accountant.cli import main
 from accountant.learn import LogisticRegression
+from support.teachers import Nearest
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Pages whose blocks other tests run.
@@ -52,19 +53,6 @@ def people():
     rng = np.random.default_rng(0)
     incomes = np.array([">50K", "<=50K"])
     return {"age": rng.uniform(16, 99, 500), "income": incomes[rng.integers(0, 2, 500)]}
-
-
-class Nearest:
-    """A teacher or student with nothing to learn slowly: the nearest of the classes' means."""
-
-    def fit(self, X, y):  # noqa: N803
-        self.means = {label: X[y == label].mean(axis=0) for label in np.unique(y)}
-        return self
-
-    def predict(self, X):  # noqa: N803
-        labels = np.array(list(self.means))
-        apart = [((X - self.means[label]) ** 2).sum(axis=1) for label in labels]
-        return labels[np.argmin(apart, axis=0)]
 
 
 def clusters(records):
