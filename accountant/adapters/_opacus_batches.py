@@ -9,11 +9,15 @@ import torch
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
 
-from accountant.adapters._opacus_draws import SAMPLERS, Draws, follow, seed_of
+from accountant.adapters._opacus_coins import default_generator
+from accountant.adapters._opacus_draws import BATCH_SAMPLERS, SAMPLERS, Draws, follow, seed_of
+from accountant.adapters._opacus_steps import adds_noise
+from accountant.adapters._opacus_workers import refuse_overlapping_shards, refuse_shared_seeds
 from accountant.errors import UnsupportedError
 
 __all__ = [
     "follow_batches",
+    "refuse_correlated",
     "refuse_data_dependent_clipping",
     "refuse_random_records",
 ]
@@ -23,31 +27,33 @@ _NEVER = 1e-18
 
 
 def follow_batches(loader: Any) -> Draws:
-    """Return what a loader of Poisson samples draws from here on.
+    """Return what a loader of Poisson samples, or of a BatchSampler, draws from here on.
 
     Raises
     ------
     UnsupportedError
-        The batches are no Poisson samples, those of several workers are not independent, or empty
-        ones hold a random record.
+        The batches are others, or empty ones are left out or hold a random record.
     """
     refuse_random_records(getattr(getattr(loader, "collate_fn", None), "rand_on_empty", False))
-    sampler: Any = getattr(loader, "batch_sampler", None)
-    if isinstance(sampler, BatchSplittingSampler):
-        sampler = sampler.sampler
+    sampler: Any = inner_sampler(loader)
     if type(sampler) in SAMPLERS:
-        if not isinstance(sampler, DistributedUniformWithReplacementSampler):
-            return follow(sampler, loader)
-        _refuse_left_out(sampler)
-        _refuse_shared_seed(sampler)
-        draws = follow(sampler, loader)
-        draws.seed = seed_of(sampler.generator)
-        return draws
+        if isinstance(sampler, DistributedUniformWithReplacementSampler):
+            _refuse_left_out(sampler)
+        return follow(sampler, loader)
+    if type(sampler) in BATCH_SAMPLERS:
+        return follow(sampler, loader)
     raise UnsupportedError(
         "the exact accountant needs Poisson batches; got a loader whose batch_sampler is a"
-        f" {type(sampler).__name__}. Leave poisson_sampling=True, or account for the batches you"
-        " draw with accountant.sampling, which has samplers of fixed size and shuffled ones"
+        f" {type(sampler).__name__}. Leave poisson_sampling=True, or give it a batch_sampler"
+        " of accountant.adapters.torch_batches.BatchSampler, which draws what accountant.sampling"
+        " has: batches of fixed size, shuffled ones and allocations"
     )
+
+
+def inner_sampler(loader: Any) -> Any:
+    """Return the sampler that draws a loader's batches, which another may cut."""
+    sampler: Any = getattr(loader, "batch_sampler", None)
+    return sampler.sampler if isinstance(sampler, BatchSplittingSampler) else sampler
 
 
 def refuse_data_dependent_clipping(part: Any) -> None:
@@ -90,12 +96,34 @@ def _refuse_left_out(sampler: Any) -> None:
         )
 
 
-def _refuse_shared_seed(sampler: Any) -> None:
-    """Refuse workers with one seed: their coins, and so the records of a batch, are the same."""
-    seeds: list[Any] = [None] * sampler.num_replicas
-    torch.distributed.all_gather_object(seeds, seed_of(sampler.generator))
-    if len(set(seeds)) < len(seeds):
-        raise UnsupportedError(
-            f"the workers must draw their batches independently; their seeds are {seeds}. Seed each"
-            " with a number of its own, as in torch.manual_seed(seed + rank)"
-        )
+def refuse_correlated(draws: Draws, loader: Any, optimizer: Any, together: bool) -> None:
+    """Refuse batches and noise that are not independent of one another, of all workers.
+
+    Parameters
+    ----------
+    draws : Draws
+        Of the loader's sampler; told the seed of this worker.
+    loader, optimizer
+        As make_private returned them.
+    together : bool
+        Whether the optimiser adds up the sums of several workers.
+    """
+    sampler: Any = inner_sampler(loader)
+    if together:
+        refuse_overlapping_shards(sampler)
+    if optimizer.secure_mode:
+        return  # the operating system's entropy has no seed
+    poisson = isinstance(sampler, SAMPLERS)
+    coins = getattr(sampler, "generator", None)
+    coins = default_generator(torch.get_default_device()) if coins is None else coins
+    noise = optimizer.generator
+    noise = default_generator(optimizer.params[0].device) if noise is None else noise
+    seeds = []
+    if poisson and coins is not None:
+        seeds.append(("coins", coins.device.type, seed_of(coins)))
+    # One generator for both gives no number twice.
+    if noise is not None and not (poisson and noise is coins) and adds_noise(optimizer):
+        seeds.append(("noise", noise.device.type, seed_of(noise)))
+    refuse_shared_seeds(seeds, together)
+    if together:
+        draws.seed = seed_of(sampler.generator)

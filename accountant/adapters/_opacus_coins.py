@@ -10,7 +10,7 @@ import torch
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["States", "coin_probability", "state"]
+__all__ = ["States", "coin_probability", "default_generator", "state"]
 
 # Random bits of torch.rand; those of other types are rounded, and then not uniform.
 _BITS = {torch.float32: 24, torch.float64: 53}
@@ -64,7 +64,7 @@ def state(generator: Any, device: Any) -> int | None:
 
     For this process only: a digest in a file would give away a state whose seed is short.
     """
-    generator = _default(device) if generator is None else generator
+    generator = default_generator(device) if generator is None else generator
     return None if generator is None else hash(generator.get_state().numpy().tobytes())
 
 
@@ -80,7 +80,7 @@ def _probability(rate: float, dtype: Any, finer: bool) -> float:
     return math.ldexp(min(low + below + finer, 2**bits), -bits)
 
 
-def _default(device: Any) -> Any:
+def default_generator(device: Any) -> Any:
     """Return the generator that torch uses for a device when it is given none."""
     if device.type == "cpu":
         return torch.default_generator

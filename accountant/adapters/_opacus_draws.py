@@ -1,4 +1,4 @@
-"""The batches that opacus' Poisson samplers draw, kept until a step uses them."""
+"""The batches that samplers draw for opacus, kept until a step uses them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from opacus.utils.uniform_sampler import (
 )
 
 from accountant.adapters._opacus_coins import States, coin_probability, state
+from accountant.adapters._opacus_runs import Run
+from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SAMPLERS", "Draw", "Draws", "follow", "in_parts", "seed_of"]
+__all__ = ["BATCH_SAMPLERS", "SAMPLERS", "Draw", "Draws", "follow", "in_parts", "seed_of"]
 
 _OWN_SAMPLERS = (UniformWithReplacementSampler, DistributedUniformWithReplacementSampler)
 
 
 class Draw:
-    """One Poisson batch: its size, its rate, and how many rows were handed out and summed."""
+    """One batch: its size, its law, and how many rows were handed out and summed.
 
-    __slots__ = ("handed", "rate", "size", "summed")
+    The law of a Poisson sample is its rate; that of another one is the run it belongs to.
+    """
 
-    def __init__(self, size: int, rate: float) -> None:
-        self.size, self.rate = size, rate
+    __slots__ = ("handed", "law", "size", "summed")
+
+    def __init__(self, size: int, law: float | Run) -> None:
+        self.size, self.law = size, law
         self.handed = self.summed = 0
 
 
@@ -160,8 +165,34 @@ def _followed(kind: Any) -> Any:
     return Followed
 
 
-_FOLLOWED = {kind: _followed(kind) for kind in _OWN_SAMPLERS}
+class _FollowedBatches(BatchSampler):
+    """A batch sampler that notes what it draws in ``draws``."""
+
+    draws: Draws
+
+    def batches(self, iteration: Iteration) -> Iterator[Any]:
+        """Draw one run, and note every batch; the caller notes the parts he hands out."""
+        if isinstance(self._seed, int):
+            self.draws.states.use(self._seed)
+        run = Run(self.sampler)
+        try:
+            for batch in super().__iter__():
+                iteration.drawn = Draw(len(batch), run)
+                yield batch
+        finally:
+            iteration.running = False
+
+    def __iter__(self) -> Iterator[Any]:
+        iteration = self.draws.begin()
+        for batch in self.batches(iteration):
+            iteration.hand_out(len(batch))
+            yield batch
+
+
+_FOLLOWED: dict[Any, Any] = {kind: _followed(kind) for kind in _OWN_SAMPLERS}
 SAMPLERS = (*_OWN_SAMPLERS, *_FOLLOWED.values())
+_FOLLOWED[BatchSampler] = _FollowedBatches
+BATCH_SAMPLERS = (BatchSampler, _FollowedBatches)
 
 
 def seed_of(generator: Any) -> int:

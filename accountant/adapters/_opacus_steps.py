@@ -20,6 +20,7 @@ from opacus.optimizers import (
 
 from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._opacus_coins import state
+from accountant.adapters._opacus_workers import Workers
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from accountant.adapters._opacus_coins import States
     from accountant.adapters._opacus_draws import Draw, Draws
+    from accountant.adapters._opacus_runs import Run
 
-__all__ = ["Watch", "discard", "unwatch", "watch"]
+__all__ = ["Watch", "adds_noise", "discard", "refuse_unknown", "unwatch", "watch", "works_together"]
 
 # Whose clipping, summing and noise are known; one of another type may do them in another way.
 _KNOWN = (
@@ -55,14 +57,19 @@ class Watch:
 
     Attributes
     ----------
-    row : tuple of float, optional
-        (noise multiplier, sampling rate) of the step that has its noise and is not yet recorded.
+    row : tuple, optional
+        (noise multiplier, law of the batch) of the step that has its noise and is not yet recorded;
+        the law is the sampling rate of a Poisson sample, or a Run.
+    workers : Workers, optional
+        Whose sums are added up; None where this process is alone.
     clipped : tuple, optional
         What the last backward pass of ghost clipping left: see :mod:`_opacus_ghost`.
     """
 
     def __init__(self, optimizer: Any, module: Any, draws: Draws, noises: States) -> None:
         self.module, self.draws, self._noises = module, draws, noises
+        self.workers = Workers(optimizer.params[0].device) if works_together(optimizer) else None
+        self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
         self.passes = 0
         self._scale = _scale(optimizer)
@@ -71,7 +78,7 @@ class Watch:
 
     def reset(self) -> None:
         """Forget the batch that was being summed."""
-        self.row: tuple[float, float] | None = None
+        self.row: tuple[float, float | Run] | None = None
         self.clipped = None
         self._draw: Draw | None = None
         self._summed: list[tuple[Any, int]] = []
@@ -101,7 +108,10 @@ class Watch:
         draw.summed += rows
         self._draw, self._bound = draw, bound
         self._most += rows * bound
-        _refuse_unclipped(optimizer, self._most)
+        most = self._most
+        if self._averages and self.workers is not None:
+            most = self.workers.most(most)  # a shard holds an average over all workers
+        _refuse_unclipped(optimizer, most)
         self._summed, self._interrupted = ghost.versions(_sums(optimizer)), False
 
     def noising(self, optimizer: Any) -> None:
@@ -125,10 +135,10 @@ class Watch:
                 "the exact accountant does not cover opacus' adaptive clipping, whose noise is not"
                 ' noise_multiplier times the norm. Use clipping="flat" or "per_layer"'
             )
-        if _adds_noise(optimizer):
+        if adds_noise(optimizer):
             self._noises.use(state(optimizer.generator, optimizer.params[0].device))
         self._interrupted = True
-        self.row = (_multiplier(optimizer, self._bound), draw.rate)
+        self.row = (_multiplier(optimizer, self._bound), draw.law)
 
     def recorded(self) -> None:
         """Note that the ledger holds the step."""
@@ -269,6 +279,11 @@ def refuse_unknown(optimizer: Any) -> None:
         )
 
 
+def works_together(optimizer: Any) -> bool:
+    """Return whether an optimiser adds up what several workers have summed."""
+    return hasattr(optimizer, "world_size")
+
+
 def discard(optimizer: Any) -> None:
     """Drop what an optimiser has summed and not released."""
     optimizer._step_skip_queue.clear()
@@ -280,7 +295,7 @@ def discard(optimizer: Any) -> None:
     optimizer.accountant_watch.draws.forget()
 
 
-def _adds_noise(optimizer: Any) -> bool:
+def adds_noise(optimizer: Any) -> bool:
     """Return whether this worker's generator gives the noise: it must not be in a state twice."""
     if not (optimizer.noise_multiplier > 0) or optimizer.secure_mode:
         return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,17 @@ from opacus.accountants import IAccountant, register_accountant
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
-from accountant.adapters import _opacus_ghost, _opacus_steps
+from accountant.adapters import _opacus_ghost, _opacus_runs, _opacus_steps
 from accountant.adapters._opacus_batches import (
     follow_batches,
+    refuse_correlated,
     refuse_data_dependent_clipping,
     refuse_random_records,
 )
 from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
+from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
+from accountant.adapters._opacus_runs import Run
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.affordable import require_a_step
@@ -36,8 +39,6 @@ from accountant.sampling.poisson import PoissonSampled
 
 if TYPE_CHECKING:
     from accountant.bounds import Bounds
-    from accountant.ledger import Entry
-    from accountant.mechanisms import Mechanism
 
 __all__ = ["NAME", "ExactAccountant", "discard_unfinished", "get_noise_multiplier"]
 
@@ -130,7 +131,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         Assigning replaces the whole record, as opacus' own code does in its searches. Raises
         UnsupportedError when :attr:`ledger` was given other releases, which have no such row.
         """
-        return [(*_parameters(item.mechanism), item.count) for item in self.ledger.history]
+        return [(*parameters(item.mechanism), item.count) for item in self.ledger.history]
 
     @history.setter
     def history(self, rows: Iterable[tuple[float, float, int]]) -> None:
@@ -165,8 +166,14 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
                     "the exact accountant records steps that it has watched; got an optimiser that"
                     " make_private did not return. Let PrivacyEngine.make_private attach the hook"
                 )
-            noise_multiplier, rate = watched.row
-            self.step(noise_multiplier=noise_multiplier, sample_rate=rate)
+            noise_multiplier, law = watched.row
+            if isinstance(law, Run):
+                self._charge_run(law, noise_multiplier)
+            elif watched.workers is not None:
+                step = functools.partial(self._record, noise_multiplier, law, 1)
+                watched.workers.charge(noise_multiplier, law, self, step)
+            else:
+                self.step(noise_multiplier=noise_multiplier, sample_rate=law)
             watched.recorded()
 
         return record
@@ -211,13 +218,13 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         kept, found = self.ledger.budget, fresh.ledger.budget
         if kept not in (None, found):
             raise DomainError(f"state_dict must have the budget {kept!r}; its ledger has {found!r}")
-        _refuse_forgetting(self.ledger.history, fresh.ledger.history)
+        refuse_forgetting(self.ledger.history, fresh.ledger.history)
         self.ledger = fresh.ledger
 
     @property
     def _is_opacus_own(self) -> bool:
         """Whether every record is a step that opacus can write."""
-        return all(_row(mechanism) is not None for mechanism, _ in self.ledger.counts)
+        return all(row(mechanism) is not None for mechanism, _ in self.ledger.counts)
 
     def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
         noise = float(noise_multiplier)
@@ -225,6 +232,12 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         step = PoissonSampled(release, float(sample_rate))
         require_a_step(self.ledger, step, noise, float(sample_rate), plan=self.plans_equal_steps)
         self.ledger.compose(step, steps)
+
+    def _charge_run(self, run: Run, noise_multiplier: float) -> None:
+        mechanism = run.to_charge(noise_multiplier)
+        if mechanism is not None:
+            self.ledger.compose(mechanism)
+        run.charged(noise_multiplier)
 
 
 def get_noise_multiplier(
@@ -286,42 +299,6 @@ def discard_unfinished(optimizer: Any) -> None:
     _opacus_steps.discard(optimizer)
 
 
-def _row(mechanism: Mechanism) -> tuple[float, float] | None:
-    """Return the noise multiplier and the rate of a step as :meth:`step` records it."""
-    if not isinstance(mechanism, PoissonSampled):
-        return None
-    release, rate = mechanism.mechanism, mechanism.sampling_probability
-    if isinstance(release, Gaussian) and release == Gaussian(release.noise_multiplier):
-        return release.noise_multiplier, rate
-    return (0.0, rate) if release == ApproximateDP(0.0, delta=1.0) else None
-
-
-def _parameters(mechanism: Mechanism) -> tuple[float, float]:
-    """Return the noise multiplier and the rate of a step."""
-    row = _row(mechanism)
-    if row is None:
-        raise UnsupportedError(
-            f"the ledger holds {mechanism!r:.80}, which opacus' history of (noise multiplier,"
-            " sampling rate, steps) cannot say. get_epsilon counts it; the records are in"
-            " ledger.history, and state_dict keeps them"
-        )
-    return row
-
-
-def _refuse_forgetting(recorded: Sequence[Entry], loaded: Sequence[Entry]) -> None:
-    for place, item in enumerate(recorded):
-        found = loaded[place] if place < len(loaded) else None
-        more = 0 if found is None else found.count - item.count
-        last = place == len(recorded) - 1
-        if found is None or found.mechanism != item.mechanism or more < 0 or (more and not last):
-            raise DomainError(
-                f"state_dict must continue the {sum(each.count for each in recorded)} steps"
-                " recorded here; it does not hold them. What was released stays released: load a"
-                " checkpoint into a new PrivacyEngine, and merge the ledgers of runs on the same"
-                " records"
-            )
-
-
 def _calibrating(original: Callable[..., float]) -> Callable[..., float]:
     """Wrap opacus' get_noise_multiplier: this accountant's name goes to this calibration."""
 
@@ -346,19 +323,42 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
             return found
         refuse_data_dependent_clipping(engine)
         refuse_random_records(kwargs.get("rand_on_empty", False))
-        if not kwargs.get("poisson_sampling", True):
+        poisson = kwargs.get("poisson_sampling", True)
+        _opacus_runs.refuse_replaced(kwargs.get("data_loader"), poisson)
+        if not poisson:
             # Before anything is wrapped.
             follow_batches(kwargs.get("data_loader"))
         found = original(engine, **kwargs)
         module, optimizer, *_, loader = found
         refuse_data_dependent_clipping(optimizer)
+        _opacus_steps.refuse_unknown(optimizer)
         draws = follow_batches(loader)
+        refuse_correlated(draws, loader, optimizer, _opacus_steps.works_together(optimizer))
+        _opacus_runs.prepare(loader, optimizer)
         noises = engine.accountant._noises
         _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook)
         return found
 
     make_private.exact = True  # type: ignore[attr-defined]
     return make_private
+
+
+def _calibrated(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap PrivacyEngine.make_private_with_epsilon: a BatchSampler is calibrated for by itself."""
+
+    @functools.wraps(original)
+    def make_private_with_epsilon(engine: Any, **kwargs: Any) -> Any:
+        loader = kwargs.get("data_loader")
+        exact = isinstance(engine.accountant, ExactAccountant)
+        if not exact or _opacus_runs.sampler_of(loader) is None:
+            return original(engine, **kwargs)
+        _opacus_runs.refuse_replaced(loader, kwargs.get("poisson_sampling", True))
+        target = (kwargs.pop("target_epsilon"), kwargs.pop("target_delta"), kwargs.pop("epochs"))
+        noise = _opacus_runs.noise_of(loader, *target)
+        return engine.make_private(noise_multiplier=noise, **kwargs)
+
+    make_private_with_epsilon.exact = True  # type: ignore[attr-defined]
+    return make_private_with_epsilon
 
 
 def _wrapped(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
@@ -382,6 +382,8 @@ def _install() -> None:
             module.get_noise_multiplier = _calibrating(module.get_noise_multiplier)
     if not hasattr(engine.PrivacyEngine.make_private, "exact"):
         engine.PrivacyEngine.make_private = _refusing(engine.PrivacyEngine.make_private)
+        with_epsilon = engine.PrivacyEngine.make_private_with_epsilon
+        engine.PrivacyEngine.make_private_with_epsilon = _calibrated(with_epsilon)
     splitter, loss = BatchSplittingSampler, DPTensorFastGradientClipping
     if not hasattr(splitter.__iter__, "exact"):
         splitter.__iter__ = _wrapped(splitter.__iter__, in_parts)

@@ -1,12 +1,14 @@
-"""Data-parallel runs: two workers have the ε of one, or are refused."""
+"""Data-parallel runs: two and four workers have the ε of one, or are refused."""
 
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import accountant as ac
@@ -16,59 +18,110 @@ pytestmark = QUIET
 
 from support import opacus_worker  # noqa: E402 (needs opacus)
 
+ONE_RUN = [[1.1, coin(1 / 9), 9]]
+WHOLE = ["own seeds", "physical batches", "sharded", "torch's own", "ghost"]
 
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory):
-    """Pairs of what two workers report of each of five runs."""
-    meeting = tmp_path_factory.mktemp("workers") / "meeting"
+
+@pytest.fixture(scope="module", params=[2, 4])
+def workers(request, tmp_path_factory):
+    """What each worker reports of each run: a dictionary of lists, by the name of the run."""
+    number, folder = request.param, tmp_path_factory.mktemp("workers")
     root = str(Path(ac.__file__).parents[1])
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": root}
-    script = opacus_worker.__file__
     started = [
         subprocess.Popen(
-            [sys.executable, script, str(rank), "2", str(meeting)],
+            [sys.executable, opacus_worker.__file__, str(rank), str(number),
+             str(folder / "meeting"), str(folder / "half.pt")],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
         )
-        for rank in range(2)
+        for rank in range(number)
     ]  # fmt: skip
-    ends = []
-    for one in started:
-        out, err = one.communicate(timeout=120)
-        assert one.returncode == 0, err
-        ends.append(json.loads(out.splitlines()[-1]))
-    return list(zip(*ends, strict=True))
+    try:
+        ends = []
+        for one in started:
+            out, err = one.communicate(timeout=180)
+            assert one.returncode == 0, err
+            ends.append(json.loads(out.splitlines()[-1]))
+    finally:
+        for one in started:
+            one.kill()
+    return {name: [end[name] for end in ends] for name in ends[0]}
 
 
-def test_two_workers_have_the_epsilon_of_one(workers):
-    first, second = workers[0]
-    assert first["optimizer"] == "DistributedDPOptimizer"
-    assert first["weights"] == second["weights"]  # one model
-    assert first["history"] == second["history"] == [[1.1, coin(1 / 9), 9]]
-    alone = opacus_worker.run(0, 200, wrapped=lambda model: model)
-    assert first["epsilon"] == second["epsilon"] == alone["epsilon"]
+def test_every_run_that_is_whole_has_the_epsilon_of_one_process(workers):
+    alone = opacus_worker.run(0, wrapped=lambda model: model)
     assert alone["epsilon"] == ac.get_epsilon(coin(1 / 9), 1.1, 9, DELTA)
+    for name in WHOLE:
+        for found in workers[name]:
+            assert found["refused"] is None, name
+            assert (found["history"], found["epsilon"]) == (ONE_RUN, alone["epsilon"])
+            assert found["weights"] == workers[name][0]["weights"]  # one model
     # Together they draw what one worker would: 9 batches of 200 on average, within 6 deviations.
-    assert abs(first["seen"] + second["seen"] - 1800) < 6 * math.sqrt(1800 * 8 / 9)
+    for name in ("own seeds", "physical batches", "sharded"):
+        seen = sum(found["seen"] for found in workers[name])
+        assert abs(seen - 1800) < 6 * math.sqrt(1800 * 8 / 9)
 
 
-def test_workers_that_draw_the_same_coins_are_refused(workers):
-    for found in workers[1]:
-        assert "draw their batches independently" in found["refused"]
+@pytest.mark.parametrize("name", ["noise alone", "noise alone, sharded"])
+def test_the_noise_of_all_workers_is_that_of_one(workers, name):
+    # Records of zeros have no gradient in the first layer: 9 steps change it by their noise.
+    for found in workers[name]:
+        noise = np.array(found["change"]) * 200 / 0.1
+        assert abs(noise.std() / (3 * 1.1) - 1) < 6 / math.sqrt(2 * noise.size)
+        parts = np.split(noise, len(workers[name]))
+        assert all(abs(np.corrcoef(parts[0], part)[0, 1]) < 0.6 for part in parts[1:])
 
 
-def test_workers_that_are_seeded_alike_afterwards_are_refused(workers):
-    for found in workers[3]:
-        assert "seeded after make_private" in found["refused"]
-        assert found["epsilon"] == 0.0
+def test_the_optimisers_are_those_of_data_parallel_training(workers):
+    kinds = {name: {found["optimizer"] for found in workers[name]} for name in WHOLE}
+    assert kinds["own seeds"] == kinds["torch's own"] == {"DistributedDPOptimizer"}
+    assert kinds["sharded"] == {"FSDPOptimizerFastGradientClipping"}
+    assert kinds["ghost"] == {"DistributedDPOptimizerFastGradientClipping"}
 
 
-def test_two_workers_with_physical_batches_have_the_epsilon_of_one(workers):
-    whole = workers[0][0]
-    for found in workers[4]:
-        assert found["weights"] == workers[4][0]["weights"]
-        assert (found["history"], found["epsilon"]) == (whole["history"], whole["epsilon"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("one seed", "draw their batches independently"),
+        ("sharded, one seed", "draw their batches independently"),
+        ("sharded, ghost noise", "the noise of worker 0 and the noise of worker 1 have one seed"),
+        ("noise of the coins", "coins of worker . have one seed|noise of worker 0 have one seed"),
+        ("seeded afterwards", "seeded after make_private"),
+        ("small batches", "empty batch"),
+        ("other noise", "must make the same step"),
+        ("past elsewhere", "hold releases that the first worker's does not"),
+        ("whole data", "a shard of its own"),
+        ("allocation", "a shard of its own"),
+    ],
+)
+def test_what_would_not_be_covered_is_refused_on_every_worker(workers, name, why):
+    for found in workers[name]:
+        assert re.search(why, found["refused"]), found["refused"]
+        assert found["unchanged"]
+        assert found["history"] == [] or name == "past elsewhere"
 
 
-def test_shards_so_small_that_batches_are_empty_are_refused(workers):
-    for found in workers[2]:
-        assert "empty batch" in found["refused"]
+def test_a_budget_on_the_first_worker_stops_all_at_one_step(workers):
+    first, *others = workers["budget"]
+    assert 0 < first["history"][0][2] < 9
+    assert first["epsilon"] <= opacus_worker.BUDGET.epsilon
+    for found in others:
+        assert (found["history"], found["epsilon"]) == (first["history"], first["epsilon"])
+        assert found["weights"] == first["weights"]
+        assert found["refused"] == first["refused"]
+    assert all(found["unchanged"] for found in workers["budget"])
+
+
+def test_the_past_of_the_first_worker_is_that_of_all(workers):
+    whole = [[2.0, 0.5, 1], *ONE_RUN]
+    parts = [(ac.PoissonSampled(ac.Gaussian(noise), rate), n) for noise, rate, n in whole]
+    for found in workers["past"]:
+        assert found["history"] == whole
+        assert found["epsilon"] == ac.Composition(parts).epsilon(DELTA)
+
+
+def test_a_resumed_run_has_the_epsilon_of_the_whole(workers):
+    for half, found in zip(workers["first half"], workers["second half"], strict=True):
+        assert half["history"] == ONE_RUN
+        assert found["history"] == [[1.1, coin(1 / 9), 18]]
+        assert found["epsilon"] == ac.get_epsilon(coin(1 / 9), 1.1, 18, DELTA)

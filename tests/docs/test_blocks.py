@@ -93,12 +93,18 @@ def of_matrices():
 def of_adapters():
     opacus = pytest.importorskip("opacus")
     pytest.importorskip("dp_accounting")
+    import torch
     from dp_accounting import dp_event
 
+    model = torch.nn.Linear(3, 2)
     # JAX Privacy itself is not needed for the one class that its page extends.
     config = SimpleNamespace(DpAccountantConfig=object)
     return {
         "opacus": opacus,
+        "torch": torch,
+        "data": torch.utils.data.TensorDataset(torch.randn(200, 3), torch.arange(200) % 2),
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
         "event": dp_event.GaussianDpEvent(2.0),
         "count": 3,
         "jax_privacy": SimpleNamespace(accounting=SimpleNamespace(accountants=config)),

@@ -1,8 +1,7 @@
 """One of the workers of a data-parallel run; started by adapters/test_opacus_workers.py.
 
-Arguments: rank, number of workers, rendezvous file. Prints one JSON line: what came of a run with
-seeds of their own, of one with a seed in common, of one with small batches, of one that is seeded
-alike after make_private, and of one whose batches are cut.
+Arguments: rank, number of workers, rendezvous file, file of a checkpoint. Prints one JSON line:
+what came of every run of ``runs``, by its name.
 """
 
 import contextlib
@@ -14,72 +13,170 @@ import opacus
 import torch
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel as Wrapped
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus.utils.fsdp_utils import FSDP2Wrapper
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
-import accountant.adapters.opacus  # noqa: F401 (registers)
+import accountant as ac
+import accountant.adapters.opacus  # registers
+from accountant.adapters.torch_batches import BatchSampler
+from accountant.sampling import RandomAllocation
+
+BUDGET = ac.Budget(2.0, 1e-5)
 
 
-def run(seed, batch_size, wrapped=Wrapped, afterwards=None, physical=None):
-    torch.manual_seed(seed)
+def network(seed=3):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Tanh(), torch.nn.Linear(64, 4))
+
+
+def data(zeros=False):
     rows = torch.randn(1800, 8, generator=torch.Generator().manual_seed(1))
-    data = TensorDataset(rows, (rows[:, 0] > 0).long())
-    model = wrapped(torch.nn.Linear(8, 2))
-    engine = opacus.PrivacyEngine(accountant="exact")
+    rows = torch.zeros_like(rows) if zeros else rows
+    return TensorDataset(rows, (rows[:, 0] > 0).long())
+
+
+def run(
+    seed,
+    batch_size=200,
+    wrapped=Wrapped,
+    afterwards=None,
+    physical=None,
+    batches=None,
+    ledger=None,
+    load=None,
+    save=None,
+    zeros=False,
+    **options,
+):
+    """Train for one pass over the loader; report what was recorded, or why it was refused."""
+    torch.manual_seed(seed)
+    records, engine = data(zeros), opacus.PrivacyEngine(accountant="exact")
+    model = wrapped(network())
+    if ledger is not None:
+        engine.accountant.ledger = ledger
+    if batches is None:
+        loader = DataLoader(records, batch_size=batch_size)
+    else:
+        loader = DataLoader(records, batch_sampler=batches)
+    refused, seen, optimizer = None, 0, None
+    start = before = [_local(p) for p in model.parameters()]
     try:
-        model, optimizer, loader = engine.make_private(
+        known = {"noise_multiplier": 1.1, "max_grad_norm": 1.0} | options
+        module, optimizer, *rest = engine.make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-            data_loader=DataLoader(data, batch_size=batch_size),
-            noise_multiplier=1.1,
-            max_grad_norm=1.0,
+            data_loader=loader,
+            **known,
         )
+        if load is not None:
+            engine.load_checkpoint(path=load, module=module, optimizer=optimizer)
         if afterwards is not None:
             torch.manual_seed(afterwards)
-        parts = contextlib.nullcontext(loader)
+        parts = contextlib.nullcontext(rest[-1])
         if physical is not None:
             parts = BatchMemoryManager(
-                data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer
+                data_loader=rest[-1], max_physical_batch_size=physical, optimizer=optimizer
             )
-        seen = train(model, optimizer, parts)
-    except TypeError as error:
-        return {"refused": str(error), "epsilon": engine.get_epsilon(1e-5)}
-    weights = torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
+        criterion = rest[0] if len(rest) == 2 else torch.nn.functional.cross_entropy
+        for number in train(module, optimizer, criterion, parts):
+            seen += number
+            before = [_local(p) for p in model.parameters()]
+    except (TypeError, ac.BudgetExceeded) as error:
+        refused = str(error)
+    if save is not None:
+        engine.save_checkpoint(path=save, module=module, optimizer=optimizer)
+    weights = [_local(p) for p in model.parameters()]
     return {
         "optimizer": type(optimizer).__name__,
         "history": engine.accountant.history,
         "epsilon": engine.get_epsilon(1e-5),
         "seen": seen,
-        "weights": weights,
+        "weights": float(torch.cat(weights).double().sum()),
+        "change": (weights[0] - start[0]).tolist() if zeros else None,
+        "refused": refused,
+        "unchanged": all(torch.equal(a, b) for a, b in zip(before, weights, strict=True)),
     }
 
 
-def train(model, optimizer, parts):
-    seen = 0
+def _local(p):
+    whole = p.full_tensor() if hasattr(p, "full_tensor") else p
+    return whole.detach().flatten().clone()
+
+
+def train(model, optimizer, criterion, parts):
     with parts as loader:
         for x, y in loader:
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x), y).backward()
+            criterion(model(x), y).backward()
             optimizer.step()
-            seen += len(x)
-    return seen
+            yield len(x)
 
 
-def main(rank, workers, meeting):
+def with_a_past(rank):
+    ledger = ac.Accountant()
+    if rank == 0:
+        ledger.step(noise_multiplier=2.0, sampling_probability=0.5)
+    return ledger
+
+
+def runs(rank, workers, checkpoint):
+    """Yield names and arguments of runs, of which some end early."""
+    seed = 7 + rank
+    sharded = {"wrapped": FSDP2Wrapper, "grad_sample_mode": "ghost_fsdp"}
+    yield "own seeds", {"seed": seed}
+    yield "one seed", {"seed": 7}
+    yield "small batches", {"seed": seed, "batch_size": 20}
+    yield "seeded afterwards", {"seed": seed, "afterwards": 3}
+    yield "physical batches", {"seed": seed, "physical": 40}
+    yield "sharded", {"seed": seed} | sharded
+    yield "sharded, one seed", {"seed": 7} | sharded
+    yield (
+        "sharded, ghost noise",
+        {
+            "seed": seed,
+            "noise_generator": torch.Generator().manual_seed(50),
+        }
+        | sharded,
+    )
+    yield "noise alone", {"seed": seed, "zeros": True}
+    yield "noise alone, sharded", {"seed": seed, "zeros": True} | sharded
+    yield "torch's own", {"seed": seed, "wrapped": DistributedDataParallel}
+    yield "ghost", {"seed": seed, "grad_sample_mode": "ghost"}
+    yield (
+        "noise of the coins",
+        {
+            "seed": seed,
+            "noise_generator": torch.Generator().manual_seed(6 + workers),
+        },
+    )
+    yield "other noise", {"seed": seed, "noise_multiplier": 1.1 + 0.1 * (rank == workers - 1)}
+    yield "budget", {"seed": seed, "ledger": ac.Accountant(BUDGET) if rank == 0 else None}
+    yield "past", {"seed": seed, "ledger": with_a_past(rank)}
+    yield "past elsewhere", {"seed": seed, "ledger": with_a_past(workers - 1 - rank)}
+    whole = UniformWithReplacementSampler(num_samples=1800, sample_rate=0.1)
+    yield "whole data", {"seed": seed, "batches": whole, "poisson_sampling": False}
+    allocation = BatchSampler(RandomAllocation(dataset_size=1800, steps_per_epoch=9))
+    yield "allocation", {"seed": seed, "batches": allocation, "poisson_sampling": False}
+    yield "first half", {"seed": seed, "save": f"{checkpoint}.{rank}"}
+    yield "second half", {"seed": seed + 100, "load": f"{checkpoint}.0"}
+
+
+def main(rank, workers, meeting, checkpoint):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=workers
     )
-    found = [
-        run(7 + rank, 200),
-        run(7, 200),
-        run(7 + rank, 20),
-        run(7 + rank, 200, afterwards=3),
-        run(7 + rank, 200, physical=40),
-    ]
+    found = {}
+    for name, arguments in runs(rank, workers, checkpoint):
+        found[name] = run(**arguments)
+        torch.distributed.barrier()  # a checkpoint is written before it is read
     print(json.dumps(found))
     torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])

@@ -1,0 +1,137 @@
+"""Runs of :class:`BatchSampler` under opacus: charged whole, before the noise of the first step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
+
+from accountant import sampling
+from accountant.adapters.torch_batches import BatchSampler
+from accountant.calibration.any_mechanism import calibrate
+from accountant.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Mechanism
+    from accountant.sampling import Sampler
+
+__all__ = ["Run", "noise_of", "prepare", "refuse_replaced", "sampler_of"]
+
+# Those whose noise is drawn anew in every step, as opacus draws it.
+_INDEPENDENT_NOISE = (
+    sampling.CyclicBatches,
+    sampling.FixedSizeSampler,
+    sampling.FullBatch,
+    sampling.PoissonSampler,
+    sampling.RandomAllocation,
+    sampling.ShuffledBatches,
+    sampling.TruncatedPoissonSampler,
+    sampling.WithReplacementSampler,
+)
+
+
+class Run:
+    """One iteration over a batch sampler: a whole run, of which no step stands alone."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self._noise: float | None = None
+
+    def to_charge(self, noise_multiplier: float) -> Mechanism | None:
+        """Return what a step with this noise is charged: the run, or None if it was charged.
+
+        Raises
+        ------
+        UnsupportedError
+            The step has less noise than the run was charged for.
+        """
+        if self._noise is None:
+            return self._sampler.mechanism(noise_multiplier)
+        if not (noise_multiplier >= self._noise):
+            raise UnsupportedError(
+                f"noise_multiplier must not fall within a run of {self._sampler!r:.80}, which was"
+                f" charged as a whole with {self._noise}; got {noise_multiplier}. Change the noise"
+                " between two iterations over the loader, or draw Poisson samples, whose steps are"
+                " charged one by one"
+            )
+        return None
+
+    def charged(self, noise_multiplier: float) -> None:
+        """Note that the ledger holds the run."""
+        self._noise = noise_multiplier if self._noise is None else self._noise
+
+
+def sampler_of(loader: Any) -> Sampler | None:
+    """Return the sampler of a loader whose batches are those of a :class:`BatchSampler`."""
+    batches = getattr(loader, "batch_sampler", None)
+    return batches.sampler if isinstance(batches, BatchSampler) else None
+
+
+def refuse_replaced(loader: Any, poisson_sampling: bool) -> None:
+    """Refuse a loader of a BatchSampler that opacus would replace, or could not be covered."""
+    sampler = sampler_of(loader)
+    if sampler is None:
+        return
+    if poisson_sampling:
+        raise UnsupportedError(
+            "opacus replaces the BatchSampler of the loader by Poisson samples of another size,"
+            " unless make_private is given poisson_sampling=False"
+        )
+    if type(sampler) not in _INDEPENDENT_NOISE:
+        raise UnsupportedError(
+            f"opacus draws the noise of every step anew; {sampler!r:.80} needs the correlated noise"
+            " of its strategy. Use RandomAllocation or another sampler without a strategy, or"
+            " accountant.learn, whose trainers draw correlated noise"
+        )
+    if loader.batch_sampler.ledger is not None:
+        raise UnsupportedError(
+            "the engine charges its own ledger for every run; give the BatchSampler none, or the"
+            " run is charged twice. Assign the ledger to engine.accountant.ledger"
+        )
+
+
+def noise_of(loader: Any, epsilon: float, delta: float, epochs: int) -> float:
+    """Return the least noise multiplier with which iterations over a loader stay in a target."""
+    sampler = sampler_of(loader)
+    assert sampler is not None
+    return cast(
+        "float",
+        calibrate(
+            lambda noise: epochs * sampler.mechanism(noise),
+            epsilon=epsilon,
+            delta=delta,
+            precision=1e-6,
+        ),
+    )
+
+
+def prepare(loader: Any, optimizer: Any) -> None:
+    """Let a loader return empty batches, and an optimiser divide by the average batch."""
+    sampler = sampler_of(loader)
+    if sampler is None:
+        return
+    if not isinstance(loader.collate_fn, CollateFnWithEmpty):
+        first = loader.dataset[0]
+        loader.collate_fn = wrap_collate_with_empty(
+            collate_fn=loader.collate_fn,
+            sample_empty_shapes=[(0, *shape_safe(x)) for x in first],
+            dtypes=[dtype_safe(x) for x in first],
+        )
+    # Opacus takes a pass over the loader for one over the data.
+    optimizer.expected_batch_size = _average(sampler)
+
+
+def _average(sampler: Any) -> float:
+    """Return the average size of a batch, a public constant that steps are divided by."""
+    match sampler:
+        case sampling.PoissonSampler() | sampling.TruncatedPoissonSampler():
+            size = sampler.dataset_size * sampler.sampling_probability
+            return float(max(min(size, getattr(sampler, "cap", size)), 1.0))
+        case sampling.RandomAllocation():
+            return float(
+                max(sampler.dataset_size * sampler.participations / sampler.steps_per_epoch, 1.0)
+            )
+        case sampling.FullBatch():
+            return float(sampler.dataset_size)
+        case _:
+            return float(sampler.batch_size)
