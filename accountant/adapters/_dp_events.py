@@ -25,6 +25,8 @@ from accountant.mechanisms import Gaussian, Mechanism
 from accountant.pairs.sums import root_of_squares
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import (
+    Allocated,
+    AllocatedMechanism,
     FixedSizeSampled,
     PoissonSampled,
     TruncatedPoissonSampled,
@@ -37,11 +39,21 @@ __all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
 # do not run on a sample.
 _NOT_ON_A_SAMPLE = frozenset(
     {
+        "RandomAllocationDpEvent",
         "RandomizedResponseDpEvent",
         "SampledWithReplacementDpEvent",
         "SampledWithoutReplacementDpEvent",
         "SingleEpochTreeAggregationDpEvent",
         "TruncatedSubsampledGaussianDpEvent",
+    }
+)
+# Events that state a bound on two neighbours, and nothing about a record left out.
+_STATED = frozenset(
+    {
+        "EpsilonDeltaDpEvent",
+        "ExponentialMechanismDpEvent",
+        "PermuteAndFlipDpEvent",
+        "ZCDpEvent",
     }
 )
 
@@ -116,7 +128,7 @@ def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Parts:
     inside = _NOT_ON_A_SAMPLE
     if relation is not ADD_OR_REMOVE:
         # A guarantee about replacing or blanking a record says nothing of leaving it out.
-        inside |= {"ZCDpEvent"}
+        inside |= _STATED
     release = _together(event, relation, inside)
     if release is None or q == 0.0:
         return ()
@@ -137,7 +149,7 @@ def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
             "a sample of fixed size changes in more than one record when one is added or removed;"
             " the guarantee is under REPLACE_ONE or REPLACE_SPECIAL",
         )
-    inside = _NOT_ON_A_SAMPLE | ({"ZCDpEvent"} if relation is ZERO_OUT else set())
+    inside = _NOT_ON_A_SAMPLE | (_STATED if relation is ZERO_OUT else set())
     release = _together(event, REPLACE_ONE, inside)
     if release is None or batch == 0:
         return ()
@@ -186,6 +198,30 @@ def _truncated(event: Any, relation: NeighbouringRelation) -> Parts:
             1,
         ),
     )
+
+
+def _random_allocation(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert runs of which every record picks some, uniformly (S4, S5, S9, S23)."""
+    picked, steps = whole(event, "num_selected"), whole(event, "num_steps", least=1)
+    if picked > steps:
+        raise Refused(event, "num_selected must be at most num_steps")
+    if relation is REPLACE_ONE:
+        raise Refused(event, "the theorems are under ADD_OR_REMOVE_ONE and REPLACE_SPECIAL")
+    release = _together(
+        event, relation, _NOT_ON_A_SAMPLE | (_STATED if relation is ZERO_OUT else set())
+    )
+    if release is None or picked == 0:
+        return ()
+    if release == releases.no_noise(relation)[0][0]:
+        # What is released without noise tells which runs the record was in.
+        return ((release, 1),)
+    block = steps // picked
+    one: Mechanism
+    if isinstance(release, Gaussian) and release.sensitivity == 1.0:
+        one = Allocated(release.noise_multiplier, steps=block, relation=relation)
+    else:
+        one = AllocatedMechanism(release, steps=block)
+    return ((one, picked),)
 
 
 def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -268,6 +304,12 @@ CONVERTED = {
         releases.mixture_of_gaussians, "standard_deviation", "sensitivities", "sampling_probs"
     ),
     "ZCDpEvent": _rule(releases.zcdp, "rho", "xi"),
+    "EpsilonDeltaDpEvent": _rule(releases.epsilon_delta, "epsilon", "delta"),
+    "ExponentialMechanismDpEvent": _rule(releases.exponential_mechanism, "epsilon"),
+    "PermuteAndFlipDpEvent": _rule(releases.permute_and_flip, "epsilon"),
+    "DiscreteGaussianDpEvent": _rule(
+        releases.discrete_gaussian, "sigma", "sensitivity", "dimension"
+    ),
     "SingleEpochTreeAggregationDpEvent": _rule(
         releases.single_epoch_tree, "noise_multiplier", "step_counts"
     ),
@@ -285,6 +327,7 @@ CONVERTED = {
         "truncated_batch_size",
         "noise_multiplier",
     ),
+    "RandomAllocationDpEvent": _rule(_random_allocation, "event", "num_selected", "num_steps"),
     "RepeatAndSelectDpEvent": _rule(_repeat_and_select, "event", "mean", "shape"),
 }
 

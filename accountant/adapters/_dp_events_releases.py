@@ -16,8 +16,11 @@ from accountant._rounding import U, ratio_down, up
 from accountant.mechanisms import (
     ZCDP,
     ApproximateDP,
+    DiscreteGaussian,
+    DiscreteGaussianVector,
     DiscreteLaplace,
     DominatingPMFs,
+    ExponentialMechanism,
     Gaussian,
     Laplace,
     Mechanism,
@@ -31,12 +34,16 @@ from accountant.relations import NeighbouringRelation
 __all__ = [
     "Parts",
     "Refused",
+    "discrete_gaussian",
     "discrete_laplace",
+    "epsilon_delta",
+    "exponential_mechanism",
     "gaussian",
     "laplace",
     "mixture_of_gaussians",
     "no_noise",
     "number",
+    "permute_and_flip",
     "randomized_response",
     "single_epoch_tree",
     "whole",
@@ -89,6 +96,57 @@ def discrete_laplace(event: Any, relation: NeighbouringRelation) -> Parts:
     return (
         (DiscreteLaplace(ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation), 1),
     )
+
+
+def discrete_gaussian(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert DiscreteGaussianDpEvent: one integer by its law (M13), a vector by zCDP."""
+    sigma, sensitivity = number(event, "sigma"), number(event, "sensitivity")
+    if event.dimension is not None:
+        whole(event, "dimension", least=1)
+    if event.dimension == 1 and sensitivity < math.inf:
+        # Integers move by integers.
+        sensitivity = math.floor(sensitivity)
+    if sensitivity == 0.0:
+        return ()
+    if sigma == 0.0 or sensitivity == math.inf:
+        return no_noise(relation)
+    if event.dimension == 1:
+        one = DiscreteGaussian(sigma, sensitivity=int(sensitivity), relation=relation)
+        return ((one, 1),)
+    return ((DiscreteGaussianVector(sigma, sensitivity=sensitivity, relation=relation), 1),)
+
+
+def epsilon_delta(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert EpsilonDeltaDpEvent: a guarantee under the accountant's relation (M7)."""
+    epsilon, delta = number(event, "epsilon"), number(event, "delta", highest=1.0)
+    if epsilon == delta == 0.0:
+        return ()
+    if epsilon == math.inf:
+        return no_noise(relation)
+    return ((ApproximateDP(epsilon, delta=delta, relation=relation), 1),)
+
+
+def exponential_mechanism(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert ExponentialMechanismDpEvent: its losses lie in a range of epsilon (M8)."""
+    epsilon = number(event, "epsilon")
+    if epsilon == 0.0:
+        return ()
+    if epsilon == math.inf:
+        return no_noise(relation)
+    return ((ExponentialMechanism(epsilon, relation=relation), 1),)
+
+
+def permute_and_flip(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Convert PermuteAndFlipDpEvent: no worse than Laplace noise of that epsilon (E10)."""
+    epsilon = number(event, "epsilon")
+    if epsilon == 0.0:
+        return ()
+    # The event states what two neighbours differ by, under any relation.
+    moved = 2.0 if relation is REPLACE_ONE else 1.0
+    scale = ratio_down(moved, epsilon) if epsilon < math.inf else 0.0
+    if scale == 0.0:
+        return no_noise(relation)
+    return ((Laplace(scale, relation=relation), 1),)
 
 
 def randomized_response(event: Any, relation: NeighbouringRelation) -> Parts:

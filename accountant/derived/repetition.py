@@ -47,7 +47,10 @@ MEAN = Argument(
     "It is the mean number of runs",
 )
 POISSON_MEAN = Argument(
-    "mean", "a finite number > 0", lambda x: (x > 0.0) & (x < 1e9), "It is the mean number of runs"
+    "mean",
+    "a number in (0, 10**9)",
+    lambda x: (x > 0.0) & (x < 1e9),
+    "It is the mean number of runs",
 )
 
 

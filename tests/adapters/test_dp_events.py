@@ -11,18 +11,24 @@ from support.dp_event_names import (
     ALL,
     DELTA,
     DL,
+    NEWEST,
     OURS,
     RR,
     ZCDP,
     AddRemove,
+    Allocated,
     Best,
     Composed,
+    DiscreteG,
+    Exponential,
+    Flip,
     G,
     L,
     Mixture,
     Poisson,
     Replace,
     Special,
+    Stated,
     Times,
     Tree,
     Truncated,
@@ -58,6 +64,11 @@ EXAMPLES = {
     "MixtureOfGaussiansDpEvent": Mixture(1.0, [0.0, 1.0], [0.9, 0.1]),
     "ZCDpEvent": ZCDP(0.1),
     "TruncatedSubsampledGaussianDpEvent": Truncated(1000, 0.01, 30, 2.0),
+    "RandomAllocationDpEvent": Allocated(G(2.0), 2, 20),
+    "DiscreteGaussianDpEvent": DiscreteG(3.0, 2.5, 1),
+    "EpsilonDeltaDpEvent": Stated(0.5, 1e-7),
+    "ExponentialMechanismDpEvent": Exponential(0.5),
+    "PermuteAndFlipDpEvent": Flip(0.5),
 }
 NOT_UNDER = {
     "RandomizedResponseDpEvent": {AddRemove},
@@ -65,8 +76,9 @@ NOT_UNDER = {
     "SampledWithoutReplacementDpEvent": {AddRemove},
     "SingleEpochTreeAggregationDpEvent": {AddRemove},
     "MixtureOfGaussiansDpEvent": {Replace},
+    "RandomAllocationDpEvent": {Replace},
 }
-EVENT_TYPES = {
+EVENT_TYPES = {kind.__name__: kind for kind in NEWEST} | {
     name: kind
     for name, kind in inspect.getmembers(events, inspect.isclass)
     if issubclass(kind, events.DpEvent)
@@ -167,12 +179,45 @@ def test_what_is_recorded_can_be_saved(name, tmp_path):
         (Best(G(3.0), 5.0, math.inf), AddRemove, "BestOfPoissonRuns(Gaussian(3.0), 5.0)"),
         (Best(G(3.0), 1.0, 1.0), AddRemove, "Gaussian(3.0)"),
         (ZCDP(0.1), AddRemove, "ZCDP(0.1)"),
+        (Allocated(G(2.0), 1, 20), AddRemove, "Allocated(2.0, steps=20)"),
+        (Allocated(G(2.0), 3, 20), AddRemove, "3 * Allocated(2.0, steps=6)"),
+        (Allocated(L(1.5), 2, 90), AddRemove, "2 * AllocatedMechanism(Laplace(1.5), steps=45)"),
+        (Allocated(G(2.0), 20, 20), AddRemove, "20 * Allocated(2.0, steps=1)"),
+        # Integers move by integers, and a vector of unknown length is known by zCDP.
+        (DiscreteG(3.0, 2.5, 1), AddRemove, "DiscreteGaussian(3.0, sensitivity=2)"),
+        (DiscreteG(3.0, 2.5, 2), AddRemove, "DiscreteGaussianVector(3.0, sensitivity=2.5)"),
+        (DiscreteG(3.0, 2.5), AddRemove, "DiscreteGaussianVector(3.0, sensitivity=2.5)"),
+        (Stated(0.5, 1e-7), AddRemove, "ApproximateDP(0.5, delta=1e-07)"),
+        (Exponential(0.5), AddRemove, "ExponentialMechanism(0.5)"),
+        (Flip(0.5), AddRemove, "Laplace(2.0)"),
     ],
     ids=str,
 )  # fmt: skip
 def test_what_an_event_becomes(event, relation, wanted):
     found = repr(mechanism(event, relation))
     assert found.removeprefix("1 * ") == wanted.removeprefix("1 * ")
+
+
+def test_what_an_epsilon_states_holds_under_the_relation_of_the_accountant():
+    for relation in ALL:
+        assert exact(Stated(0.5, 1e-7), relation).get_delta(0.5) == pytest.approx(1e-7)
+        assert exact(Flip(0.5), relation).get_epsilon(0.0) == pytest.approx(0.5)
+        assert exact(Exponential(0.5), relation).get_epsilon(0.0) == pytest.approx(0.5)
+    for nothing in (Stated(0.0, 0.0), Exponential(0.0), Flip(0.0), DiscreteG(2.0, 0.9, 1)):
+        assert exact(nothing).get_delta(0.0) == 0.0
+    for all_of_it in (Stated(0.0, 1.0), Exponential(math.inf), Flip(math.inf), DiscreteG(0.0)):
+        assert exact(all_of_it).get_delta(9.0) == 1.0
+
+
+def test_runs_that_nobody_joins_tell_nothing_and_runs_without_noise_everything():
+    assert exact(Allocated(G(2.0), 0, 20)).get_epsilon(0.0) == 0.0
+    assert exact(Allocated(G(0.0), 1, 20)).get_epsilon(0.5) == math.inf
+    # Releases of one run share who is in it.
+    both = Allocated(Composed([G(4.0), Times(G(4.0), 3)]), 1, 20)
+    one = exact(Allocated(G(2.0), 1, 20)).get_epsilon(DELTA)
+    assert one <= exact(both).get_epsilon(DELTA) <= one * (1 + 1e-9)
+    assert "at most num_steps" in refusal(Allocated(G(2.0), 21, 20))
+    assert "on a sample" in refusal(Poisson(0.1, Allocated(G(2.0), 1, 20)))
 
 
 @pytest.mark.parametrize("relation", ALL, ids=str)
@@ -222,12 +267,16 @@ def test_replacing_moves_a_sum_twice_as_far(event):
 
 
 def test_a_guarantee_about_replacing_says_nothing_of_leaving_out():
+    stated = (ZCDP(0.1), Stated(0.1, 0.0), Exponential(0.1), Flip(0.1))
     for relation in (Replace, Special):
-        assert "ZCDpEvent" in refusal(Poisson(0.1, ZCDP(0.1)), relation)
+        for event in stated:
+            assert type(event).__name__ in refusal(Poisson(0.1, event), relation)
         assert "RandomizedResponse" in refusal(Poisson(0.1, Composed([RR(0.5, 4)])), relation)
-    assert refusal(Poisson(0.1, ZCDP(0.1))) is None
-    assert refusal(Without(100, 10, ZCDP(0.1)), Replace) is None
-    assert "ZCDpEvent" in refusal(Without(100, 10, ZCDP(0.1)), Special)
+    for event in stated:
+        assert refusal(Poisson(0.1, event)) is None
+        assert refusal(Without(100, 10, event), Replace) is None
+        assert type(event).__name__ in refusal(Without(100, 10, event), Special)
+    assert "EpsilonDelta" in refusal(Allocated(Stated(0.1, 0.0), 1, 9), Special)
     for inner in (Without(10, 5, G(1.0)), With(10, 5, G(1.0)), Truncated(10, 0.1, 5, 1.0)):
         # Their sizes are not those of a sample.
         assert "on a sample" in refusal(Poisson(0.1, Best(inner, 5.0, 1.0)), Replace)
@@ -303,6 +352,11 @@ BAD = [
     Mixture(1.0, [0.0, -1.0], [0.5, 0.5]), Mixture(1.0, [1.0], [0.5]), Mixture(1.0, [], []),
     Mixture(1.0, [0.0, 1.0], [1.0]), ZCDP(-1.0), ZCDP(0.1, -0.1), Truncated(10, 1.5, 5, 1.0),
     Truncated(10, 0.5, -5, 1.0), Truncated(10, 0.5, 5, -1.0), Truncated(10.5, 0.5, 5, 1.0),
+    Allocated(G(1.0), -1, 9), Allocated(G(1.0), 1, 0), Allocated(G(1.0), 1.0, 9),
+    Allocated(None, 1, 9), Allocated(ZCDP(0.1), 1, 9), DiscreteG(-1.0), DiscreteG(1.0, -1.0),
+    DiscreteG(1.0, math.nan, 1), DiscreteG(1.0, 1.0, 0), DiscreteG(1.0, 1.0, 1.5),
+    DiscreteG(1.0, 1e300, 1), Stated(-0.1, 0.0), Stated(0.1, 1.5), Stated(math.nan, 0.0),
+    Exponential(-1.0), Exponential(None), Flip(-1.0), Flip(math.nan), Flip("1"),
 ]  # fmt: skip
 
 

@@ -19,15 +19,20 @@ from support.dp_event_names import (
     AddRemove,
     Best,
     Composed,
+    DiscreteG,
+    Exponential,
+    Flip,
     G,
     L,
     Poisson,
     Replace,
     Special,
+    Stated,
     Times,
     Tree,
     Truncated,
     Without,
+    dp,
     exact,
     mechanism,
 )
@@ -51,6 +56,11 @@ THEIRS = [
     (Composed([Times(Poisson(0.05, G(2.0)), 100), L(5.0), G(8.0)]), (AddRemove, Special)),
     (Times(Truncated(500, 0.02, 40, 2.0), 5), (AddRemove, Replace)),
 ]
+if hasattr(dp.dp_event, "PermuteAndFlipDpEvent"):  # newer than 0.6
+    THEIRS += [
+        (Times(Flip(0.5), 7), (AddRemove, Special)),
+        (Composed([Stated(0.5, 1e-7), G(3.0)]), (AddRemove, Special)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +97,17 @@ def test_not_above_their_loss_distributions_and_close(event, relation):
         (Best(G(3.0), 10.0, math.inf), AddRemove),
         (Times(RR(0.5, 5), 4), Replace),
         (Times(RR(0.5, 5), 4), Special),
+        *(
+            [
+                (Times(DiscreteG(4.0, 1.0, 1), 20), AddRemove),
+                (Times(DiscreteG(4.0, 1.5), 20), Special),
+                (Exponential(0.5), AddRemove),
+                (Times(Flip(0.5), 20), Special),
+                (Composed([Stated(0.5, 1e-9), G(3.0)]), Special),
+            ]
+            if hasattr(dp.dp_event, "PermuteAndFlipDpEvent")
+            else []
+        ),
     ],
     ids=str,
 )
@@ -140,6 +161,14 @@ def test_repetitions_of_a_randomized_response_are_all_counted():
     epsilon = math.log1p(4 * 0.5 / 0.5)
     assert once.get_epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
     assert thrice.get_epsilon(0.0) == pytest.approx(3 * epsilon, rel=1e-12)
+
+
+def test_repetitions_of_an_exponential_mechanism_are_all_counted():
+    # Their Rényi accountant, newer than 0.6, adds one release for any count.
+    once, often = exact(Exponential(0.5)), exact(Times(Exponential(0.5), 40))
+    assert once.get_epsilon(0.0) == pytest.approx(0.5, rel=1e-12)
+    assert often.get_epsilon(0.0) == pytest.approx(20.0, rel=1e-12)
+    assert often.get_epsilon(1e-6) > 5 * once.get_epsilon(1e-6)
 
 
 def test_more_noise_fewer_steps_and_rarer_samples_never_cost_more():

@@ -8,12 +8,14 @@ every pair of neighbours under the relation it states.
 import itertools
 import math
 import random
+from fractions import Fraction
 
 import pytest
 
 dp = pytest.importorskip("dp_accounting")
 events = pytest.importorskip("dp_accounting.dp_event")
 from accountant.adapters import dp_events as adapter  # noqa: E402
+from support.dp_event_names import Flip  # noqa: E402
 
 AddRemove = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
 Replace = dp.NeighboringRelation.REPLACE_ONE
@@ -206,3 +208,40 @@ def test_one_sample_for_several_releases_is_attained():
     event = events.PoissonSampledDpEvent(0.3, inner)
     bounds, largest = check(event, AddRemove, records=1)
     assert largest <= bounds[0.0] <= largest * 1.02  # chords
+
+
+def flips(scores, base):
+    """Return the exact law of permute-and-flip with coins base**(largest score - score)."""
+    coins = [base ** (max(scores) - score) for score in scores]
+    law = [Fraction(0)] * len(scores)
+    orders = list(itertools.permutations(range(len(scores))))
+    for order in orders:
+        left = Fraction(1, len(orders))
+        for one in order:
+            law[one] += left * coins[one]
+            left *= 1 - coins[one]
+    return law
+
+
+@pytest.mark.parametrize("relation", [AddRemove, Replace, Special], ids=lambda one: one.name)
+def test_permute_and_flip_never_costs_more_than_laplace_noise(relation):
+    rng = random.Random(relation.name)
+    # Two candidates that change places attain it at one epsilon each.
+    runs = [([0, -gap], [-2, 2]) for gap in range(5)]
+    for candidates, moved in [(2, 5), (3, 2), (3, 4), (4, 2), (4, 3)]:
+        steps = [rng.choice([-moved, moved]) for _ in range(candidates)]
+        runs.append(([rng.randint(-2 * moved, 0) for _ in steps], steps))
+    tight = 0
+    for scores, steps in runs:
+        base = Fraction(rng.choice([3, 6, 9, 19]), 20)
+        # A difference of two scores moves twice as far as one.
+        reach = 2 * abs(steps[0])
+        ours = adapter.ExactAccountant(relation)
+        ours.compose(Flip(-reach * math.log(base) * (1 + 2.0**-48)))
+        p, q = flips(scores, base), flips([a + b for a, b in zip(scores, steps, strict=True)], base)
+        for power in range(reach):
+            truth = sum(max(a - b / base**power, 0) for a, b in zip(p, q, strict=True))
+            bound = ours.get_delta(-power * math.log(base) * (1 - 2.0**-48))
+            assert truth <= Fraction(bound)
+            tight += 0.0 < bound <= truth * (1 + Fraction(1, 10**9))
+    assert tight >= 2

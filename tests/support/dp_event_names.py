@@ -7,6 +7,7 @@ import pytest
 
 import accountant as ac
 
+attr = pytest.importorskip("attr")
 dp = pytest.importorskip("dp_accounting")
 events = pytest.importorskip("dp_accounting.dp_event")
 pytest.importorskip("dp_accounting.pld")
@@ -31,6 +32,28 @@ Tree = events.SingleEpochTreeAggregationDpEvent
 Best, RR = events.RepeatAndSelectDpEvent, events.RandomizedResponseDpEvent
 Mixture, Truncated = events.MixtureOfGaussiansDpEvent, events.TruncatedSubsampledGaussianDpEvent
 ZCDP = events.ZCDpEvent
+
+
+def newest(name, **fields):
+    """Return an event type, written out where the dp-accounting installed is older than it.
+
+    A field with the value None has that default; all others must be given.
+    """
+    found = getattr(events, name, None)
+    if found is None:
+        fields = {k: attr.ib() if v is attr.NOTHING else attr.ib(v) for k, v in fields.items()}
+        found = attr.make_class(name, fields, bases=(events.DpEvent,), frozen=True)
+        found.__module__ = "dp_accounting.dp_event"
+    return found
+
+
+NEEDED = attr.NOTHING
+Allocated = newest("RandomAllocationDpEvent", event=NEEDED, num_selected=NEEDED, num_steps=NEEDED)
+DiscreteG = newest("DiscreteGaussianDpEvent", sigma=NEEDED, sensitivity=1.0, dimension=None)
+Stated = newest("EpsilonDeltaDpEvent", epsilon=NEEDED, delta=NEEDED)
+Exponential = newest("ExponentialMechanismDpEvent", epsilon=NEEDED)
+Flip = newest("PermuteAndFlipDpEvent", epsilon=NEEDED)
+NEWEST = (Allocated, DiscreteG, Stated, Exponential, Flip)
 
 DELTA = 1e-5
 
