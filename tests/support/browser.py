@@ -115,6 +115,30 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    def wait(self, expression: str, seconds: float = 30.0):
+        """Return what an expression is as soon as it is true."""
+        deadline = time.monotonic() + seconds
+        while not (found := self.ask(expression)):
+            assert time.monotonic() < deadline, f"still not: {expression}"
+            time.sleep(0.02)
+        return found
+
+    def write(self, selector: str, text: str) -> None:
+        """Replace what a field holds, as somebody who types."""
+        self.ask(f"document.querySelector('{selector}').focus()")
+        self.ask(f"document.querySelector('{selector}').select()")
+        self.call("Input.insertText", text=text)
+
+    def click(self, selector: str) -> None:
+        """Press the left button of the mouse above the middle of an element."""
+        self.ask(f"document.querySelector('{selector}').scrollIntoView({{block: 'center'}})")
+        x, y = self.ask(
+            f"(b => [b.x + b.width / 2, b.y + b.height / 2])"
+            f"(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
     def press(self, key: str, code: int) -> None:
         for kind in ("rawKeyDown", "keyUp"):
             self.call(

@@ -1,0 +1,212 @@
+"""The core in WebAssembly, under Node: the answers of Linux, or brackets that overlap them."""
+
+import gzip
+import importlib.util
+import json
+import math
+import re
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import accountant as ac
+from accountant import attack
+from support.web import PAGE, ROOT, ask, is_missing, node
+
+TRUTHS = ROOT / "accountant" / "selftest" / "elementary.json"
+CASES = ROOT / "libaccountant" / "tests" / "cases.txt"
+DOMAIN, UNBOUNDED = -1, -4
+
+pytestmark = pytest.mark.skipif(is_missing() is not None, reason=is_missing() or "")
+
+
+def fresh_cases(path, count):
+    """Write answers of this machine's Python package to a file."""
+    spec = importlib.util.spec_from_file_location(
+        "make_cases", ROOT / "libaccountant" / "tests" / "make_cases.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    path.write_text("\n".join(module.cases(count)) + "\n")
+    return path
+
+
+def test_stored_answers_are_the_same_doubles_or_overlap(tmp_path):
+    lines = [line for line in CASES.read_text().splitlines() if not line.startswith("#")]
+    (tmp_path / "cases.txt").write_text("\n".join(lines[:150]))
+    found = node(tmp_path / "cases.txt")
+    assert found["asked"] == 150
+    assert found["apart"] == []
+    # The C libraries differ in few last digits.
+    assert found["same"] > 100
+
+
+@pytest.mark.slow
+def test_ten_thousand_answers_are_the_same_doubles_or_overlap(tmp_path):
+    found = node(fresh_cases(tmp_path / "cases.txt", 10_000), seconds=900.0)
+    print(found["asked"], "asked,", found["same"], "of them the same doubles")
+    assert found["asked"] == 10_000
+    assert found["apart"] == []
+
+
+def test_another_answer_is_noticed(tmp_path):
+    lines = [line for line in CASES.read_text().splitlines() if line.startswith("epsilon_b")]
+    question, numbers = next(line for line in lines if " = 0 0x" in line and " 1 " in line).split(
+        " = "
+    )
+    status, lower, upper = numbers.split()
+    assert float.fromhex(upper) < 1.0001 * float.fromhex(lower)
+    for factor in (1.001, 0.999):
+        moved = ((float.fromhex(end) * factor).hex() for end in (lower, upper))
+        (tmp_path / "one.txt").write_text(f"{question} = {status} {' '.join(moved)}\n")
+        assert len(node(tmp_path / "one.txt")["apart"]) == 1
+    (tmp_path / "one.txt").write_text(f"{question} = -1\n")
+    assert len(node(tmp_path / "one.txt")["apart"]) == 1
+
+
+def test_every_public_function_is_asked():
+    header = (ROOT / "libaccountant" / "include" / "accountant.h").read_text()
+    names = set(re.findall(r"^ACCOUNTANT_API .*\baccountant_(\w+)\(", header, re.M))
+    script = (ROOT / "web" / "src" / "core.mjs").read_text()
+    assert not [name for name in names if f"accountant_{name}" not in script]
+    (version,) = ask(["version"])
+    assert version == ac.__version__
+
+
+def test_elementary_functions_err_no_more_than_they_are_trusted_to():
+    truths = json.loads(TRUTHS.read_text())
+    (found,) = ask(["elementaryErrors", truths])
+    assert {row["name"] for row in found} == set(truths) - {"ndtr"}
+    assert all(row["good"] and row["rows"] > 20 for row in found), found
+    assert next(row["trusted"] for row in found if row["name"] == "erfc") == 16.0
+    # An error is noticed: one truth of the sine, off by sixteen units.
+    first = truths["sin"][0]
+    first[1] = (float.fromhex(first[1]) * (1.0 + 2.0**-49)).hex()
+    (found,) = ask(["elementaryErrors", truths])
+    assert [row["name"] for row in found if not row["good"]] == ["sin"]
+
+
+def test_bad_arguments_are_refused_and_nothing_is_lost():
+    nan, inf = math.nan, math.inf
+    bad = [
+        ["epsilonBounds", nan, 1.0, 10, 1e-5],
+        ["epsilonBounds", 0.5, -1.0, 10, 1e-5],
+        ["epsilonBounds", 0.5, 1.0, 1.5, 1e-5],
+        ["epsilonBounds", 0.5, 1.0, 10, 1.0],
+        ["deltaBounds", 0.5, 1.0, 10, inf],
+        ["attackRate", 0.5, 1.0, 10, nan],
+        ["attackRate", 0.5, 0.0, 10, 0.5],
+        ["shuffledEpsilonLower", 1.0, 0.0, 1, 1e-5],
+        ["shuffledEpsilonLower", nan, 10.0, 1, 1e-5],
+        ["compositionEpsilonBounds", [{"q": 2.0, "sigma": 1.0, "steps": 1}], 1e-5],
+    ]
+    assert ask(*bad) == [{"status": DOMAIN}] * len(bad)
+    assert ask(["calibrateSigma", 1.0, 0.5, 1e-9, 1.0]) == [{"status": UNBOUNDED}]
+    one, many = ask(
+        ["memoryAfter", 1, "epsilonBounds", 0.01, 1.0, 1000, 1e-5],
+        ["memoryAfter", 2000, "epsilonBounds", 0.01, 1.0, 1000, 1e-5],
+    )
+    assert one == many
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [1e-300, 1.0, 1e9, 1e-5],
+        [1.0, 1e-300, 1, 0.5],
+        [1.0, 1e300, 1, 1e-300],
+        [0.0, 1.0, 2.0**53, 0.9],
+        [1e-3, 0.3, 1e9, 1e-300],
+        [0.5, math.inf, 10, 1e-5],
+    ],
+)
+def test_extreme_questions_have_the_answers_of_python(arguments):
+    (found,) = ask(["epsilonBounds", *arguments])
+    q, sigma, steps, delta = arguments
+    expected = ac.epsilon_bounds(q, sigma, int(steps), delta)
+    assert found["lower"] <= expected.upper
+    assert expected.lower <= found["upper"]
+
+
+@pytest.mark.parametrize(("above", "below"), [(1, 3), (256, 60_000), (7, 49), (1, 2), (999, 1000)])
+def test_the_sampling_probability_is_rounded_up(above, below):
+    (found,) = ask(["ratioUp", above, below])
+    truth = Fraction(above, below)
+    assert math.nextafter(found, 0.0) < truth <= Fraction(found)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("alarms", [1e-6, 0.01, 0.3, 0.9])
+def test_the_attack_rate_of_one_release_is_that_of_neyman_and_pearson(sigma, alarms):
+    (found,) = ask(["attackRate", 1.0, sigma, 1, alarms])
+    with mpmath.workdps(40):
+        # Φ(Φ⁻¹(FPR) + 1/σ)
+        quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(alarms) - 1)
+        truth = mpmath.ncdf(quantile + 1 / mpmath.mpf(sigma))
+    assert truth <= found <= truth * (1 + 1e-5)
+
+
+def test_attack_rates_are_those_of_python():
+    questions = [
+        (q, sigma, steps, alarms)
+        for q, sigma, steps in ((0.01, 1.0, 1000), (0.2, 3.0, 50))
+        for alarms in (0.0, 1e-3, 1.0)
+    ]
+    found = ask(*(["attackRate", *question] for question in questions))
+    expected = [attack.attack_tpr(*question) for question in questions]
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize("steps", [2, 30, 1000])
+def test_one_shuffled_epoch_spends_at_least_what_is_said(sigma, steps):
+    """The profile of the largest release at the stated ε, by an integral, is at least δ."""
+    delta = 1e-5
+    (found,) = ask(["shuffledEpsilonLower", sigma, steps, 1, delta])
+
+    x = np.linspace(-9.0, 12.0 + 2.0 / sigma, 400_001)
+
+    def density(shift):
+        own, other = norm.pdf(x - shift), norm.pdf(x)
+        rest = (steps - 1) * other * norm.cdf(x - shift) * norm.cdf(x) ** (steps - 2)
+        return own * norm.cdf(x) ** (steps - 1) + rest
+
+    shown, blank, power = density(2.0 / sigma), density(1.0 / sigma), math.exp(found)
+    ways = [
+        np.trapezoid(np.maximum(p - power * q, 0.0), x) for p, q in ((shown, blank), (blank, shown))
+    ]
+    assert delta <= max(ways) < 1.1 * delta
+
+
+@pytest.mark.parametrize(("sigma", "epochs"), [(1.0, 1), (1.0, 10), (4.0, 100), (0.3, 3)])
+def test_shuffling_a_single_batch_hides_nothing(sigma, epochs):
+    """Then the largest release is the release: Gaussian, its ε known exactly."""
+    (found,) = ask(["shuffledEpsilonLower", sigma, 1, epochs, 1e-5])
+    truth = ac.epsilon_bounds(1.0, sigma, epochs, 1e-5)
+    assert 0.97 * truth.upper <= found <= truth.upper
+
+
+def test_the_lower_bound_of_shuffling_is_near_that_of_python():
+    sampler = ac.sampling.ShuffledBatches(dataset_size=10_000, batch_size=100, epochs=10)
+    expected = sampler.epsilon_bounds(1.0, 1e-5)
+    (found,) = ask(["shuffledEpsilonLower", 1.0, 100, 10, 1e-5])
+    assert 0.99 * expected.lower <= found <= expected.upper
+
+
+def test_the_first_load_is_small():
+    assert len(gzip.compress(PAGE.read_bytes(), 9)) <= 500_000
+
+
+@pytest.mark.slow
+def test_answers_come_at_once():
+    steps = [round(14_100 * k / 200) for k in range(1, 201)]
+    one, curve = ask(
+        ["timeOf", 50, "epsilonBounds", 256 / 60_000, 1.1, 14_100, 1e-5],
+        ["timeOf", 9, "epsilonCurve", 256 / 60_000, 1.1, steps, [1e-5] * 200],
+    )
+    print(f"one answer {one:.2f} ms, 200 points {curve:.1f} ms")
+    assert one < 5.0
+    assert curve < 100.0
