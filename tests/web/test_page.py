@@ -166,8 +166,9 @@ def test_a_wrong_entry_is_named_and_has_no_answer(page):
     for field, typed, said in WRONG:
         right = page.ask(f"document.querySelector('#{field}').value")
         page.write(f"#{field}", typed)
-        page.wait("document.querySelector('#results').hidden")
+        page.wait(f"document.querySelector('#{field}-wrong').textContent")
         assert text(page, f"#{field}-wrong").startswith(said)
+        assert page.ask("document.querySelector('#results').hidden") is True
         assert (
             page.ask(f"document.querySelector('#{field}').getAttribute('aria-invalid')") == "true"
         )
