@@ -25,6 +25,15 @@ def epsilon_renyi_upper(
     q: float, sigma: float, steps: float, delta: float
 ) -> tuple[float, float]: ...
 def check_statuses(statuses: _Statuses) -> None: ...
+def fill_shared_epsilon_bounds(
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    delta: _Floats,
+    lower: _Floats,
+    upper: _Floats,
+    statuses: _Statuses,
+) -> None: ...
 def fill_delta_bounds(
     q: _Floats,
     sigma: _Floats,

@@ -268,6 +268,7 @@ def mixture_epsilon_bounds(
     )
 
 
+include "shared_line.pxi"
 include "calibration.pxi"
 include "compositions.pxi"
 include "exchange.pxi"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses.array_evaluation import at_zero_delta, evaluate
+from accountant.analyses.array_evaluation import at_zero_delta, evaluate, shared
 
 if TYPE_CHECKING:
     from accountant.analyses.array_evaluation import FloatArray
@@ -60,7 +60,7 @@ def each_epsilon_bounds(
     """Bracket ε(delta) for every element."""
     zero = np.equal(delta, 0.0)
     values = (q, sigma, steps, np.where(zero, 0.5, delta))
-    lower, upper = evaluate(core.fill_epsilon_bounds, shape, values, workers, EITHER)
+    lower, upper = shared(core.fill_shared_epsilon_bounds, shape, values, workers)
     limit = at_zero_delta(q, sigma, steps)
     return np.where(zero, limit, lower), np.where(zero, limit, upper)
 

@@ -6,6 +6,7 @@
 #include "order.h"
 #include "rounding.h"
 #include "saddle_point.h"
+#include "status.h"
 
 /* log of an upper bound on P[Bin(n, q) > k], k + 1 > nq: Chernoff's -n kl(m/n || q), m = k + 1.
  * The two logarithms cancel where m/n is near q.  Each ratio carries at most 4 roundings and each
@@ -63,24 +64,39 @@ double acct_mixture_epsilon_upper(double q, double sigma, double steps, double d
     return best;
 }
 
+int acct_chernoff_set(acct_chernoff *bound, acct_tilted_law *law, const acct_step *step,
+                      const acct_window *window, double steps, int direction, double b) {
+    acct_moments m;
+    if (direction == ACCT_REMOVE) b = acct_exact_distance(b);
+    const double order = acct_order_at(direction, b);
+    const int status = acct_tilted_law_set(law, step, window, order, 0.0, -log(steps) - 12.0);
+    if (status) return status;
+    acct_tilted_law_moments(law, order, 1, &m);
+    *bound = (acct_chernoff){.b = b,
+                             .log_front = acct_log_chernoff(b),
+                             .log_mgf = m.log_mgf + m.log_mgf_err,
+                             .outside = acct_tilted_law_mass_outside(law)};
+    return ACCT_OK;
+}
+
+double acct_chernoff_at(const acct_chernoff *c, double steps, double epsilon) {
+    const double log_bound = c->log_front + steps * c->log_mgf - c->b * epsilon;
+    const double round = 1e-12 * (steps * fabs(c->log_mgf) + c->b * epsilon + 1.0);
+    /* outcomes outside the window count in full */
+    const double bound = exp(log_bound + round) + steps * c->outside * (1.0 + 1e-9);
+    return bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
+}
+
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
                                  double epsilon, double log_delta, double b) {
     const double z = sqrt(2.0 * (log(steps) - fmin(log_delta, 0.0) + 12.0));
     const acct_window window = {.lo = -z * step->sigma, .hi = acct_step_largest(step) + z * step->sigma};
     acct_saddle saddle = {.b = b};
-    acct_moments m;
     if (!(b > 0.0) && acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle))
         return 1.0;
-    b = direction == ACCT_REMOVE ? acct_exact_distance(saddle.b) : saddle.b;
-    const double order = acct_order_at(direction, b);
-    if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, -log(steps) - 12.0)) return 1.0;
-    acct_tilted_law_moments(&w->law, order, 1, &m);
-    const double log_bound = acct_log_chernoff(b) + steps * (m.log_mgf + m.log_mgf_err) - b * epsilon;
-    const double round = 1e-12 * (steps * fabs(m.log_mgf) + b * epsilon + 1.0);
-    /* outcomes outside the window count in full */
-    const double outside = steps * acct_tilted_law_mass_outside(&w->law);
-    const double bound = exp(log_bound + round) + outside * (1.0 + 1e-9);
-    return bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
+    acct_chernoff bound;
+    if (acct_chernoff_set(&bound, &w->law, step, &window, steps, direction, saddle.b)) return 1.0;
+    return acct_chernoff_at(&bound, steps, epsilon);
 }
 
 double acct_chernoff_delta_lower(acct_workspace *w, const acct_step *step, double steps, int direction,

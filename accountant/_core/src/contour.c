@@ -17,8 +17,9 @@ static double alias_at(const acct_contour *k, acct_tilted_law *law, double epsil
     if (b2 == k->b) return INFINITY;
     acct_moments m;
     acct_tilted_law_moments(law, acct_order_at(k->direction, b2), certify, &m);
-    alias->log_size = acct_log_chernoff(b2) + k->steps * (m.log_mgf + m.log_mgf_err) -
-                      (k->log_scale - k->log_scale_err) + 1e-9;
+    alias->log_front = acct_log_chernoff(b2) + 1e-9;
+    alias->log_mgf = m.log_mgf + m.log_mgf_err;
+    alias->log_size = alias->log_front + k->steps * alias->log_mgf - (k->log_scale - k->log_scale_err);
     alias->slope = b2 - k->b;
     return (alias->log_size - alias->slope * epsilon + digits) / fabs(alias->slope);
 }
@@ -58,8 +59,7 @@ static double alias_side(const acct_contour *k, acct_tilted_law *law, double eps
     const double size = -(k->log_scale - k->log_scale_err);
     const double by_one = (size + k->b * epsilon + digits) / k->b;
     if (!(period <= by_one)) {
-        best->slope = -k->b;
-        best->log_size = size;
+        *best = (acct_alias){.log_size = size, .slope = -k->b};
         period = by_one;
     }
     return period;
@@ -88,40 +88,6 @@ double acct_short_step(double x) {
     return ldexp(floor(m * 16777216.0), e - 24);
 }
 
-/* sets     amplitude and phase of every term, and *numerical
- * ensures  sum over the terms of |term - computed term| <= k->numerical.  With r = |1+V| - error > 0 the
- *          n-th power is within a factor e^{n error / r} of the computed one; where that says nothing,
- *          the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
- *          move the power by 16 n u of log and argument, the other factors by less than 40 u. */
-static void fill_terms(acct_contour *k, acct_characteristic_sum *cf, const acct_tilted_law *law,
-                       const acct_moments *m) {
-    const double n = k->steps, b = k->b, dy = k->dy;
-    const double sign = k->direction == ACCT_REMOVE ? 1.0 : -1.0;
-    const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (k->count - 1) * dy);
-    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK], numerical = 0.0;
-    for (int first = 0; first < k->count; first += ACCT_SUM_BLOCK) {
-        const int size = k->count - first < ACCT_SUM_BLOCK ? k->count - first : ACCT_SUM_BLOCK;
-        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        for (int i = 0; i < size; i++) {
-            const double y = (first + i) * dy;
-            const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
-            const double factor = acct_trapezoid_factor(b, y, dy, first + i);
-            const double amplitude = exp(n * v.log_modulus) * factor, rest = v.modulus - v.error;
-            double err;
-            if (rest > 0.0 && n * v.error < 100.0 * rest)
-                err = amplitude * expm1(n * v.error / rest);
-            else
-                err = amplitude + exp(n * log(v.modulus + v.error)) * factor;
-            if (amplitude > 0.0)
-                err += amplitude * ACCT_U * (40.0 + 16.0 * n * (fabs(v.log_modulus) + fabs(v.arg)));
-            numerical += err;
-            k->amplitude[first + i] = amplitude;
-            k->phase[first + i] = sign * n * v.arg - atan2(y, b) - atan2(y, b + 1.0);
-        }
-    }
-    k->numerical = numerical * ACCT_SLACK;
-}
-
 /* the first law of a contour resolves integrands that turn by at most this many radians, y L */
 #define LAW_TURNS (11.0 * 30.0)
 
@@ -140,7 +106,20 @@ static int set_lattice(acct_contour *k, acct_tilted_law *law, const acct_moments
     if (!(points <= problem->most_points)) return ACCT_EPRECISION;
     k->count = (int)points;
     k->truncated = acct_cf_decay_tail_upper(decay, k->b, (k->count - 1) * k->dy, k->dy);
+    k->built_steps = k->steps;
+    k->built_truncated = k->truncated;
     return ACCT_OK;
+}
+
+static double sign_of(const acct_contour *k) { return k->direction == ACCT_REMOVE ? 1.0 : -1.0; }
+
+/* scale, mean and terms of so many steps */
+static void raise(acct_contour *k) {
+    k->log_scale = k->steps * k->log_mgf;
+    k->log_scale_err = k->steps * k->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
+    k->drift = sign_of(k) * k->steps * k->mean;
+    k->numerical =
+        acct_line_values_power(&k->values, k->count, k->steps, sign_of(k), k->amplitude, k->phase);
 }
 
 /* Reads terms, scale and mean off the law's moments.  The aliases were bounded in units of the first
@@ -150,13 +129,34 @@ static void set_terms(acct_contour *k, acct_tilted_law *law, acct_characteristic
     acct_moments m;
     acct_tilted_law_moments(law, order, 1, &m);
     acct_characteristic_sum_set(cf, law, &m);
-    k->log_scale = k->steps * m.log_mgf;
-    k->log_scale_err = k->steps * m.log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
+    acct_characteristic_sum_step(cf, k->dy);
+    acct_line_values_set(&k->values, cf, law, &m, k->b, k->dy, k->count);
+    k->log_mgf = m.log_mgf;
+    k->log_mgf_err = m.log_mgf_err;
+    k->mean = m.mean;
+    raise(k);
     k->right.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
     k->left.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
-    k->drift = (k->direction == ACCT_REMOVE ? 1.0 : -1.0) * k->steps * m.mean;
-    acct_characteristic_sum_step(cf, k->dy);
-    fill_terms(k, cf, law, &m);
+}
+
+static void alias_for_steps(const acct_contour *k, acct_alias *alias) {
+    alias->log_size = alias->log_front + k->steps * alias->log_mgf - (k->log_scale - k->log_scale_err);
+}
+
+/* The terms beyond the last are sums of f_j |phi_j|^n with f_j <= dy/(pi y_j^2), which add up to at most
+ * 1/(pi y).  They fall with n, and for fewer steps Hoelder's inequality bounds them by those of more
+ * (Theorem 18). */
+void acct_contour_for_steps(acct_contour *k, const acct_tilted_law *law, double steps) {
+    const double share = steps / k->built_steps, y = (k->count - 1) * k->dy;
+    k->steps = steps;
+    raise(k);
+    alias_for_steps(k, &k->right);
+    alias_for_steps(k, &k->left);
+    k->truncated = k->built_truncated;
+    if (share < 1.0)
+        k->truncated = exp(share * log(fmax(k->built_truncated, ACCT_TINY)) -
+                           (1.0 - share) * log(ACCT_PI * y)) * ACCT_SLACK;
+    acct_tail_event_for_steps(&k->tail, law, steps);
 }
 
 int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *scratch,
@@ -219,22 +219,36 @@ static void sum_points_far(const acct_contour *k, double rate, double speed, poi
     }
 }
 
+/* max of the moduli, in lanes; NaN is passed over, and is in the sums */
+ACCT_CLONES
+static double largest(const double *restrict a, int count) {
+    double most[ACCT_LANES] = {0};
+    int i = 0;
+    for (; i + ACCT_LANES <= count; i += ACCT_LANES)
+        for (int j = 0; j < ACCT_LANES; j++) {
+            const double size = fabs(a[i + j]);
+            most[j] = size > most[j] ? size : most[j];
+        }
+    for (; i < count; i++) most[0] = fmax(most[0], fabs(a[i]));
+    return fmax(fmax(most[0], most[1]), fmax(most[2], most[3]));
+}
+
 ACCT_CLONES
 static void sum_points(const acct_contour *k, double rate, double speed, point_sums *out) {
     const double *restrict amplitude = k->amplitude, *restrict angle = k->phase;
     const double dy = k->dy, b = k->b;
     double re[ACCT_LANES] = {0}, slope[ACCT_LANES] = {0}, size[ACCT_LANES] = {0},
            phase_size[ACCT_LANES] = {0};
-    double most = 0.0;
-    for (int i = 0; i < k->count; i++) most = fmax(most, fabs(angle[i]));
+    const double most = largest(angle, k->count);
     if (!(most + fabs(rate) * k->count * dy < ACCT_MOST_ANGLE)) {
         sum_points_far(k, rate, speed, out);
         return;
     }
+    const double lane[ACCT_LANES] = {0.0, 1.0, 2.0, 3.0};
     int i = 0;
     for (; i + ACCT_LANES <= k->count; i += ACCT_LANES)
         for (int j = 0; j < ACCT_LANES; j++) {
-            const double y = (i + j) * dy, phase = angle[i + j] + rate * y, a = amplitude[i + j];
+            const double y = ((double)i + lane[j]) * dy, phase = angle[i + j] + rate * y, a = amplitude[i + j];
             double sin_phase, cos_phase;
             acct_vsincos(phase, &sin_phase, &cos_phase);
             const double part = a * cos_phase;

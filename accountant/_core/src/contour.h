@@ -7,7 +7,7 @@
 #include "invert.h"
 #include "order.h"
 #include "tail_event.h"
-#include "characteristic_sum.h"
+#include "line_values.h"
 
 #define ACCT_MAX_POINTS 8232 /* no multiple of a page, as ACCT_MAX_NODES */
 #define ACCT_MIXTURE_POINTS 40008 /* the same for random shifts, whose losses have long tails */
@@ -16,6 +16,7 @@
  * exp(log_size - slope * epsilon) relative to the contour's scale (Theorem 5). */
 typedef struct {
     double log_size, slope;
+    double log_front, log_mgf; /* log_size is log_front + steps * log_mgf less the scale */
 } acct_alias;
 
 typedef struct {
@@ -26,10 +27,13 @@ typedef struct {
     double dy;
     int count;      /* points y_k = k dy, 0 <= k < count */
     double *amplitude, *phase; /* of the terms at epsilon = 0, the linear phase left out */
+    acct_line_values values;   /* of one step, for other numbers of steps; not of every contour */
+    double log_mgf, log_mgf_err, mean; /* of one step, likewise */
     double drift;              /* steps * mean loss: the linear phase is (drift - epsilon) y */
     double log_scale, log_scale_err; /* the sum is in units of e^{log_scale - b epsilon} */
     double numerical; /* bound on quadrature and round-off of all terms, same units */
     double truncated; /* bound on the terms beyond the last point, same units */
+    double built_steps, built_truncated; /* the number of steps a line was built for, and that bound then */
     acct_tail_event tail;   /* the share of the outcomes outside the window */
     acct_alias right, left;
     /* a rare-event contour (rare_event_contour.h) leaves out the outcomes without any large loss: they add at
@@ -55,6 +59,10 @@ typedef struct {
 /* returns ACCT_EPRECISION if it would need too many points (the cost is checked first) */
 int acct_contour_build(acct_contour *contour, acct_tilted_law *law, acct_tilted_law *scratch,
                        acct_characteristic_sum *cf, const acct_problem *problem);
+
+/* Reads a contour of acct_contour_build for another number of steps; law: the one it was built on, for the
+ * outcomes outside its window.  The line is the better placed the nearer the numbers are. */
+void acct_contour_for_steps(acct_contour *contour, const acct_tilted_law *law, double steps);
 
 /* the alias bounds of a contour whose b, steps, direction and scale are set; returns the period both
  * sides need to be below e^{-digits}; overwrites law->weight */

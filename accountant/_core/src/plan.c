@@ -13,7 +13,7 @@ int acct_workspace_alloc(acct_workspace *w, int nodes) {
     const size_t law = ACCT_TILTED_LAW_DOUBLES(nodes);
     const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; /* >= ACCT_SUM_ARRAYS */
     const size_t points = nodes > ACCT_MAX_NODES ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
-    w->block = malloc((2 * law + cf + 2 * points) * sizeof(double));
+    w->block = malloc((2 * law + cf + (2 + ACCT_LINE_ARRAYS) * points) * sizeof(double));
     if (!w->block) return ACCT_ENOMEM;
     acct_tilted_law_place(&w->law, w->block, nodes);
     acct_tilted_law_place(&w->scratch, w->block + law, nodes);
@@ -21,6 +21,7 @@ int acct_workspace_alloc(acct_workspace *w, int nodes) {
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
     w->contour.amplitude = w->rare_memory + cf;
     w->contour.phase = w->contour.amplitude + points;
+    acct_line_values_place(&w->contour.values, w->contour.phase + points, points);
     return ACCT_OK;
 }
 

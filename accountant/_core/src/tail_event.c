@@ -19,11 +19,19 @@ static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low,
 
 /* Log of Chernoff's bound on the reverse term at order -m, its dependence e^{(m+1) eps} left out: one of
  * the n steps lies above the window, the others are free. */
-static double reverse_upper(acct_tilted_law *law, double steps, double loss_hi, double m, int certify) {
+static double reverse_upper(const acct_tilted_law *law, double steps, double loss_hi, double m,
+                            double log_mgf) {
+    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf - m * loss_hi + log(steps * law->q_above) +
+           1e-9 * (1.0 + fabs(m * loss_hi));
+}
+
+/* the same, at an order that was not tried before */
+static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double loss_hi, double m, int certify) {
     acct_moments low;
     acct_tilted_law_moments(law, -m, certify, &low);
-    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf_upper(law, &low, loss_hi, m) - m * loss_hi +
-           log(steps * law->q_above) + 1e-9 * (1.0 + fabs(m * loss_hi));
+    tail->reverse_order = m;
+    tail->log_mgf = log_mgf_upper(law, &low, loss_hi, m);
+    return reverse_upper(law, tail->steps, loss_hi, m, tail->log_mgf);
 }
 
 /* Q^n and P^n - Q^n of the event that some step lies above, from one step's masses q and pq: each is
@@ -44,32 +52,47 @@ double acct_below_share(const acct_tilted_law *law, double steps) {
     return inside > 0.0 ? fmin(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
 }
 
+/* both masses and their error; of exponents of size steps * q, too */
+static void set_both(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
+    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above);
+    tail->mass_err =
+        (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) + acct_below_share(law, steps);
+}
+
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
                          double epsilon, double reverse_order, int certify) {
-    const double q = law->q_above, pq = law->pq_above;
-    set_masses(tail, law, steps, direction, q, pq);
-    /* of exponents of size steps * q, too */
-    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * q) + acct_below_share(law, steps);
+    tail->direction = direction;
+    set_both(tail, law, steps);
     tail->reverse_log = INFINITY;
-    tail->reverse_slope = 0.0;
-    if (direction == ACCT_ADD || !(q > 0.0)) return;
+    tail->reverse_slope = tail->reverse_order = tail->log_mgf = 0.0;
+    if (direction == ACCT_ADD || !(law->q_above > 0.0)) return;
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
     if (!(loss_hi > epsilon)) return;
     /* walk m = 4^i / gap until the bound stops falling */
     if (reverse_order > 0.0) {
-        tail->reverse_log = reverse_upper(law, steps, loss_hi, reverse_order, certify);
+        tail->reverse_log = reverse_at(tail, law, loss_hi, reverse_order, certify);
         tail->reverse_slope = reverse_order + 1.0;
         if (tail->reverse_log < INFINITY) return;
     }
     double m = 4.0 / (loss_hi - epsilon), best = INFINITY;
     for (int i = 0; i < 24; i++) {
-        const double log_reverse = reverse_upper(law, steps, loss_hi, m, certify);
+        acct_tail_event next = *tail;
+        const double log_reverse = reverse_at(&next, law, loss_hi, m, certify);
         if (!(log_reverse + (m + 1.0) * epsilon < best)) break;
         best = log_reverse + (m + 1.0) * epsilon;
+        tail->log_mgf = next.log_mgf;
+        tail->reverse_order = m;
         tail->reverse_log = log_reverse;
         tail->reverse_slope = m + 1.0;
         m *= 1.7;
     }
+}
+
+void acct_tail_event_for_steps(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
+    set_both(tail, law, steps);
+    if (tail->reverse_log < INFINITY)
+        tail->reverse_log = reverse_upper(law, steps, acct_loss(&law->step, law->hi, NULL),
+                                          tail->reverse_order, tail->log_mgf);
 }
 
 void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_law *law,

@@ -23,6 +23,7 @@ typedef struct {
     double outside;  /* mass below the window: upper bound, either law */
     double left_out; /* share of the profile that was not looked at, at most (Theorem D27) */
     double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
+    double reverse_order, log_mgf; /* order and log A of one step that acct_tail_event_set made it of */
 } acct_tail_event;
 
 /* reads the window off the law; epsilon places the Chernoff bound,
@@ -30,6 +31,9 @@ typedef struct {
  * the law's own errors are left out.  Overwrites law->weight. */
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
                          double epsilon, double reverse_order, int certify);
+
+/* what acct_tail_event_set has set, for another number of steps; reads the same law */
+void acct_tail_event_for_steps(acct_tail_event *tail, const acct_tilted_law *law, double steps);
 
 /* the same for outcomes with some step above the outer threshold or the window (Theorem 15); the law must
  * have been set for that threshold; plain: for the transform at -reverse_order, overwritten */

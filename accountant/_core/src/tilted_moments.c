@@ -63,12 +63,13 @@ static void small_errors(const acct_tilted_law *g, int remove, double c, const d
     const double *restrict gauss = g->gauss, *restrict exp_loss = g->exp_loss;
     const double *restrict weight = g->weight, *restrict e2_plus = g->e2_plus;
     const double size = fabs(c), opposite = remove ? 0.0 : 2.0 * size;
+    const double tilted = remove ? 1.0 : 0.0; /* no branch in the loop */
     double a[ACCT_LANES] = {0}, b[ACCT_LANES] = {0}, w[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
         for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double e = acct_weight_roundoff(x2[k]), cl = size * fabs(loss[k]);
-            const double loss_error = le[k] * gauss[k] * (remove ? exp_loss[k] : 1.0);
+            const double loss_error = le[k] * gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted));
             /* for 0 < c < 1 the two parts of the term have opposite signs */
             a[i] += (fabs(term[k]) + opposite * gauss[k] * e2_plus[k]) * e + loss_error * size * rate[k];
             b[i] += (fabs(slope[k]) + opposite * gauss[k] * e2_plus[k]) * e +
