@@ -1,6 +1,10 @@
 """Every answer is the same whatever rounding and flushing the calling thread has set."""
 
+import functools
 import math
+import operator
+import os
+import random
 import threading
 
 import numpy as np
@@ -237,3 +241,44 @@ def test_an_error_restores_the_environment_too():
 def test_the_answers_are_finite():
     lower, upper = ENTRIES["subnormal delta"]()
     assert 0.0 < lower <= upper < math.inf
+
+
+QUESTIONS = int(os.environ.get("ENVIRONMENT_QUESTIONS", "200"))
+
+
+def random_question(rng):
+    """A run of one to three kinds of steps, a δ and an ε, over all their magnitudes."""
+
+    def between(low, high):
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    kinds = [
+        round(between(1, 1e12))
+        * ac.PoissonSampled(ac.Gaussian(between(0.2, 100)), between(1e-9, 1))
+        for _ in range(rng.choice((1, 1, 1, 2, 3)))
+    ]
+    extra = rng.choice((None, None, None, ac.Gaussian(between(0.3, 100.0))))
+    run = functools.reduce(operator.add, kinds if extra is None else [*kinds, extra])
+    return run, between(1e-30, 0.9), between(1e-3, 10.0)
+
+
+def bracket(run, delta, epsilon):
+    try:
+        return tuple(run.epsilon_bounds(delta)), tuple(run.delta_bounds(epsilon))
+    except (ac.PrecisionError, ac.UnsupportedError) as refused:
+        return type(refused).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", modes.MODES)
+def test_random_questions(name):
+    """``ENVIRONMENT_QUESTIONS=5000 pytest -m slow tests/test_environment.py`` is the long run."""
+    rng = random.Random(19)
+    for _ in range(QUESTIONS):
+        question = random_question(rng)
+        modes.forget()
+        expected = bracket(*question)
+        modes.forget()
+        with modes.mode(name):
+            found = bracket(*question)
+        assert found == expected, question

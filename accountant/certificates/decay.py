@@ -72,9 +72,7 @@ class Decay:
         height = np.exp(least - self.log_mass) * step.sigma**2 / step.mean_shift(right)
         length = np.diff(loss)
         t = 0.5 * y * length
-        sinc = np.where(
-            t > 4.6, 1.0 / t, np.where(t < 3.0, np.maximum(np.sin(t) / t, 0.2173), 0.2173)
-        )
+        sinc = np.where(t < 3.0, np.maximum(np.sin(t) / t, 0.2173), 1.0 / t)
         gains = np.maximum(height * length * (1.0 - sinc), 0.0)
         used = np.flatnonzero(gains > 1e-4 * gains.sum())
         if used.size == 0:

@@ -139,7 +139,7 @@ def test_a_ledger_has_one_certificate():
     ledger.compose(ac.Gaussian(10.0))
     made = ac.certificate(ledger, 1e-6)
     claim, _ = check(made.text)
-    assert sorted(law.count for law in claim.laws) == [1, 500, 700]
+    assert sorted(part.count for part in claim.parts) == [1, 500, 700]
     assert made.epsilon == pytest.approx(ledger.epsilon(1e-6), rel=1e-8)
 
 

@@ -225,7 +225,8 @@ def between(modulus: FloatArray, mass: float, moment: float, far: float, nodes: 
     square = modulus * modulus
     spread = mass * moment * (1.0 + 1e-9)
     square = np.maximum(square[:-1], square[1:]) + (math.pi / nodes) ** 2 * spread
-    return np.asarray(np.log(np.minimum(np.sqrt(square) + far, mass)) + 1e-14)
+    with np.errstate(divide="ignore"):  # of no mass at all
+        return np.asarray(np.log(np.minimum(np.sqrt(square) + far, mass)) + 1e-14)
 
 
 def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
