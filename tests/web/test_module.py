@@ -196,6 +196,68 @@ def test_the_lower_bound_of_shuffling_is_near_that_of_python():
     assert 0.99 * expected.lower <= found <= expected.upper
 
 
+def remove_moment(sigma, steps, order):
+    """E S^order exactly: the coefficient of a power of a polynomial, to 40 digits."""
+    base = [
+        mpmath.exp(mpmath.mpf(j * (j - 1)) / (2 * mpmath.mpf(sigma) ** 2)) / mpmath.factorial(j)
+        for j in range(order + 1)
+    ]
+    power = [mpmath.mpf(j == 0) for j in range(order + 1)]
+    for _ in range(steps):
+        power = [
+            mpmath.fsum(power[j] * base[n - j] for j in range(n + 1)) for n in range(order + 1)
+        ]
+    return power[order] * mpmath.factorial(order) / mpmath.mpf(steps) ** order
+
+
+def add_moment_of_two(sigma, order):
+    """E S^(1 - order) of two steps by a trapezoid sum in the plane, to 25 digits."""
+    mu, step = 1 / mpmath.mpf(sigma), mpmath.mpf(sigma) / 6 if sigma < 1.5 else mpmath.mpf("0.25")
+    reach = int((11 + (order - 1) * mu) / step)
+    scores = [step * k for k in range(-reach, reach + 1)]
+    weights = [mpmath.npdf(t) * step for t in scores]
+    ratios = [mpmath.exp(mu * t - mu**2 / 2) for t in scores]
+    kept = [(w, y) for w, y in zip(weights, ratios, strict=True) if w > 1e-45]
+    return mpmath.fsum(
+        v * w * ((x + y) / 2) ** (1 - order) for v, x in kept for w, y in kept if v * w > 1e-40
+    )
+
+
+@pytest.mark.parametrize(("sigma", "order"), [(1.0, 2), (0.7, 4), (2.0, 12), (5.0, 3)])
+def test_renyi_divergences_of_random_allocation_are_never_below_the_truth(sigma, order):
+    counts = (1, 2, 7)
+    found = ask(*(["allocationRenyiUpper", sigma, steps, order, 0] for steps in counts))
+    adding = ask(*(["allocationRenyiUpper", sigma, steps, order, 1] for steps in (1, 2)))
+    with mpmath.workdps(40):
+        for steps, upper in zip(counts, found, strict=True):
+            truth = mpmath.log(remove_moment(sigma, steps, order)) / (order - 1)
+            assert truth <= upper <= truth * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-11")
+    with mpmath.workdps(25):
+        plain = order / (2 * mpmath.mpf(sigma) ** 2)
+        truths = plain, mpmath.log(add_moment_of_two(sigma, order)) / (order - 1)
+        for truth, upper in zip(truths, adding, strict=True):
+            assert truth <= upper <= truth * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-9")
+
+
+def test_epsilon_of_random_allocation_is_above_the_exact_one():
+    for sigma, steps, epochs in ((1.0, 100, 1), (0.5, 10, 1), (4.0, 1000, 1)):
+        (found,) = ask(["allocationEpsilonUpper", sigma, steps, epochs, 1e-5])
+        sampler = ac.sampling.RandomAllocation(dataset_size=1, steps_per_epoch=steps, epochs=epochs)
+        exact = sampler.epsilon_bounds(sigma, 1e-5)
+        sampled = ac.get_epsilon(1 / steps, sigma, steps * epochs, 1e-5, method="rdp")
+        assert exact.upper < found < 1.1 * sampled + 0.03
+        assert found <= ac.get_epsilon(1.0, sigma, epochs, 1e-5)
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.15, 0.3, 1e3, 1e6])
+@pytest.mark.parametrize("steps", [1, 3, 10**6, 10**12])
+def test_extreme_allocations_have_an_answer_between_nothing_and_full_batches(sigma, steps):
+    (found, full) = ask(
+        ["allocationEpsilonUpper", sigma, steps, 3, 1e-5], ["epsilonBounds", 1.0, sigma, 3, 1e-5]
+    )
+    assert 0.0 <= found <= full["upper"]
+
+
 def test_the_first_load_is_small():
     assert len(gzip.compress(PAGE.read_bytes(), 9)) <= 500_000
 

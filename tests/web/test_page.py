@@ -104,6 +104,9 @@ def test_saved_brackets_overlap_those_of_python(page, tmp_path):
         assert expected.lower <= bracket["upper"] <= expected.upper * (1 + 1e-6)
     full = ac.epsilon_bounds(1.0, 1.1, 60, 1e-5)
     assert found["samplers"]["full"]["upper"] == pytest.approx(full.upper, rel=1e-9)
+    allocated = found["samplers"]["allocation"]["upper"]
+    assert found["epsilon"]["upper"] / 2 < allocated < full.upper
+    assert found["samplers"]["shuffled"]["lower"] > found["epsilon"]["upper"]
     others = {row["name"]: row for row in found["others"]}
     assert others["moments"]["epsilon"] == pytest.approx(
         ac.get_epsilon(q, 1.1, steps, 1e-5, method="rdp"), rel=1e-9

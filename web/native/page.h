@@ -24,6 +24,17 @@ ACCOUNTANT_API int page_attack_rate(double q, double sigma, double steps, double
 ACCOUNTANT_API int page_shuffled_epsilon_lower(double sigma, double steps, double epochs, double delta,
                                                double *epsilon);
 
+/* sets     *divergence to an upper bound on the Rényi divergence of one epoch in which every record picks one of
+ *          `steps` batches, of an order from 2 to 512; INFINITY where none is known (Theorems S10, S26)
+ * requires sigma in [0.15, 1e6], one direction */
+ACCOUNTANT_API int page_allocation_renyi_upper(double sigma, double steps, int order, int direction,
+                                               double *divergence);
+
+/* sets     *epsilon to an upper bound on epsilon(delta) of so many epochs of that, by these divergences; never above
+ *          that of full batches */
+ACCOUNTANT_API int page_allocation_epsilon_upper(double sigma, double steps, double epochs, double delta,
+                                                 double *epsilon);
+
 /* out[i] = the elementary function of x[i] and y[i], by its number in elementary.h: for measuring errors */
 ACCOUNTANT_API int page_elementary(int function, const double *x, const double *y, int count, double *out);
 

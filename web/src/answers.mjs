@@ -53,6 +53,7 @@ export function samplersOf(core, settings, run) {
   const full = core.epsilonBounds(1, sigma, epochs, delta);
   return {
     poisson: { ...run.epsilon },
+    allocation: { lower: null, upper: core.allocationEpsilonUpper(sigma, perEpoch, epochs, delta) },
     full,
     shuffled: { lower: core.shuffledEpsilonLower(sigma, perEpoch, epochs, delta), upper: full.upper },
   };

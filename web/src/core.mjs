@@ -175,6 +175,10 @@ function pageQuestions(native, one, ask) {
       one((out) => native.page_attack_rate(q, sigma, steps, falsePositives, out)),
     shuffledEpsilonLower: (sigma, steps, epochs, delta) =>
       one((out) => native.page_shuffled_epsilon_lower(sigma, steps, epochs, delta, out)),
+    allocationRenyiUpper: (sigma, steps, order, direction) =>
+      one((out) => native.page_allocation_renyi_upper(sigma, steps, order, direction, out)),
+    allocationEpsilonUpper: (sigma, steps, epochs, delta) =>
+      one((out) => native.page_allocation_epsilon_upper(sigma, steps, epochs, delta, out)),
     elementary: (name, x, y = x) => ask((out, memory) => native.page_elementary(
       ELEMENTARY.indexOf(name), memory.numbers(x), memory.numbers(y), x.length, out), x.length),
   };

@@ -76,11 +76,10 @@ export function showSamplers(settings, run, samplers) {
   const { epochs } = settings;
   const rows = [
     ["Poisson samples", "every record enters every batch with probability q", range(samplers.poisson.lower, samplers.poisson.upper)],
+    ["Random allocation", "every record picks one step of every epoch at random", `at most ${up(samplers.allocation.upper)}`],
     ["Full batch", `all records in every step, ${count(epochs)} steps; also fixed batches in a fixed order`, range(samplers.full.lower, samplers.full.upper)],
     ["Shuffled", "records are shuffled in every epoch, and batches taken in order", `at least ${down(samplers.shuffled.lower)}; proved: ${up(samplers.shuffled.upper)}`],
   ];
-  if (samplers.allocation)
-    rows.splice(1, 0, ["Random allocation", "every record picks one step of every epoch at random", `at most ${up(samplers.allocation.upper)}`]);
   fill("sampler-table", rows, [2]);
   const gap = samplers.shuffled.lower > run.epsilon.upper;
   $("shuffled-words").textContent = gap
@@ -108,6 +107,9 @@ function verdictOf(row, exactly) {
 }
 
 export function showOthers(run, rows) {
+  const moments = rows.find((row) => row.name === "moments");
+  $("allocation-words").textContent = "The bound of random allocation is one by Rényi divergences, by which Poisson " +
+    `samples have ${up(moments.epsilon)}. The Python package brackets its exact ε, which is lower.`;
   fill("other-table", rows.map((row) => [
     NAMES[row.name][0], row.claim ? up(row.epsilon) : `${Number(row.epsilon.toPrecision(5))}`,
     verdictOf(row, run.epsilon), NAMES[row.name][1],
