@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from accountant._core import subsampled_gaussian as core
-from accountant.analyses.solvers import BesideGrid
+from accountant.analyses.solvers import LEAST, BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.sampling.exchange_pair import ExchangePair
@@ -26,6 +26,7 @@ class ExchangeContour(BesideGrid):
 
     name = "exchange contour"
     reason = "Gaussian noise on Poisson samples under replace-one: transforms on a contour"
+    _least_delta = LEAST
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)

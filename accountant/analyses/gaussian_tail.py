@@ -1,7 +1,7 @@
 """The profile of plain Gaussian noise where it is next to nothing.
 
-The native core claims no probability below 1e-290 from above. With M the ratio of a normal tail to
-the density, H(ε) = φ(a)·(M(a) - M(a + μ)), a = ε/μ - μ/2, and M lies between neighbouring
+The native core counts underflow as an absolute error of 1e-322. With M the ratio of a normal tail
+to the density, H(ε) = φ(a)·(M(a) - M(a + μ)), a = ε/μ - μ/2, and M lies between neighbouring
 convergents of its continued fraction (docs/theorems.md, Theorem 10).
 """
 
@@ -14,7 +14,7 @@ from accountant.bounds import Bounds
 
 __all__ = ["FAINT", "tail_delta", "tail_epsilon"]
 
-# δ below which the core's upper ends are not used.
+# δ below which the core's brackets are not used.
 FAINT = 1e-289
 # The range of a: where the convergents agree to all digits, and beyond the least double.
 NEAREST, FARTHEST = 12.0, 40.0

@@ -24,7 +24,7 @@ from accountant.pairs.sums import infinite_mass, total, variation
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed
 
-__all__ = ["BesideGrid", "Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
+__all__ = ["LEAST", "BesideGrid", "Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
@@ -132,6 +132,8 @@ class BesideGrid(Solver):
     """A contour's bracket, intersected with the grid's where it is wide."""
 
     _other: Solver | None = None
+    # A δ below it counts as zero.
+    _least_delta = 1e-305
 
     def _beside(self) -> Solver:
         if self._other is None:
@@ -145,7 +147,7 @@ class BesideGrid(Solver):
 
         The transform of a few steps decays slowly, so that the contour may resolve it poorly.
         """
-        if is_within(found, WIDE) or found.upper <= LEAST:
+        if is_within(found, WIDE) or found.upper <= self._least_delta:
             return found
         try:
             if delta is not None:

@@ -72,3 +72,14 @@ def test_relative_error_of_the_arctangent(elementary):
         for a, b, value in zip(y.tolist(), x.tolist(), values.tolist(), strict=True):
             truth = mpmath.atan2(mpmath.mpf(a), mpmath.mpf(b))
             assert abs(mpmath.mpf(value) - truth) <= budget("atan2") * abs(truth), (a, b)
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("exp", -746.0, -705.0), ("erfc", 26.0, 28.5)])
+def test_absolute_error_below_the_normal_doubles(elementary, name, least, most):
+    x = np.random.default_rng(7).uniform(least, most, 4000)
+    values = elementary(f"libm_{name}", x)
+    with mpmath.workdps(50):
+        for argument, value in zip(x.tolist(), values.tolist(), strict=True):
+            truth = getattr(mpmath, name)(mpmath.mpf(argument))
+            error = abs(mpmath.mpf(value) - truth)
+            assert error <= budget(name) * truth + mpmath.mpf("2.5e-323"), argument

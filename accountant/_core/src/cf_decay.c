@@ -195,7 +195,7 @@ int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *g, double sh
     const double log_a = d->moments->log_mgf;
     const acct_window window = {.lo = base->lo, .hi = base->hi, .shift = shift};
     if (!(d->moments->log_mgf_err < 1e-7)) return ACCT_EPRECISION; /* the margin of acct_cf_decay_path_upper */
-    const int status = acct_tilted_law_set(g, step, &window, order, 0.0, log_error + fmin(log_a, 0.0));
+    const int status = acct_tilted_law_set(g, step, &window, order, 0.0, log_error + log_a);
     if (status) return status;
     /* quadrature error and the two vertical ends of the path, whatever y >= 0 */
     double modulus = 0.0;
@@ -219,8 +219,9 @@ double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y) {
     double total = path->rest;
     for (int j = 0; j < g->count; j++) {
         const double e = path->order * g->e2_plus[j] - y * g->e2_minus[j] + path->lift;
-        /* N alone may leave the doubles */
-        total += g->x2[j] > 700.0 ? g->quad[j] * exp(e - g->x2[j]) : g->gauss[j] * exp(e);
+        /* either factor alone may leave the doubles */
+        total += g->x2[j] < ACCT_FAR_NOISE && e < ACCT_FAR_NOISE ? g->gauss[j] * exp(e)
+                                                                 : g->quad[j] * exp(e - g->x2[j]);
     }
     return log(total * ACCT_SLACK);
 }

@@ -174,12 +174,14 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     k->steps = steps;
     k->b = b;
     k->small_losses_log = -INFINITY;
-    k->small_losses_slope = 0.0;
+    k->small_losses_slope = k->least = 0.0;
     /* where the terms stop: y_max first from the variance, then from the bound on the tail */
     acct_moments m;
     acct_cf_decay decay;
     const double y_guess = 11.0 / problem->spread;
-    const double log_error = fmin(log_share + log(poles), 0.0) - log(steps) - 4.0;
+    /* errors count relative to the transform, which is large on a line far to the right */
+    const double log_error = fmin(log_share + log(poles), 0.0) - log(steps) - 4.0 +
+                             fmax(problem->log_mgf, 0.0);
     int status =
         acct_tilted_law_set(law, step, &problem->window, order, y_guess, log_error - log(2.0 + LAW_TURNS));
     if (status) return status;
@@ -304,8 +306,8 @@ static void profile_of(const acct_contour *k, double epsilon, acct_profile_point
     lower += tail.lower;
     out->value += 0.5 * (tail.lower + tail.upper);
     if (tail.lower > 0.0) out->slope -= exp(epsilon) * k->tail.q_mass;
-    out->bounds.upper = acct_probability_upper(upper);
-    out->bounds.lower = acct_probability_lower(lower);
+    out->bounds.upper = acct_probability_upper(fmax(upper, k->least));
+    out->bounds.lower = lower > k->least ? acct_probability_lower(lower) : 0.0;
 }
 
 void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_point *out) {

@@ -39,6 +39,7 @@ typedef struct {
     /* a rare-event contour (rare_event_contour.h) leaves out the outcomes without any large loss: they add at
      * most exp(small_losses_log - small_losses_slope * epsilon) to the upper bound; -inf otherwise */
     double small_losses_log, small_losses_slope;
+    double least; /* a profile that is not claimed above 0 from below, nor below this from above */
 } acct_contour;
 
 /* The problem a contour is built for.  Step, steps and direction define the answer; the other fields come
@@ -53,6 +54,7 @@ typedef struct {
     acct_window window;
     double reverse_order; /* order for the tail event; 0: to be searched for */
     double most_points; /* at most ACCT_MAX_POINTS, or ACCT_MIXTURE_POINTS */
+    double log_mgf;   /* of one step on the line, roughly */
     double log_error; /* log of the error wanted, in units of the sum's scale (contour->log_scale) */
 } acct_problem;
 

@@ -234,7 +234,8 @@ static int build_line(workspace *w, const saddle *s, int way) {
                         .b = b,
                         .amplitude = k->amplitude,
                         .phase = k->phase,
-                        .small_losses_log = -INFINITY};
+                        .small_losses_log = -INFINITY,
+                        .least = ACCT_EXCHANGE_LEAST};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};
     const double orders = 1.0 + b + fmin(sqrt(2.0 * (3.0 - FINE)) / s->spread, b + 4.0 / w->mu);
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, 36.0 + log(n))) return 0;

@@ -40,6 +40,10 @@ int acct_exchange_law_set(acct_exchange_law *law, double *memory, double mu, dou
                           double digits);
 
 /* log of a bound on int N e^{cU+(1-c)W} below lo and above hi, together; and ends where it is below -digits */
+/* Chances below it are taken as 0, with an error of as much; no profile is claimed above 0 from below it, nor below
+ * it from above. */
+#define ACCT_EXCHANGE_LEAST 1e-290
+
 double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, double lo, double hi);
 void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo, double *hi);
 

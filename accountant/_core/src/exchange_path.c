@@ -8,8 +8,6 @@
 
 /* how far |N e^{cU + (1-c)W}| may rise on the line above its real values, as a logarithm */
 #define MOST_RISE 1.5
-/* chances below it are taken as 0, with an error of as much */
-#define LEAST_KEPT 1e-290
 
 typedef struct {
     double re, im, error;
@@ -153,7 +151,7 @@ static kept keep(const acct_exchange_path *p, int j, const acct_exchange_split *
     large->q_err += q * (share * r + c.above_err);
     large->p_err += up * (share * r + c.above_err);
     const double left = size_of(c.below);
-    if (!(left > LEAST_KEPT)) return (kept){0.0, 0.0, 1.01, log(LEAST_KEPT)};
+    if (!(left > ACCT_EXCHANGE_LEAST)) return (kept){0.0, 0.0, 1.01, log(ACCT_EXCHANGE_LEAST)};
     return (kept){c.below[0] / left, c.below[1] / left, c.below_err / left + 4.0 * ACCT_U, log(left)};
 }
 

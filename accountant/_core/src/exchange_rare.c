@@ -287,6 +287,7 @@ int acct_exchange_rare_line(acct_exchange_rare *r, int with_small) {
                         .amplitude = k->amplitude,
                         .phase = k->phase,
                         .small_losses_log = -INFINITY,
+                        .least = ACCT_EXCHANGE_LEAST,
                         .drift = n * mean};
     k->log_scale = n * r->large.log_mgf;
     k->log_scale_err = n * r->large.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);

@@ -149,9 +149,8 @@ static void remove_at(const void *par, double epsilon, acct_profile_point *point
     acct_profile_point low, high;
     gaussian_point(mu, 2.0 * ACCT_U, inner + err, &low);
     gaussian_point(mu, 2.0 * ACCT_U, inner - err, &high);
-    const double lower = acct_down(q * low.bounds.lower);
-    point->bounds.lower = lower > ACCT_TINY ? lower : 0.0;
-    point->bounds.upper = fmin(acct_up(fmax(q * high.bounds.upper, ACCT_TINY)), 1.0);
+    point->bounds.lower = acct_probability_lower(q * low.bounds.lower);
+    point->bounds.upper = acct_probability_upper(q * high.bounds.upper);
     point->value = q * low.value;
     point->slope = low.slope * exp(epsilon - inner);
 }
@@ -170,11 +169,10 @@ static void add_at(const void *par, double epsilon, acct_profile_point *point) {
     acct_profile_point p;
     if (!(t_high > 0.0)) return;
     gaussian_point(mu, 2.0 * ACCT_U, -log(t_high) * (1.0 - 32.0 * ACCT_U), &p);
-    point->bounds.upper = fmin(fmax(front * t_high * p.bounds.upper * (1.0 + front_err), ACCT_TINY), 1.0);
+    point->bounds.upper = acct_probability_upper(front * t_high * p.bounds.upper * (1.0 + front_err));
     if (!(t_low > 0.0)) return;
     gaussian_point(mu, 2.0 * ACCT_U, -log(t_low) * (1.0 + 32.0 * ACCT_U), &p);
-    const double lower = front * t_low * p.bounds.lower * (1.0 - front_err);
-    point->bounds.lower = lower > ACCT_TINY ? lower : 0.0;
+    point->bounds.lower = acct_probability_lower(front * t_low * p.bounds.lower * (1.0 - front_err));
     point->value = front * t_low * p.value;
     point->slope = point->value + p.slope - p.value;
 }

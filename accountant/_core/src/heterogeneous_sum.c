@@ -36,7 +36,8 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     for (int i = 0; i < ACCT_CACHED_LAYOUTS; i++) sums->cached[i].cell = sums->cached[i].layout.panels = 0;
     sums->log_mgf_err = sums->outside = 0.0;
     sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->below = 0.0;
-    sums->reverse_log = sums->reverse_events = 0.0;
+    sums->reverse_log = 0.0;
+    sums->reverse_events = -INFINITY;
     sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
     /* geometric levels, beyond the reach of the moments */
     const double first = (plan->count - 1) * plan->dy;
@@ -152,7 +153,7 @@ static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     double low_err;
     const double low = acct_tilted_law_log_mgf(law, -m, &low_err);
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
-    const double tail = q * exp(-m * loss_hi - low);
+    const double tail = (q + ACCT_UNDERFLOW) * exp(-m * loss_hi - low);
     const double below = law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low) : 0.0;
     sums->below += acct_below_share(law, n);
     sums->reverse_log += n * (low + low_err + (tail + below) * ACCT_SLACK + 1e-14 * fabs(low));
@@ -161,7 +162,10 @@ static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
     sums->stay_err = fmax(sums->stay_err, law->above_err);
     /* A(-m) >= A_I(-m) */
-    sums->reverse_events += n * tail * exp(low_err) * (1.0 + 1e-9 * (1.0 + fabs(m * loss_hi)));
+    const double log_event = log(n * (q + ACCT_UNDERFLOW)) - m * loss_hi - low + low_err +
+                             1e-9 * (1.0 + fabs(m * loss_hi));
+    const double most = fmax(sums->reverse_events, log_event), least = fmin(sums->reverse_events, log_event);
+    sums->reverse_events = most + log1p(exp(least - most));
 }
 
 /* Nodes for a part: on the panels of an earlier part of the same cell where those fit (every panel is
@@ -227,7 +231,7 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
         /* under the first law: Q, or P, at most that of the largest shift alone */
         const double shift = p->direction == ACCT_REMOVE ? acct_step_largest(&step) : 0.0;
         const double above = 0.5 * erfc((window.hi - shift) / (part->sigma * sqrt(2.0)));
-        sums->outside += n * above * ACCT_SLACK;
+        sums->outside += n * (above + ACCT_UNDERFLOW) * ACCT_SLACK;
     }
     return ACCT_OK;
 }
@@ -270,7 +274,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
     k->dy = p->dy;
     k->count = p->count;
     k->small_losses_log = -INFINITY;
-    k->small_losses_slope = 0.0;
+    k->small_losses_slope = k->least = 0.0;
     k->drift = acct_sum_total(&sums->drift);
     k->log_scale = acct_sum_total(&sums->log_mgf);
     k->log_scale_err = sums->log_mgf_err * ACCT_SLACK + 8.0 * ACCT_U * fabs(k->log_scale);
@@ -294,6 +298,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
     /* outcomes outside a window: in full, or the tail event by Theorem 16 */
     memset(&k->tail, 0, sizeof k->tail);
     k->tail.direction = ACCT_ADD;
+    k->tail.steps = p->steps;
     k->tail.outside = sums->outside * ACCT_SLACK;
     if (p->reverse_order > 0.0) {
         const double m = p->reverse_order;
@@ -304,7 +309,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
                                (1.0 - sums->log_stay - sums->log_stay_ratio) +
                            fmin(sums->below * ACCT_SLACK, 1.0);
         k->tail.reverse_slope = m + 1.0;
-        k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + log(sums->reverse_events) +
+        k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + sums->reverse_events +
                               1e-9 * (1.0 + fabs(sums->reverse_log));
     }
 }

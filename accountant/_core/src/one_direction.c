@@ -51,9 +51,13 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     if (direction == ACCT_ADD) /* 1 - e^{eps - loss} is at most this */
         out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     acct_saddle saddle;
-    const acct_window window = {.lo = -12.0 * step->sigma,
-                                .hi = acct_step_largest(step) + 12.0 * step->sigma};
+    /* a window for what is likely, then one for the answer */
+    acct_window window = acct_plan_window(step, steps, direction, -40.0 + log(steps));
     int status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
+    if (!status && !(saddle.log_delta > -40.0 && saddle.log_delta < 1.0)) {
+        window = acct_plan_window(step, steps, direction, -745.0);
+        status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
+    }
     double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), -745.0);
     int good = 0;
     double tolerance = TOLERANCE;

@@ -128,6 +128,7 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     acct_place_breaks(step, w->law.count, w->law.loss, w->law.weight, &problem.window);
     problem.b = saddle.b;
     problem.spread = rare.spread = saddle.spread;
+    problem.log_mgf = saddle.log_scale / steps;
     problem.log_error = rare.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
     /* first a line that ends early; then the rare events; then any line that fits */
     const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;

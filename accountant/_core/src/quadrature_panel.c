@@ -52,6 +52,10 @@ static int set_mixture(acct_panel *panel, const acct_step *step, const acct_wind
     return window->threshold.scale > 0.0 ? set_thresholds(panel, window, region.arg) : 1;
 }
 
+static double plain_error(const acct_window *window, double log_error) {
+    return window->log_plain < 0.0 ? fmax(window->log_plain, log_error) : log_error;
+}
+
 /* The ellipse with foci mid -+ half and sum of semi-axes half * rho.  With r = e^{w}/odds the odds
  * of having been sampled at x, e^L is (1-q)(1 + r e^{it}):
  *   zero-free if t < pi, or r < 1, or r > 1 on the whole ellipse;
@@ -73,7 +77,7 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
      * alone must be small, too (moments_small subtracts it), which costs no loss to find out */
     panel->log_factor = log(8.0 * half / ((rho - 1.0) * step->sigma * ACCT_SQRT_2PI)) -
                         acct_gl_log_rate(rho) + 0.5 * b * b / var + 1e-6;
-    if (acct_panel_error_of_one(panel, var) > log_error) return 0;
+    if (acct_panel_error_of_one(panel, var) > plain_error(window, log_error)) return 0;
     panel->theta = theta;
     if (step->mixture) return set_mixture(panel, step, window);
     panel->log_share = NAN;
@@ -129,7 +133,7 @@ static int fits_thresholds(const acct_panel *p, const acct_window *window, const
                            double order, double y_max, double log_error) {
     const double var = step->sigma * step->sigma;
     const double log_exp_u = step->log_q + acct_panel_error_of_exp_u(p, var);
-    if (log_exp_u > log_error) return 0;
+    if (log_exp_u > plain_error(window, log_error)) return 0;
     if (!(window->inner_threshold.scale > 0.0)) return 1;
     if (acct_panel_error(p, order, y_max, var) - p->damp + p->middle > log_error) return 0;
     if (!(window->reverse_order > 0.0)) return 1;
@@ -141,7 +145,7 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
                     const acct_window *window, double order, double y_max, double log_error) {
     const double half = 0.5 * width, var = step->sigma * step->sigma;
     if (!set(panel, step, x + half, half, rho, window, log_error)) return 0;
-    if (acct_panel_error(panel, order, y_max, var) > log_error) return 0;
+    if (acct_panel_error(panel, order, y_max, var) > plain_error(window, log_error)) return 0;
     /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
     if (order < 0.0 && log(-order * step->q) + acct_panel_error_of_exp_u(panel, var) > log_error) return 0;
     return !(window->threshold.scale > 0.0) || fits_thresholds(panel, window, step, order, y_max, log_error);

@@ -36,6 +36,7 @@ typedef struct {
     /* with an inner threshold, errors of integrals times the chance of being above the outer one matter,
      * too: of N and of N e^u, and of N e^{-reverse_order L} times e^{reverse_log} */
     double reverse_order, reverse_log;
+    double log_plain; /* the error wanted of all integrals without that chance, if not 0 and larger */
     int breaks;
     double at[ACCT_MAX_BREAKS]; /* increasing, inside (lo, hi) */
 } acct_window;

@@ -122,6 +122,7 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     limited.inner_threshold = s->thresholds.inner;
     limited.reverse_order = s->reverse_order;
     limited.reverse_log = s->reverse_log - log(n);
+    limited.log_plain = -38.0 - log(n); /* relative to transforms next to 1 */
     s->b = acct_exact_distance(s->b);
     s->b_right = acct_exact_distance(s->b_right);
     if (s->b_left > 0.0) s->b_left = acct_exact_distance(s->b_left);
@@ -136,6 +137,7 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
                              1.0 + s->b, 1, m);
     k->direction = ACCT_REMOVE;
     k->answers_add = 0;
+    k->least = 0.0;
     k->steps = n;
     k->b = s->b;
     k->log_scale = n * m->log_mgf;

@@ -27,7 +27,7 @@ static double best_reverse_order(acct_rare_event_plan *s, const double *orders, 
     double best = INFINITY;
     for (int i = 0; i < 8; i++) {
         const double m = orders[i];
-        double sum = g->q_above * exp(m * (middle - acct_loss(&g->step, g->hi, NULL))) + 1e-290;
+        double sum = g->q_above * exp(m * (middle - acct_loss(&g->step, g->hi, NULL))) + ACCT_TINY;
         for (int j = 0; j < g->count; j++)
             if (s->thresholds.above_out[j] > 1e-60)
                 sum += g->gauss[j] * s->thresholds.above_out[j] * exp(m * (middle - g->loss[j]));

@@ -21,9 +21,10 @@
 #define ACCT_LOG_2 0.6931471805599453     /* log 2, rounded down */
 #define ACCT_LOG_2_UP 0.6931471805599454
 
-/* Below this, subnormal products lose relative accuracy: probabilities are not claimed above 0 from
- * below, nor below this from above, unless they are known to be 0. */
-#define ACCT_TINY 1e-290
+/* Below it products lose their relative accuracy: a floor of upper ends that need not be finer. */
+#define ACCT_TINY 1e-306
+/* What underflow moves one value by at most: a few of the least doubles, 5e-324, also in exp and erfc. */
+#define ACCT_UNDERFLOW 1e-322
 
 /* the next double above (below) x: safe after one rounding of a value known to half an ulp */
 static inline double acct_up(double x) { return nextafter(x, INFINITY); }
@@ -34,14 +35,22 @@ static inline double acct_exp_upper(double x) { return exp(x) * (1.0 + 2.0 * ACC
 static inline double acct_exp_lower(double x) { return exp(x) * (1.0 - 2.0 * ACCT_LIBM); }
 
 /* e^x value for value >= 0, rounded outward: exp errs by 8 u, each of two products by one, and 4e-15 is
- * 36 u; x and value must already be bounds in the wanted direction */
-static inline double acct_times_exp_upper(double x, double value) { return exp(x) * value * (1.0 + 4e-15); }
-static inline double acct_times_exp_lower(double x, double value) { return exp(x) * value * (1.0 - 4e-15); }
+ * 36 u; x and value must already be bounds in the wanted direction.  Where e^x nearly underflows, x + 512 is
+ * exact (Sterbenz; below -1200 the bounds are those at -1200, and 0), and only the last product can underflow. */
+#define ACCT_EXP_M512 4.377491037053051e-223 /* e^-512 */
+static inline double acct_times_exp_upper(double x, double value) {
+    if (x > -600.0) return exp(x) * value * (1.0 + 4e-15);
+    return acct_up(exp(fmax(x, -1200.0) + 512.0) * value * (1.0 + 5e-15) * ACCT_EXP_M512);
+}
+static inline double acct_times_exp_lower(double x, double value) {
+    if (x > -600.0) return exp(x) * value * (1.0 - 4e-15);
+    return x < -1200.0 ? 0.0 : fmax(acct_down(exp(x + 512.0) * value * (1.0 - 5e-15) * ACCT_EXP_M512), 0.0);
+}
 
-/* a probability rounded outward once more and kept in [0, 1]; above ACCT_TINY only (see there) */
-static inline double acct_probability_upper(double p) { return p < 1.0 ? acct_up(fmax(p, ACCT_TINY)) : 1.0; }
+/* a probability rounded outward once more and kept in [0, 1]; underflow may have moved it by ACCT_UNDERFLOW */
+static inline double acct_probability_upper(double p) { return p < 1.0 ? acct_up(p + ACCT_UNDERFLOW) : 1.0; }
 static inline double acct_probability_lower(double p) {
-    return p > ACCT_TINY ? fmin(acct_down(p), 1.0) : 0.0;
+    return p > ACCT_UNDERFLOW ? fmin(acct_down(p - ACCT_UNDERFLOW), 1.0) : 0.0;
 }
 
 /* A sum that keeps what rounding loses (Neumaier): its error is at most 2u of the sum of the moduli. */

@@ -12,17 +12,18 @@
  * what lies below (Theorem D26).  `low` are the law's moments at order -m; without certified ones the bound
  * lacks their error. */
 static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low, double loss_hi, double m) {
+    const double q = law->q_above + ACCT_UNDERFLOW;
     const double below =
         law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low->log_mgf) : 0.0;
-    return low->log_mgf + low->log_mgf_err + log1p(law->q_above * exp(-m * loss_hi - low->log_mgf) + below);
+    return low->log_mgf + low->log_mgf_err + log1p(q * exp(-m * loss_hi - low->log_mgf) + below);
 }
 
 /* Log of Chernoff's bound on the reverse term at order -m, its dependence e^{(m+1) eps} left out: one of
  * the n steps lies above the window, the others are free. */
 static double reverse_upper(const acct_tilted_law *law, double steps, double loss_hi, double m,
                             double log_mgf) {
-    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf - m * loss_hi + log(steps * law->q_above) +
-           1e-9 * (1.0 + fabs(m * loss_hi));
+    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf - m * loss_hi +
+           log(steps * (law->q_above + ACCT_UNDERFLOW)) + 1e-9 * (1.0 + fabs(m * loss_hi));
 }
 
 /* the same, at an order that was not tried before */
@@ -55,8 +56,8 @@ double acct_below_share(const acct_tilted_law *law, double steps) {
 /* both masses and their error; of exponents of size steps * q, too */
 static void set_both(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
     set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above);
-    tail->mass_err =
-        (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) + acct_below_share(law, steps);
+    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) +
+                     acct_below_share(law, steps);
 }
 
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
@@ -104,14 +105,20 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     double q = 0.0, pq = 0.0, reverse = 0.0, q_err = 0.0, pq_err = 0.0;
     for (int j = 0; j < law->count; j++) {
         const double l = law->loss[j], le = law->loss_err[j];
-        const double w = law->gauss[j] * thresholds->above_out[j], excess = law->e2_plus[j] + l;
+        const double chance = thresholds->above_out[j], w = acct_weight_with_loss(law, j, 0.0) * chance;
+        const int far = !(law->x2[j] < ACCT_FAR_NOISE);
+        const double excess = law->e2_plus[j] + l;
+        const double more = far ? acct_weight_with_loss(law, j, 1.0) * chance - w : w * excess;
         const double e = (256.0 + law->count + 32.0 * law->x2[j]) * ACCT_U +
                          acct_threshold_above_error(l - thresholds->outer.origin, thresholds->outer, le);
+        /* N e^{-mL}, in units of e^{-m unit} */
+        const double of_node = far ? law->quad[j] * exp(m * (unit - l) - law->x2[j])
+                                   : law->gauss[j] * exp(m * (unit - l));
         q += w;
-        pq += w * excess;
+        pq += more;
         q_err += w * e;
-        pq_err += w * (fabs(excess) * e + 2.0 * law->exp_loss[j] * le);
-        reverse += w * exp(m * (unit - l)) * (1.0 + e + m * le + 8.0 * ACCT_U * m * (fabs(l) + fabs(unit)));
+        pq_err += fabs(more) * e + 2.0 * (far ? fabs(more) + w : w * law->exp_loss[j]) * le;
+        reverse += of_node * chance * (1.0 + e + m * le + 8.0 * ACCT_U * m * (fabs(l) + fabs(unit)));
     }
     double of_one, of_exp_u, of_reverse;
     acct_above_errors(law, m, &of_one, &of_exp_u, &of_reverse);
@@ -119,7 +126,8 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     pq_err += law->step.q * (of_one + of_exp_u);
     q += law->q_above;
     pq += law->pq_above;
-    reverse = (reverse + of_reverse * exp(m * unit) + law->q_above * exp(m * (unit - loss_hi)) + ACCT_TINY) *
+    reverse = (reverse + of_reverse * exp(m * unit) +
+               (law->q_above + ACCT_UNDERFLOW) * exp(m * (unit - loss_hi)) + ACCT_TINY) *
               ACCT_SLACK;
     set_masses(tail, law, steps, ACCT_REMOVE, q, pq);
     tail->mass_err = ((law->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
@@ -132,19 +140,23 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     tail->reverse_slope = m + 1.0;
 }
 
+/* of the masses of one step, and of the products with the weights of a mixture or of the nodes in sums */
+#define MOST_UNDERFLOWS (8.0 + ACCT_MAX_NODES / 8.0)
+
 void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_bounds *out) {
+    const double lost = MOST_UNDERFLOWS * ACCT_UNDERFLOW * tail->steps;
     if (tail->direction == ACCT_ADD) {
         out->lower = 0.0;
-        out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside;
+        out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside + lost;
         return;
     }
     const double spent = expm1(epsilon) * tail->q_mass;
-    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) +
+    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) + lost * (1.0 + exp(epsilon)) +
                        (8.0 * fabs(epsilon) + 32.0) * ACCT_U * fabs(spent);
     const double parity = tail->pq_mass - spent;
     const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);
     /* the share is at most P's mass and at least 0 whatever the reverse term */
-    const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err);
+    const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err) + 2.0 * lost;
     out->upper = fmin(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
     out->lower = fmax(parity - err, 0.0);
 }

@@ -42,6 +42,18 @@ static void thresholded_terms(const acct_tilted_law *g, double t, acct_threshold
     }
 }
 
+/* The terms of the nodes above, where N nearly underflows while N e^L need not: by one exponent. */
+static void far_terms(const acct_tilted_law *g, double t, const double *above) {
+    for (int j = g->count - 1; j >= 0 && !(g->x2[j] < ACCT_FAR_NOISE); j--) {
+        const double l = g->loss[j], z = t * l, em1 = expm1(z), e2 = acct_ve2(z, em1);
+        const double ge = acct_weight_with_loss(g, j, 1.0), off = ge * (1.0 + em1) * above[j];
+        const double noise = acct_weight_with_loss(g, j, 0.0), excess = ge - noise;
+        const int near = above[j] < 0.5;
+        g->term[j] = near ? ge * (e2 + t * g->e2_minus[j]) - off : g->weight[j] - noise - (1.0 + t) * excess;
+        g->slope[j] = near ? ge * (g->e2_minus[j] + l * em1) - l * off : l * g->weight[j] - excess;
+    }
+}
+
 /* sums of the moduli of what was added, times their relative errors */
 static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshold threshold,
                                const double *above, double *term_err, double *slope_err, double *weight_err) {
@@ -52,7 +64,7 @@ static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshol
         const double of_above = acct_threshold_above_error(l - threshold.origin, threshold, le);
         const double of_below_error = acct_threshold_below_error(l - threshold.origin, threshold, le);
         /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
-        const double ge = g->gauss[j] * g->exp_loss[j];
+        const double ge = acct_weight_with_loss(g, j, 1.0);
         double parts, moved;
         if (above[j] < 0.5) {
             const double z = (c - 1.0) * l, em1 = expm1(z), off = ge * (1.0 + em1) * above[j];
@@ -62,9 +74,9 @@ static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshol
             *slope_err += (fabs(g->slope[j]) + 2.0 * size * off) * e + size * off * of_above +
                           ge * le * (fabs(em1) + (1.0 + em1) * (above[j] + 2.0 * fabs(c) * size));
         } else {
-            const double plain = g->gauss[j] * (1.0 + fabs(c * (g->e2_plus[j] + l)));
+            const double noise = acct_weight_with_loss(g, j, 0.0), plain = noise + fabs(c) * fabs(ge - noise);
             *term_err += (w + plain) * e + w * of_below_error + ge * fabs(c) * le;
-            *slope_err += (size * w + g->gauss[j] * g->exp_loss[j]) * (e + of_below_error) + (w + ge) * le;
+            *slope_err += (size * w + ge) * (e + of_below_error) + (w + ge) * le;
         }
         *weight_err += w * (e + of_below_error);
     }
@@ -74,6 +86,7 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
                               acct_threshold threshold, double order, int certify, acct_moments *out) {
     const double t = order - 1.0, step_q = law->step.q;
     thresholded_terms(law, t, threshold, above, share, law->weight, law->term, law->slope);
+    far_terms(law, t, above);
     double a1 = 0.0, d1 = 0.0, size = 0.0, m2 = 0.0;
     for (int j = 0; j < law->count; j++) {
         a1 += law->term[j];

@@ -151,7 +151,7 @@ static int start(acct_tilted_law *law, const acct_step *step, const acct_window 
     law->count = law->panels = 0;
     if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
     const double root = 1.0 / (sigma * sqrt(2.0));
-    law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9);
+    law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9) + ACCT_UNDERFLOW;
     set_above(law, root);
     return 1;
 }

@@ -92,9 +92,18 @@ void acct_tilted_law_plain_errors(const acct_tilted_law *law, double *of_one, do
  * up to that of c L: the exponent x^2/(2 sigma^2) carries 12 u of itself, all factors 128 u */
 static inline double acct_weight_roundoff(double x2) { return (128.0 + 12.0 * x2) * ACCT_U; }
 
+/* from this exponent of the noise on, N is so near to underflow that N e^L is taken by one exponent */
+#define ACCT_FAR_NOISE 690.0
+
+/* quadrature weight times N e^{times L} at a node; acct_weight_roundoff and the error of L apply, and underflow */
+static inline double acct_weight_with_loss(const acct_tilted_law *law, int j, double times) {
+    const double rise = times * law->loss[j];
+    return law->x2[j] < ACCT_FAR_NOISE ? law->gauss[j] * exp(rise) : law->quad[j] * exp(rise - law->x2[j]);
+}
+
 /* mass of all outcomes outside the window, under P or Q, upper bound up to ACCT_SLACK */
 static inline double acct_tilted_law_mass_outside(const acct_tilted_law *law) {
-    return law->outside + law->q_above + fmax(law->pq_above, 0.0);
+    return law->outside + law->q_above + fmax(law->pq_above, 0.0) + 3.0 * ACCT_UNDERFLOW;
 }
 
 /* max of |L - mean| over the panels' ellipses */

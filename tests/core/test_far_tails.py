@@ -1,0 +1,116 @@
+"""Brackets of δ next to the least doubles, against contour integrals in ball arithmetic."""
+
+import functools
+import math
+import operator
+
+import mpmath
+import pytest
+from flint import arb
+from mpmath import mpf
+
+import accountant as ac
+from accountant._core import subsampled_gaussian as core
+from support.oracle import crosscheck, psg, shift_compositions
+
+# q, sigma, steps, δ: few steps of large losses, losses of moderate size, large shifts.
+ONE_SHIFT = [
+    (0.7316, 2.8, 4, 1e-306),
+    (0.3613, 0.612, 3, 1e-200),
+    (0.4357, 1.49, 2, 1e-300),
+    (0.6139, 0.46, 6, 1e-250),
+    (0.1, 0.8, 100, 1e-300),
+    (0.3, 2.0, 5, 3e-308),
+]
+# The same of two steps, where the transform decays slowly.
+RARE = [(0.01, 1.0, 1e-290), (0.05, 0.4, 1e-180)]
+MIXED = [
+    (((1.0, (1.0, 2.0), (0.2, 0.05), 20), (2.0, (), (), 3)), 1e-300),
+    (((0.9, (1.0,), (0.1,), 50), (1.5, (1.0, 3.0), (0.3, 0.1), 10)), 1e-280),
+]
+
+
+def check(truth, found, width):
+    assert not truth < arb(found[0])
+    assert not truth > arb(found[1])
+    assert found[1] - found[0] <= width * found[1]
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "delta"), ONE_SHIFT)
+def test_far_tails_of_one_shift_are_narrow(q, sigma, steps, delta):
+    bracket = core.epsilon_bounds(q, sigma, steps, delta, core.REMOVE)
+    assert bracket[1] - bracket[0] <= 1e-10 * bracket[1]
+    below, above = (
+        psg.profile(q, sigma, steps, epsilon, "remove", methods=("line",))[0] for epsilon in bracket
+    )
+    assert not below < arb(delta)
+    assert not above > arb(delta)
+    check(above, core.delta_bounds(q, sigma, steps, bracket[1], core.REMOVE), 1e-7)
+
+
+def two_steps(q, sigma, epsilon):
+    """H(epsilon): the closed form of one step, integrated over the noise of the other."""
+    q, s, eps = mpf(q), mpf(sigma), mpf(epsilon)
+
+    def inner(x):
+        lost = 1 - q + q * mpmath.exp((x - mpf(1) / 2) / s**2)
+        density = (1 - q) * mpmath.npdf(x, 0, s) + q * mpmath.npdf(x, 1, s)
+        return density * crosscheck.single(q, s, eps - mpmath.log(lost), "remove")
+
+    far = eps - mpmath.log(1 - q)
+    edge = s * s * mpmath.log((mpmath.expm1(far) + q) / q) + mpf(1) / 2
+    before = [-45 * s, *(k * s for k in range(-30, int(edge / s))), edge]
+    beyond = [edge + k * s for k in (0, 1, 2, 3, 4, 6, 8, 12, 45)]
+    return mpmath.quad(inner, before) + mpmath.quad(inner, beyond)
+
+
+@pytest.mark.parametrize(("q", "sigma", "delta"), RARE)
+def test_far_tails_of_two_rare_steps_are_narrow(q, sigma, delta):
+    bracket = core.epsilon_bounds(q, sigma, 2, delta, core.REMOVE)
+    assert bracket[1] - bracket[0] <= 1e-9 * bracket[1]
+    with mpmath.workdps(40):
+        below, above = (two_steps(q, sigma, epsilon) for epsilon in bracket)
+        assert above <= mpf(delta) <= below
+
+
+def shifted(sigma, shifts, weights):
+    rest = 1.0 - math.fsum(weights)
+    return ac.MixtureOfGaussians(
+        sigma, sensitivities=(0.0, *shifts), probabilities=(rest, *weights)
+    )
+
+
+@pytest.mark.parametrize(("parts", "delta"), MIXED)
+def test_far_tails_of_compositions_are_narrow(parts, delta):
+    release = functools.reduce(
+        operator.add,
+        (
+            steps * (shifted(sigma, shifts, weights) if shifts else ac.Gaussian(sigma))
+            for sigma, shifts, weights, steps in parts
+        ),
+    )
+    bracket = release.epsilon_bounds(delta)
+    assert bracket.upper - bracket.lower <= 1e-9 * bracket.upper
+    truth = [shift_compositions.line(parts, float(epsilon), True) for epsilon in bracket]
+    assert not truth[0] < arb(delta)
+    assert not truth[1] > arb(delta)
+
+
+def test_a_group_at_the_least_delta_takes_no_grid():
+    bracket = ac.epsilon_bounds(0.01, 1.0, 2000, 1e-290, user_records=4)
+    assert bracket.upper - bracket.lower <= 1e-9 * bracket.upper
+
+
+@pytest.mark.parametrize("delta", [1e-290, 1e-300, 3e-308, 1e-315, 5e-324])
+def test_no_delta_turns_a_bracket_around(delta):
+    for q, sigma, steps in [
+        (0.01, 1.0, 1000),
+        (0.3, 0.5, 2),
+        (0.9, 3.0, 10**6),
+        (1e-9, 1.0, 10**9),
+    ]:
+        lower, upper = core.epsilon_bounds(q, sigma, steps, delta, core.EITHER)
+        least, most = core.epsilon_bounds(q, sigma, steps, 1e-280, core.EITHER)
+        assert least <= upper
+        assert 0.0 <= lower <= upper < math.inf
+        assert most > 0.0
