@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from accountant._rounding import U
+from accountant.analyses.adaptive_counts.expectations import Offer
 from accountant.analyses.adaptive_counts.law import power
 
 if TYPE_CHECKING:
@@ -84,11 +85,15 @@ def worst_deltas(
     values = [_payoff(lattice, epsilon - steps * error)]
     found = [float(values[0][-lattice.first])]
     depth = max(each.units for each in packets)
+    alike: dict[int, list[Law]] = {}
+    for each, law in zip(packets, laws, strict=True):
+        alike.setdefault(each.units, []).append(law)
+    offers = {units: Offer(those, len(values[0])) for units, those in alike.items()}
     for k in range(1, most + 1):
         best = values[-1]
-        for each, law in zip(packets, laws, strict=True):
-            if each.units <= k:
-                best = np.maximum(best, _expectation(values[-each.units], law))
+        for units, offer in offers.items():
+            if units <= k:
+                best = np.maximum(best, offer.best(values[-units]))
         values.append(np.minimum(best, 1.0))
         found.append(float(values[-1][-lattice.first]))
         if found[-1] > delta:
@@ -103,21 +108,6 @@ def _payoff(lattice: Lattice, epsilon: float) -> FloatArray:
     x = np.arange(lattice.first, lattice.last + 1) * lattice.spacing
     x += np.abs(x) * (2.0 * U)
     return np.asarray(np.maximum(-np.expm1(np.minimum(epsilon - x, 0.0)), 0.0) * (1.0 + 8.0 * U))
-
-
-def _expectation(value: FloatArray, law: Law) -> FloatArray:
-    """Return the expectation of a value after a packet, from every knot, rounded up.
-
-    Below the lattice the value is at most what it is at its end, above it at most 1.
-    """
-    last = law.first + len(law.masses) - 1
-    below, above = max(0, -law.first), max(0, last)
-    padded = np.concatenate([np.full(below, value[0]), value, np.ones(above)])
-    start = law.first + below
-    seen = padded[start : start + len(value) + len(law.masses) - 1]
-    # Sums of products that are not negative: their rounding is relative.
-    found = np.correlate(seen, law.masses, "valid") + law.infinite
-    return np.asarray(found * (1.0 + (len(law.masses) + 8) * U))
 
 
 def lattice_for(epsilon: float, mu: float, units: int) -> Lattice:

@@ -1,0 +1,54 @@
+"""Expectations by matrices against sums of exact fractions."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant.analyses.adaptive_counts.expectations import Offer
+from accountant.analyses.adaptive_counts.law import Law
+
+
+def exact(value, law, knot):
+    """The expectation at a knot: below the lattice its end, above it 1."""
+    found = Fraction(law.infinite)
+    for k, mass in enumerate(law.masses):
+        place = knot + law.first + k
+        at = 1.0 if place >= len(value) else value[max(place, 0)]
+        found += Fraction(float(mass)) * Fraction(float(at))
+    return found
+
+
+def law_of(coins, first, size, infinite):
+    masses = np.array([coins.random() ** 8 * 10.0 ** coins.randrange(-12, 0) for _ in range(size)])
+    return Law(0.1, first, masses, infinite)
+
+
+@pytest.mark.parametrize("knots", [1, 5, 63, 64, 65, 200])
+def test_never_below_the_exact_expectation_and_hardly_above(knots):
+    coins = random.Random(knots)
+    value = np.sort(np.array([coins.random() ** 20 for _ in range(knots)]))
+    cases = [
+        [(-3, 7, 1e-9)],
+        [(0, 1, 0.0), (4, 3, 0.5)],
+        [(-300, 20, 0.0)],  # wholly below
+        [(500, 4, 1e-3)],  # wholly beyond
+        [(-250, 700, 1e-12), (2, 9, 0.0), (-1, 1, 0.25)],
+        [(150, 100, 0.0), (-150, 100, 0.0)],
+    ]
+    for case in cases:
+        laws = [law_of(coins, *each) for each in case]
+        found = Offer(laws, knots).best(value)
+        assert found.shape == value.shape
+        for knot in {0, knots // 2, knots - 1, *(coins.randrange(knots) for _ in range(3))}:
+            best = max(exact(value, law, knot) for law in laws)
+            assert Fraction(float(found[knot])) >= best
+            assert found[knot] <= float(best) * (1.0 + 1e-12) + 1e-300
+
+
+def test_products_that_underflow_are_not_lost():
+    value = np.array([1e-200, 1e-180, 1e-170])
+    law = Law(0.1, 0, np.array([1e-200, 1e-150]), 0.0)
+    found = Offer([law], 3).best(value)
+    assert all(Fraction(float(x)) >= exact(value, law, k) for k, x in enumerate(found))
