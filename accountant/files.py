@@ -16,7 +16,17 @@ from typing import Any
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["is_at", "keep_mode", "lock", "new", "opened", "replace", "sync_directory", "unlock"]
+__all__ = [
+    "existing",
+    "is_at",
+    "keep_mode",
+    "lock",
+    "new",
+    "opened",
+    "replace",
+    "sync_directory",
+    "unlock",
+]
 
 # Between two attempts to lock, in seconds, where the system cannot wait itself.
 PAUSE = 0.002
@@ -55,6 +65,20 @@ def unlock(descriptor: int) -> None:
 def opened(path: Path) -> int:
     """Open a file to lock it, a new one for its owner only; a link raises OSError (ELOOP)."""
     return os.open(path, os.O_RDWR | os.O_CREAT | _flags("NOFOLLOW", "NONBLOCK"), 0o600)
+
+
+def existing(path: Path) -> int:
+    """Open a file that is there to lock it, and not to write to it; -1 without one.
+
+    Nor is one that may not be written opened, which some network file systems refuse to lock; nor
+    any on Windows, whose locks keep others from reading.
+    """
+    if sys.platform == "win32":
+        return -1
+    try:
+        return os.open(path, os.O_RDWR | _flags("NOFOLLOW", "NONBLOCK"))
+    except (FileNotFoundError, PermissionError):
+        return -1
 
 
 def is_at(descriptor: int, path: Path) -> bool:

@@ -97,6 +97,16 @@ def test_a_dead_process_holds_no_lock(tmp_path):
     os.close(descriptor)
 
 
+def test_a_file_is_opened_only_if_it_is_there(tmp_path):
+    assert files.existing(tmp_path / "nothing") == -1
+    path = tmp_path / "file"
+    path.write_text("text")
+    descriptor = files.existing(path)
+    assert files.lock(descriptor, wait=False)
+    os.close(descriptor)
+    assert path.read_text() == "text"
+
+
 def test_an_open_file_is_no_longer_at_a_path_that_lost_it(tmp_path):
     path = tmp_path / "lock"
     descriptor = files.opened(path)

@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -67,38 +67,56 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     """Hold the exclusive lock of ``path``, shared by all processes and threads.
 
     The lock is on a file beside it that is never removed (removing it would let two processes hold
-    two locks; where somebody else did, who waits begins again with the new one). The kernel gives
-    it up when its holder dies.
+    two locks; where somebody else did, who waits begins again with the new one), and then on the
+    ledger itself, if it is there: who holds that one writes alone, whatever became of the other.
+    The kernel gives both up when their holder dies.
     """
     _require_regular(path)
-    descriptor, holder = _taken(path, timeout), os.getpid()
+    deadline = time.monotonic() + timeout
+    busy = LedgerConflict(
+        f"{path} was in use by someone else for {timeout:g} s; nothing was written"
+    )
+    with (
+        _held(_beside(path, "lock"), open_lock, deadline, busy),
+        _held(path, files.existing, deadline, busy),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _held(
+    place: Path, opened: Callable[[Path], int], deadline: float, busy: LedgerConflict
+) -> Iterator[None]:
+    """Hold the lock of the file at ``place``, if there is one."""
+    descriptor, holder = _taken(place, opened, deadline, busy), os.getpid()
     try:
         yield
     finally:
-        if os.getpid() == holder:  # else it is the parent's; a child's copy would keep it locked
-            files.unlock(descriptor)
-        os.close(descriptor)
+        if descriptor >= 0:
+            if (
+                os.getpid() == holder
+            ):  # else it is the parent's; a child's copy would keep it locked
+                files.unlock(descriptor)
+            os.close(descriptor)
 
 
-def _taken(path: Path, timeout: float) -> int:
-    """Wait for the lock of ``path``; return its open file."""
-    lock = _beside(path, "lock")
-    deadline = time.monotonic() + timeout
-    while True:
-        descriptor = open_lock(lock)
+def _taken(
+    place: Path, opened: Callable[[Path], int], deadline: float, busy: LedgerConflict
+) -> int:
+    """Wait for the lock of the file at ``place``; return the open file, -1 without one."""
+    while (descriptor := opened(place)) >= 0:
         try:
             while not files.lock(descriptor, wait=False):
                 if not time.monotonic() < deadline:
-                    raise LedgerConflict(
-                        f"{path} was in use by someone else for {timeout:g} s; nothing was written"
-                    )
+                    raise busy
                 time.sleep(files.PAUSE)
-            if files.is_at(descriptor, lock):
+            if files.is_at(descriptor, place):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+    return -1
 
 
 def open_lock(lock: Path) -> int:

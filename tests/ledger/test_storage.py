@@ -263,6 +263,29 @@ def test_who_waits_for_a_lock_that_is_removed_waits_for_the_new_one(path):
         waiting.join()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows removes no open file")
+def test_a_lock_removed_under_its_holder_lets_nobody_else_in(path):
+    Accountant(Budget(3.0, 1e-5)).save(path)
+    lock = path.with_name(".ledger.json.lock")
+    inside = threading.Event()
+
+    def charge():
+        with Accountant.transaction(path, timeout=60.0) as other:
+            inside.set()
+            other.compose(Noise(60.0))
+
+    waiting = threading.Thread(target=charge)
+    with Accountant.transaction(path) as ledger:
+        lock.unlink()
+        ledger.compose(Noise(50.0))
+        with pytest.raises(LedgerConflict, match="in use"), storage.locked(path, 0.05):
+            pass
+        waiting.start()
+        assert not inside.wait(0.05)
+    waiting.join()
+    assert len(Accountant.load(path)) == 2
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_that_was_forked_under_the_lock_does_not_keep_it(path):
     read, write = os.pipe()
