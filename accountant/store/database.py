@@ -67,6 +67,10 @@ class Database(ABC):
         """Undo, and wait until what was read is on the disk, where it may be seen before."""
 
     @abstractmethod
+    def may_have_written(self) -> bool:
+        """Tell whether the last error left open what became of a commit."""
+
+    @abstractmethod
     def rollback(self) -> None:
         """Undo what was written since ``begin``; never fails."""
 

@@ -48,6 +48,7 @@ class Pipeline:
         self._prepared: set[str] = set()
         self._sent: set[str] = set()
         self._waiting: list[tuple[str, Sequence[object], Answer]] = []
+        self.failed = ""  # the statement of the last batch that the server refused
 
     def add(self, sql: str, values: Sequence[object]) -> Answer:
         """Add a statement to the batch; what is returned has rows when it was sent."""
@@ -69,6 +70,7 @@ class Pipeline:
             return
         raw = self._connection.pgconn
         self._sent = set()
+        self.failed = ""
         try:
             raw.enter_pipeline_mode()
             asked = [answer for each in waiting for answer in self._asked(raw, *each)]
@@ -136,6 +138,7 @@ class Pipeline:
             self._reader.set_pgresult(result)
             answer.rows = self._reader.load_rows(0, result.ntuples, tuple)
         elif result.status != self._status.COMMAND_OK:
+            self.failed = sql
             raise self._driver.errors.error_from_result(result)
         elif answer is None:
             self._prepared.add(sql)

@@ -125,6 +125,10 @@ class Postgres(Database):
             self.execute("ROLLBACK")
             self.execute(_FLUSH)
 
+    def may_have_written(self) -> bool:
+        """Tell whether the last error came after the commit, from the wait for the disk."""
+        return self._pipeline is not None and self._pipeline.failed == _FLUSH
+
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
         if self._pipeline is not None:

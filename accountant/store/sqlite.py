@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant import files
-from accountant.errors import DomainError, UnsupportedError
+from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
 from accountant.store.database import Database
 
@@ -19,6 +19,10 @@ __all__ = ["SQLite"]
 
 # UPDATE … FROM came with it.
 _LEAST = (3, 33, 0)
+
+
+class _ReplacedError(Exception):
+    """Another file, or none, is where the connection's file was."""
 
 
 class SQLite(Database):
@@ -36,6 +40,8 @@ class SQLite(Database):
         self._timeout = timeout
         self._queue = -1
         self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None
+        self._commits = False
         if create:
             _create(self._path)
         if not self._path.is_file():
@@ -59,10 +65,12 @@ class SQLite(Database):
             self._queue = storage.open_lock(self._path.with_name(name))
         files.lock(self._queue)
         self.execute("BEGIN IMMEDIATE")
+        self._require_same_file()
 
     def look(self) -> None:
         """Begin to read one state."""
         self.execute("BEGIN")
+        self._require_same_file()
 
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
         """Run one statement."""
@@ -74,15 +82,25 @@ class SQLite(Database):
 
     def commit(self) -> None:
         """Commit, and let the next in line begin."""
+        self._commits = True
         self.execute("COMMIT")
+        self._commits = False
         self._leave()
 
     def settled(self) -> None:
         """Undo; nobody sees what is not on the disk."""
         self.rollback()
 
+    def may_have_written(self) -> bool:
+        """Tell whether the last error came while the file was synchronised.
+
+        SQLite then undoes what it wrote, but a power cut now may bring it back.
+        """
+        return self._commits
+
     def rollback(self) -> None:
         """Undo, and let the next in line begin."""
+        self._commits = False
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.rollback()
@@ -99,8 +117,10 @@ class SQLite(Database):
         self._queue = -1
 
     def is_lost(self, error: BaseException) -> bool:
-        """Tell whether a program outside this package kept the file locked for the whole time."""
-        return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        """Tell whether another program kept the file locked for the whole time, or replaced it."""
+        return isinstance(error, _ReplacedError) or (
+            isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        )
 
     def is_missing(self, error: BaseException) -> bool:
         """Tell whether a table is not there."""
@@ -118,6 +138,9 @@ class SQLite(Database):
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
+            file = self._there()
+            if file is None:  # SQLite would make an empty one
+                raise LedgerError(f"no store at {self._path}: the file is gone")
             made = sqlite3.connect(
                 self._path,
                 timeout=self._timeout,
@@ -127,8 +150,19 @@ class SQLite(Database):
             )
             for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 made.execute(f"PRAGMA {setting}")
-            self._connection = made
+            self._connection, self._file = made, file
         return self._connection
+
+    def _there(self) -> os.stat_result | None:
+        with contextlib.suppress(FileNotFoundError):
+            return self._path.stat()
+        return None
+
+    def _require_same_file(self) -> None:
+        """Refuse a file that was removed or renamed: what is charged there, nobody else sees."""
+        there = self._there()
+        if there is None or self._file is None or not os.path.samestat(there, self._file):
+            raise _ReplacedError(f"{self._path} was removed, or replaced by another file")
 
     def _leave(self) -> None:
         if self._queue >= 0:

@@ -73,8 +73,9 @@ class Store(Uncopied):
     -----
     Safe to use from several threads, which then take turns. After a fork the child connects anew.
     Where the database cannot be reached for ``timeout`` seconds, LedgerConflict is raised: whether
-    the last request was written is then unknown, and repeating it under the same key settles it.
-    What the database refuses (a full disk, a missing right) is a LedgerError, and was not written.
+    the last request was written is then unknown, and repeating it under the key that the message
+    names settles it. What the database refuses (a full disk, a missing right) is a LedgerError, and
+    was not written; where it may have been, the message says so and names the key.
     Make a release only after ``charge``, or ``reserve``, returned.
     """
 
@@ -183,7 +184,7 @@ class Store(Uncopied):
         token = secrets.token_hex(12) if key is None else addresses.token(key)
         wanted = entry(mechanism, 1 if count is None else count, label)
         request = Request(addresses.named(blocks), (wanted,), token, planned=True)
-        made, planned = self._written(lambda turn: plan(turn, request, count is None))
+        made, planned = self._written(lambda turn: plan(turn, request, count is None), token)
         if made.refused is not None:
             raise made.refused
         return planned
@@ -323,7 +324,7 @@ class Store(Uncopied):
             token,
             None if lease is None else round(lease * 1e6),
         )
-        made = self._written(lambda turn: decide(turn, request))
+        made = self._written(lambda turn: decide(turn, request), token)
         if made.refused is not None:
             raise made.refused
         until = None if lease is None else made.until / 1e6
@@ -334,9 +335,11 @@ class Store(Uncopied):
             tables.migrate(self._database, self._chain)
         return tables.opened(self._database, self._chain)
 
-    def _written(self, work: Callable[[Transaction], T]) -> T:
+    def _written(self, work: Callable[[Transaction], T], key: str = "") -> T:
         """Do ``work`` in a turn of its own; again, if the connection is lost: keys make it safe."""
-        return self._retried(lambda: work(Transaction(self._database, self._chain)))
+        again = f"repeat it under its key, {key!r}" if key else "repeat it; nothing is done twice"
+        unknown = f". It is unknown whether this was written: {again}"
+        return self._retried(lambda: work(Transaction(self._database, self._chain)), unknown)
 
     def _read(self, work: Callable[[Database], T]) -> T:
         def looking() -> T:
@@ -354,7 +357,7 @@ class Store(Uncopied):
             self._lock = threading.RLock()
             self._database, self._process = self._connect(), os.getpid()
 
-    def _retried(self, work: Callable[[], T]) -> T:
+    def _retried(self, work: Callable[[], T], unknown: str = "") -> T:
         deadline = clock.monotonic() + self._timeout
         pause = 0.01
         self._after_fork()
@@ -363,6 +366,7 @@ class Store(Uncopied):
                 try:
                     return work()
                 except BaseException as error:
+                    unsure = unknown if self._database.may_have_written() else ""
                     self._database.rollback()
                     if self._database.is_too_many(error):
                         raise DomainError(
@@ -371,14 +375,14 @@ class Store(Uncopied):
                     if not self._database.is_lost(error):
                         if self._database.is_own(error):
                             raise LedgerError(
-                                f"the database of this store says: {error}"
+                                f"the database of this store says: {error}{unsure}"
                             ) from error
                         raise
                     self._database.close()
                     if not clock.monotonic() < deadline:
                         raise LedgerConflict(
                             f"the database of this store could not be used for {self._timeout:g} s"
-                            f" ({error}); if this was a charge, repeat it under the same key"
+                            f" ({error}){unknown}"
                         ) from error
                 clock.sleep(pause)
                 pause = min(2 * pause, 0.5)

@@ -1,5 +1,6 @@
 """A charge ends its turn before the server's disk has it; nobody is told of it before then."""
 
+import re
 import time
 import traceback
 
@@ -9,6 +10,7 @@ import accountant as ac
 from accountant import store
 from accountant.errors import LedgerConflict, LedgerError
 from accountant.ledger import Budget
+from accountant.store import postgres
 
 BLOCK = "acme/visits/2026-01"
 STEP = ac.Gaussian(100.0)
@@ -106,6 +108,26 @@ def test_what_nobody_was_told_of_is_charged_once_by_its_retry(url, server, monke
             (block,) = first.blocks(BLOCK)
             assert block.releases == 2 * (round_ + 1)
             assert second.verify().passed
+
+
+@pytest.mark.parametrize("given", ["one", None])
+def test_a_charge_whose_wait_for_the_disk_fails_names_the_key_to_repeat(url, given, monkeypatch):
+    with store.open(url, create=True) as shared:
+        shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
+        with monkeypatch.context() as patch:
+            patch.setattr(postgres, "_FLUSH", "SELECT 1 / 0")
+            with pytest.raises(LedgerError, match="unknown whether this was written") as failed:
+                shared.charge(BLOCK, STEP, key=given)
+        key = re.search(r"under its key, '(\w+)'", str(failed.value))[1]
+        assert given in (None, key)
+        assert shared.charge(BLOCK, STEP, key=key).repeated
+        (block,) = shared.blocks(BLOCK)
+        assert block.releases == 1
+        # What fails before the commit was not written, and nobody is told otherwise.
+        with pytest.raises(LedgerError) as failed:
+            shared._written(lambda turn: turn.open(("SELECT nothing", ())))
+        assert "unknown" not in str(failed.value)
+        assert shared.blocks(BLOCK) == [block]
 
 
 @pytest.fixture
