@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from accountant import checks
 from accountant.analyses.adaptive_counts.game import Packet, capacity, lattice_for
 from accountant.composition.problems import symmetrised_pairs
-from accountant.errors import DomainError, UnsupportedError
+from accountant.errors import DomainError, PrecisionError, UnsupportedError
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.meters import Meter, Remaining
 from accountant.pairs.base import has_pld
@@ -19,18 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from accountant.analyses.adaptive_counts.game import Lattice
     from accountant.ledger.budget import Budget
     from accountant.mechanisms.base import Mechanism
     from accountant.pairs.base import DominatingPair
 
 __all__ = ["KindsMeter", "certified", "dominates", "levels_of", "noise_levels", "packets_for"]
 
-# Into how many units the whole budget may be divided: more are finer and take longer.
-_UNITS = range(256, 385)
+# Into how many units the whole budget is divided, at most: more are finer and take longer, in
+# proportion to the kinds. From a half on that number is taken which rounds the packets least.
+_UNITS, _FEWEST, _WORK = 832, 416, 6656
 
-# The most units of a packet, and what another unit must gain: packets that are left half used are
-# lost, one for each kind.
-_LARGEST, _WASTE = 8, 0.01
+# The most units of a packet.
+_LARGEST = 16
 
 # A packet holds no more releases; more would need too fine a lattice.
 _MOST_RELEASES = 1 << 12
@@ -110,8 +112,14 @@ def packets_for(
     A ledger keeps the choice with its budget: the guarantee is that of one game (Theorem L13).
     """
     alone = [_alone(kind, epsilon, delta) for kind in kinds]
-    units = min(_UNITS, key=lambda n: sum(_packet(each, n)[0] for each in alone))
-    return tuple((releases, cost) for _, cost, releases in (_packet(n, units) for n in alone))
+    most = _units(len(kinds))
+    units = min(
+        range(most // 2, most + 1),
+        key=lambda n: sum(_packet(each, n, len(kinds))[0] for each in alone),
+    )
+    return tuple(
+        (releases, cost) for _, cost, releases in (_packet(n, units, len(kinds)) for n in alone)
+    )
 
 
 @functools.lru_cache(maxsize=32)
@@ -119,12 +127,23 @@ def certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
     """Return the capacity in units: the smaller of the two directions'."""
     from accountant.calibration import calibrate_sigma
 
-    lattice = lattice_for(epsilon, 1.0 / calibrate_sigma(epsilon, delta), _UNITS.start)
+    mu = 1.0 / calibrate_sigma(epsilon, delta)
+    # Losses that spread far on the finest lattice, as some in small budgets do, take a coarser one.
+    for units in (_units(len(levels)), 128, 32):
+        with contextlib.suppress(PrecisionError):
+            return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, units)))
+    return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, 8)))
+
+
+def _capacities(
+    levels: tuple[Level, ...], epsilon: float, delta: float, lattice: Lattice
+) -> list[int]:
+    """Return the capacities of both directions."""
     found = []
     for direction in (0, -1):
         offered = [Packet(_pair(kind, direction), n, cost) for kind, n, cost in levels]
-        found.append(capacity(offered, epsilon, delta, lattice, 2 * _UNITS.stop))
-    return min(found)
+        found.append(capacity(offered, epsilon, delta, lattice, 2 * _UNITS))
+    return found
 
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
@@ -138,18 +157,25 @@ def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     return alone
 
 
-def _packet(alone: int, units: int) -> tuple[float, int, int]:
+def _units(kinds: int) -> int:
+    """Return the largest number of units for so many kinds."""
+    return min(_UNITS, max(_FEWEST, _WORK // kinds))
+
+
+def _packet(alone: int, units: int, kinds: int) -> tuple[float, int, int]:
     """Return a price, the units and the releases of a packet of a kind that fills ``units`` alone.
 
     Any packet is sound: the capacity is certified for it.
     """
+    # Of the packets of so many kinds, which share the budget, each is left half used in the end.
+    waste = kinds / (2.0 * units)
     choices = []
     for cost in range(1, _LARGEST + 1):
         releases = min(cost * alone // units, _MOST_RELEASES)
         if releases:
-            choices.append((cost * alone / (releases * units) + _WASTE * cost, cost, releases))
+            choices.append((cost * alone / (releases * units) + waste * cost, cost, releases))
     cost = -(-units // alone)
-    choices.append((cost * alone / units + _WASTE * cost, cost, 1))
+    choices.append((cost * alone / units + waste * cost, cost, 1))
     return min(choices)
 
 

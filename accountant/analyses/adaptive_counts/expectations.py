@@ -54,22 +54,31 @@ class Offer:
             lost = total(law.masses[len(kept) :])
             self._infinite[k] = (law.infinite + lost) * (1.0 + 2.0 * U)
 
-    def best(self, value: FloatArray) -> FloatArray:
+    def best(self, value: FloatArray, tiny: float = 0.0) -> FloatArray:
         """Return the largest expectation of a value after one of the packets, rounded up.
 
-        Below the lattice the value is at most what it is at its end, above it at most 1.
+        Below the lattice the value is at most what it is at its end, above it at most 1. The value
+        does not decrease. From knots where it rises by at most ``tiny``, whatever the packet
+        brings, the expectation is taken from the next row above: it does not decrease either.
         """
         rows = -(-len(value) // _TOGETHER)
+        rises = int(np.searchsorted(value, value[0] + tiny, "right"))
+        skipped = min(max(rises - self._first - self._width, 0) // _TOGETHER, rows - 1)
         below = max(0, -self._first)
         start = self._first + below
         length = max(start + rows * _TOGETHER + self._width, below + len(value))
         seen = np.ones(length)
         seen[:below] = value[0]
         seen[below : below + len(value)] = value
-        windows = np.lib.stride_tricks.sliding_window_view(seen[start:], self._width)
-        picked = np.ascontiguousarray(windows[: rows * _TOGETHER : _TOGETHER])
+        first = start + skipped * _TOGETHER
+        picked = np.lib.stride_tricks.as_strided(
+            seen[first:], (rows - skipped, self._width), (_TOGETHER * seen.itemsize, seen.itemsize)
+        )
         found = picked @ self._laws.reshape(self._width, -1)
-        found = found.reshape(rows, -1, _TOGETHER) + self._infinite[:, np.newaxis]
-        # Sums of products that are not negative: their rounding is relative, but for underflow.
-        raised = found.max(axis=1) * (1.0 + (self._width + 16) * U) + 2.0**-1040
-        return np.asarray(raised.reshape(-1)[: len(value)])
+        found = found.reshape(rows - skipped, -1, _TOGETHER) + self._infinite[:, np.newaxis]
+        # Sums of products that are not negative: their rounding is relative, but for underflow. The
+        # threads of a matrix product may round in another direction, which doubles it.
+        raised = found.max(axis=1).reshape(-1) * (1.0 + (2 * self._width + 32) * U) + 2.0**-1040
+        everywhere = np.full(rows * _TOGETHER, raised[0])
+        everywhere[skipped * _TOGETHER :] = raised
+        return everywhere[: len(value)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.analyses.adaptive_counts.expectations import Offer
-from accountant.analyses.adaptive_counts.law import power
+from accountant.analyses.adaptive_counts.law import lifted, power
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,13 @@ __all__ = ["Packet", "capacity", "worst_deltas"]
 
 # Fractions of δ that may be lost to truncation of the packets' laws, all together.
 _LOST = 2.0**-10
+
+# Masses of the packets' smallest losses that may be moved up, all together: a value does not
+# decrease, so that each adds at most its share of the value itself.
+_LIFTED = 2.0**-10
+
+# Knots above the largest loss that costs nothing.
+_ABOVE = 1 << 13
 
 
 class Packet(NamedTuple):
@@ -76,7 +83,10 @@ def worst_deltas(
         The largest capacity of interest.
     """
     laws = [
-        power(each.pair, each.releases, lattice.spacing, _LOST * delta * each.units / most)
+        lifted(
+            power(each.pair, each.releases, lattice.spacing, _LOST * delta * each.units / most),
+            _LIFTED * each.units / most,
+        )
         for each in packets
     ]
     # No mixture of packets has more releases for its units than the best of them.
@@ -89,12 +99,14 @@ def worst_deltas(
     for each, law in zip(packets, laws, strict=True):
         alike.setdefault(each.units, []).append(law)
     offers = {units: Offer(those, len(values[0])) for units, those in alike.items()}
+    tiny = _LOST * delta / (64.0 * most)
     for k in range(1, most + 1):
         best = values[-1]
         for units, offer in offers.items():
             if units <= k:
-                best = np.maximum(best, offer.best(values[-units]))
-        values.append(np.minimum(best, 1.0))
+                best = np.maximum(best, offer.best(values[-units], tiny))
+        # Exactly non-decreasing, where rounding might have left a dent.
+        values.append(np.maximum.accumulate(np.minimum(best, 1.0)))
         found.append(float(values[-1][-lattice.first]))
         if found[-1] > delta:
             break
@@ -112,6 +124,7 @@ def _payoff(lattice: Lattice, epsilon: float) -> FloatArray:
 
 def lattice_for(epsilon: float, mu: float, units: int) -> Lattice:
     """Return a lattice for losses of a composition that is about μ-GDP, paid in so many units."""
-    spacing = mu / (8.0 * math.sqrt(units))
-    low, high = -(4.0 * mu + 0.5 * mu * mu), epsilon + max(2.0 * mu, 0.5)
+    spacing = mu / (9.0 * math.sqrt(units))
+    # Rare losses far above ε count as what they are, not as infinite, as far as knots allow.
+    low, high = -(4.0 * mu + 0.5 * mu * mu), epsilon + max(2.0 * mu, min(0.5, _ABOVE * spacing))
     return Lattice(spacing, math.floor(low / spacing), math.ceil(high / spacing))

@@ -18,7 +18,7 @@ from accountant.errors import PrecisionError
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair, FloatArray
 
-__all__ = ["Law", "coarser", "cut", "power", "single", "total"]
+__all__ = ["Law", "coarser", "cut", "lifted", "power", "single", "total"]
 
 # Losses beyond are taken for infinite; knots beyond are refused.
 _REACH = 64.0
@@ -81,6 +81,15 @@ def cut(law: Law, lost: float) -> Law:
     return Law(
         law.spacing, law.first + first, kept, law.infinite * (1 + 4 * U) + total(masses[last:])
     )
+
+
+def lifted(law: Law, share: float) -> Law:
+    """Move at most ``share`` from the bottom up to what is kept, and nothing from the top."""
+    below = np.cumsum(law.masses)
+    first = min(int(np.count_nonzero(below <= share)), len(law.masses) - 1)
+    kept = law.masses[first:].copy()
+    kept[0] += total(law.masses[:first])
+    return Law(law.spacing, law.first + first, kept * (1.0 + 2.0 * U), law.infinite)
 
 
 def total(masses: FloatArray) -> float:

@@ -47,6 +47,25 @@ def test_never_below_the_exact_expectation_and_hardly_above(knots):
             assert found[knot] <= float(best) * (1.0 + 1e-12) + 1e-300
 
 
+@pytest.mark.parametrize("tiny", [1e-12, 1e-6, 1e-2])
+def test_what_hardly_rises_is_answered_from_above(tiny):
+    coins = random.Random(1)
+    value = np.sort(np.array([coins.random() ** 60 for _ in range(700)]))
+    for laws in (
+        [law_of(coins, -30, 60, 1e-9)],
+        [law_of(coins, -3, 9, 0.0), law_of(coins, 1, 1, 0.0)],
+    ):
+        plain, found = Offer(laws, 700).best(value), Offer(laws, 700).best(value, tiny)
+        assert (found >= plain).all()
+        top = int(np.searchsorted(value, value[0] + tiny, "right"))
+        assert found[0] <= (value[0] + tiny) * 1.01 * max(law.masses.sum() for law in laws) + 1e-9
+        assert (found[top:] == plain[top:]).all()
+        assert tiny < 1e-3 or found[0] > plain[0]  # some rows were left out
+        for knot in (0, top // 2, top, 699):
+            best = max(exact(value, law, knot) for law in laws)
+            assert Fraction(float(found[knot])) >= best
+
+
 def test_products_that_underflow_are_not_lost():
     value = np.array([1e-200, 1e-180, 1e-170])
     law = Law(0.1, 0, np.array([1e-200, 1e-150]), 0.0)

@@ -10,7 +10,7 @@ import pytest
 import accountant as ac
 from accountant.analyses.adaptive_counts import game
 from accountant.analyses.adaptive_counts.game import Lattice, Packet, capacity, worst_deltas
-from accountant.analyses.adaptive_counts.law import Law, power, single
+from accountant.analyses.adaptive_counts.law import Law, lifted, power, single
 
 UNIT = 0.25
 # e^UNIT from below and above: every hockey-stick below is exact for a unit within the two.
@@ -150,6 +150,19 @@ def test_a_power_is_an_upper_law_and_close(mechanism, count):
             assert found <= float(bounds.upper) * 1.05 + 2e-4
     both = [hockey_stick(power(p, count, 0.01, 1e-9), 0.5) for p in mechanism.pairs()]
     assert max(both) >= float(whole.delta_bounds(0.5).lower) * (1 - 1e-12)
+
+
+def test_a_lifted_law_is_an_upper_law_with_all_its_mass():
+    law = power(ac.PoissonSampled(ac.Gaussian(0.8), 0.1).pairs()[-1], 7, 0.01, 1e-9)
+    for share in (0.0, 1e-12, 1e-3, 0.5, 2.0):
+        found = lifted(law, share)
+        moved = found.first - law.first
+        assert found.first + len(found.masses) == law.first + len(law.masses)
+        assert (found.masses[1:] >= law.masses[moved + 1 :]).all()
+        assert found.masses[0] >= math.fsum(law.masses[: moved + 1])
+        assert math.fsum(law.masses[:moved]) <= share
+        assert found.infinite == law.infinite
+    assert len(lifted(law, 1e-3).masses) < len(law.masses)
 
 
 def test_one_release_is_close_to_its_pair_and_above_it():
