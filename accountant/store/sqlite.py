@@ -140,7 +140,7 @@ class SQLite(Database):
         if self._connection is None:
             file = self._there()
             if file is None:  # SQLite would make an empty one
-                raise LedgerError(f"no store at {self._path}: the file is gone")
+                raise LedgerError(f"no store at {self._path}: the file was removed")
             made = sqlite3.connect(
                 self._path,
                 timeout=self._timeout,
@@ -162,7 +162,7 @@ class SQLite(Database):
         """Refuse a file that was removed or renamed: what is charged there, nobody else sees."""
         there = self._there()
         if there is None or self._file is None or not os.path.samestat(there, self._file):
-            raise _ReplacedError(f"{self._path} was removed, or replaced by another file")
+            raise _ReplacedError(f"{self._path} was removed, or another file is there")
 
     def _leave(self) -> None:
         if self._queue >= 0:

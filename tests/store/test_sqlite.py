@@ -81,7 +81,7 @@ def test_a_copy_that_was_restored_under_its_clients_is_what_they_charge(client, 
 def test_a_store_that_was_removed_is_charged_no_more_and_not_made_anew(client, place):
     remove(place)
     for ask in (lambda: client.charge("a/b/c", ac.Gaussian(50.0)), client.blocks):
-        with pytest.raises(LedgerError, match=r"budget\.db: the file is gone"):
+        with pytest.raises(LedgerError, match=r"budget\.db: the file was removed"):
             ask()
     assert not place.exists()
 
