@@ -111,50 +111,12 @@ def test_the_jax_generator():
         module.padded(np.arange(6), 5)
 
 
-def flower(module, noise=1.5, sampler=POISSON):
-    ledger = ac.Accountant()
-    options = {}
-    if module.FedAvg is not object:
-        options = {"fraction_evaluate": 0.0}
-    return ledger, module.PrivateFedAvg(sampler, noise, 0.5, ledger, **options)
-
-
-def test_the_flower_strategy():
-    module = example("federated_flower")
-    ledger, strategy = flower(module)
-    chosen = [strategy.before_round() for _ in range(7)]
-    assert ledger.epsilon(DELTA) == ac.get_epsilon(0.05, 1.5, 7, DELTA)
-    assert len({tuple(one) for one in chosen}) > 1
-    for sampler in OTHERS:
-        with pytest.raises(ac.UnsupportedError, match="PoissonSampler"):
-            flower(module, sampler=sampler)
-
-
-def test_flower_updates_are_clipped_before_noise_is_added_once():
-    module = example("federated_flower")
-    _, strategy = flower(module, noise=1e-6)
-    shapes = [(2,), (2, 1)]
-    large = [np.array([30.0, 40.0]), np.zeros((2, 1))]
-    small = [np.array([0.0, 0.1]), np.array([[0.1], [0.0]])]
-    broken = [np.array([math.inf, 0.0]), np.zeros((2, 1))]
-    total = strategy.private_sum([large, small, broken], shapes)
-    assert np.allclose(total[0], [0.3, 0.5], atol=1e-5)
-    assert np.allclose(total[1].ravel(), [0.1, 0.0], atol=1e-5)
-    # Integers that are cast, and clients that are all the same, do not change the bound.
-    alike = strategy.private_sum([[np.array([3, 4]), np.zeros((2, 1))]] * 10, shapes)
-    assert np.linalg.norm(np.concatenate([part.ravel() for part in alike])) <= 5.0 + 1e-4
-    _, strategy = flower(module, noise=2.0)
-    noise = np.concatenate([strategy.private_sum([], [(500,)])[0] for _ in range(4)])
-    assert abs(noise.std() - 2.0 * 0.5) < 0.1
-
-
 @pytest.mark.parametrize(
     ("name", "framework"),
     [
         ("loop_pytorch", "torch"),
         ("loop_jax", "jax"),
         ("loop_keras", "keras"),
-        ("federated_flower", "flwr"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -1,0 +1,226 @@
+"""What the rounds of a federation release: noisy sums of clipped updates, and their mechanisms.
+
+An update is what a client would change in the model: a vector of floats, of a public length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant import checks
+from accountant.errors import DomainError
+from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
+from accountant.learn.release import release_fraction
+from accountant.mechanisms import Gaussian, Mechanism
+from accountant.noise import Grid, SecureGenerator
+from accountant.relations import NeighbouringRelation
+from accountant.sampling import PoissonSampled, discrete_gaussian_sum_of_vectors
+
+__all__ = ["CentralNoise", "SecureSumNoise", "clipped"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+# For the rounding of a norm (numpy adds pairwise) and of the quotient by which an update shrinks.
+_SLACK = 1.0 - 1e-12
+_FINER = 2.0**20  # steps of the grid in a standard deviation of the noise
+
+RATE = checks.Argument(
+    "sampling_probability",
+    "a probability in (0, 1]",
+    lambda x: (x > 0.0) & (x <= 1.0),
+    "It is the chance of each client to be asked in a round",
+)
+LEAST_SURVIVORS = checks.integers(
+    "least_survivors", 1, 2**30, "With fewer answers of clients nothing is released"
+)
+COLLUDING = checks.integers(
+    "colluding", 0, 2**30, "It counts clients who may tell the server their noise"
+)
+LEVELS = checks.integers(
+    "levels", 1, 2**30, "It is the number of integers to which the clipping norm is scaled"
+)
+
+
+@dataclass(frozen=True)
+class CentralNoise:
+    """Every client joins by its own coin; a trusted server clips, adds up and adds noise once.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm, > 0.
+    clipping_norm : float or AdaptiveQuantile
+        Bound on the ℓ2 norm of a client's update, in [1e-18, 1e18]; or a rule that moves it, paid
+        for within ``noise_multiplier``.
+    sampling_probability : float
+        In (0, 1]: the chance of each client to be asked in a round.
+
+    Notes
+    -----
+    *Guarantee.* Adding or removing a client costs a round what the Gaussian mechanism on a Poisson
+    sample costs (docs/theorems_adapters.md, Theorem E11).
+    """
+
+    noise_multiplier: float
+    clipping_norm: float | AdaptiveQuantile
+    sampling_probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier)
+        checks.number(RATE, self.sampling_probability)
+        checks.real(CLIPPING_NORM, self.rule.clipping_norm)
+        self._deviation(self.rule)
+
+    @property
+    def rule(self) -> AdaptiveQuantile:
+        """The rule of the first round; one that is not adaptive never moves."""
+        rule = self.clipping_norm
+        return rule if isinstance(rule, AdaptiveQuantile) else AdaptiveQuantile(float(rule))
+
+    def mechanism(self, length: int) -> Mechanism:
+        """Return what one round costs each client; it does not depend on the length."""
+        one = Gaussian(self.noise_multiplier)
+        rate = self.sampling_probability
+        return PoissonSampled(one, rate) if rate < 1.0 else one
+
+    def release(
+        self,
+        updates: Iterable[FloatArray],
+        length: int,
+        clients: int,
+        rule: AdaptiveQuantile,
+        generator: SecureGenerator,
+    ) -> tuple[FloatArray, AdaptiveQuantile]:
+        """Return the noisy mean update, and the rule of the next round.
+
+        Parameters
+        ----------
+        updates : iterable of ndarray of shape (length,)
+            Those that arrived, at most one a client. One that is not finite counts as nothing.
+        length, clients : int
+            Public: the length of an update, and how many clients had a coin.
+        rule : AdaptiveQuantile
+            That of this round.
+        generator : SecureGenerator
+            For the noise.
+        """
+        norm, deviation = rule.clipping_norm, self._deviation(rule)
+        grid = Grid.at_most(deviation / _FINER)
+        grid.require_range(norm * clients)
+        total = np.zeros(length)
+        arrived = unclipped = 0
+        for update in updates:
+            kept, inside = clipped(update, norm)
+            total += np.trunc(kept / grid.step)
+            arrived += 1
+            unclipped += inside
+        noisy = grid.release_gaussian(total * grid.step, deviation, generator)
+        expected = self.sampling_probability * clients
+        if isinstance(self.clipping_norm, AdaptiveQuantile):
+            fraction = release_fraction(rule, unclipped, arrived, expected, generator)
+            rule = rule.updated(fraction)
+        return noisy / expected, rule
+
+    def _deviation(self, rule: AdaptiveQuantile) -> float:
+        noise = self.noise_multiplier
+        if isinstance(self.clipping_norm, AdaptiveQuantile):
+            noise = rule.gradient_noise(noise)
+        return noise * rule.clipping_norm * (1.0 + 2.0**-50)
+
+
+@dataclass(frozen=True)
+class SecureSumNoise:
+    """Every client clips, rounds to integers and adds noise; the server sees the sum alone.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise of the least survivors together over the clipping norm.
+    clipping_norm : float
+        Bound on the ℓ2 norm of a client's update, in [1e-18, 1e18].
+    least_survivors : int
+        How many clients must answer; with fewer the sum is not opened.
+    colluding : int
+        How many of those may tell the server their own noise.
+    levels : int
+        How many integers the clipping norm is: what is below one of them is lost.
+
+    Notes
+    -----
+    *Guarantee.* Blanking the data of a client that takes part costs a round what
+    :func:`~accountant.sampling.discrete_gaussian_sum_of_vectors` says (docs/theorems_adapters.md,
+    Theorem E12). That a client takes part, or drops out, is not hidden. Whoever opens sums must
+    open no sum of fewer answers.
+    """
+
+    noise_multiplier: float
+    clipping_norm: float
+    least_survivors: int
+    colluding: int = 0
+    levels: int = 2**16
+
+    def __post_init__(self) -> None:
+        checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier)
+        checks.number(CLIPPING_NORM, self.clipping_norm)
+        least = checks.whole(LEAST_SURVIVORS, self.least_survivors)
+        checks.whole(LEVELS, self.levels)
+        if not (checks.whole(COLLUDING, self.colluding) < least):
+            raise DomainError(
+                f"colluding must be below least_survivors = {least}; got {self.colluding}. One"
+                " client at least must keep its noise secret"
+            )
+
+    @property
+    def scale(self) -> int:
+        """The parameter σ of each client's discrete Gaussian noise, in integers, rounded up."""
+        honest = self.least_survivors - self.colluding
+        return math.ceil(self.noise_multiplier * self.levels / math.sqrt(honest) * (1.0 + 2.0**-50))
+
+    def mechanism(self, length: int) -> Mechanism:
+        """Return what one round costs each client whose data are blanked."""
+        return discrete_gaussian_sum_of_vectors(
+            float(self.scale),
+            contributors=self.least_survivors - self.colluding,
+            coordinates=length,
+            sensitivity=float(self.levels),
+            relation=NeighbouringRelation.ZERO_OUT,
+        )
+
+    def message(self, update: FloatArray, generator: SecureGenerator) -> IntArray:
+        """Return what a client sends into the secure sum: its update in integers, with noise.
+
+        Parameters
+        ----------
+        update : ndarray of shape (length,)
+            One that is not finite counts as zero.
+        generator : SecureGenerator
+            The client's own.
+        """
+        kept, _ = clipped(update, self.clipping_norm)
+        whole = np.trunc(kept * (self.levels / self.clipping_norm * _SLACK)).astype(np.int64)
+        return whole + generator.discrete_gaussian(whole.size, self.scale)
+
+    def opened(self, messages: Iterable[FloatArray]) -> FloatArray | None:
+        """Return the mean of the messages as an update; None where too few arrived."""
+        arrived = [each for each in messages if bool(np.all(np.isfinite(each)))]
+        if len(arrived) < self.least_survivors:
+            return None
+        total = np.sum(arrived, axis=0)
+        return np.asarray(total * (self.clipping_norm / self.levels / len(arrived)))
+
+
+def clipped(update: FloatArray, norm: float) -> tuple[FloatArray, bool]:
+    """Return the update with a norm of at most ``norm``, and whether it had one before."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = math.sqrt(float(np.sum(np.square(update))))
+    if not math.isfinite(found):
+        return np.zeros_like(update), False
+    factor = min(1.0, norm / max(found, 1e-300)) * _SLACK
+    return update * factor, found <= norm

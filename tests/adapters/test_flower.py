@@ -1,0 +1,182 @@
+"""The Flower strategy and mod, on a grid in this process; skipped where Flower is not installed."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr")
+pytest.importorskip("flwr.serverapp")
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+import accountant as ac
+from accountant.adapters.flower import (
+    CentralNoise,
+    PrivateFedAvg,
+    SecureSumNoise,
+    answer_names,
+    secure_sum_mod,
+)
+from accountant.ledger import Budget
+from accountant.noise import SecureGenerator
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+DELTA = 1e-5
+NAMES = {1000 + i: f"site-{i}" for i in range(20)}
+CENTRAL = CentralNoise(1.0, 1.0, sampling_probability=0.5)
+SECURE = SecureSumNoise(3.0, 1.0, least_survivors=15, levels=2**12)
+START = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(3, np.float64)}
+
+
+def initial():
+    return ArrayRecord({name: Array(value) for name, value in START.items()})
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_run(monkeypatch):
+    """Say which run this is, as Flower's runtime does before any message is made."""
+    identity = pytest.importorskip("flwr.supercore.task_identity").TaskIdentity
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(identity, name, 1)
+
+
+class CrashError(Exception):
+    pass
+
+
+class Grid:
+    """Calls one ClientApp for every node; nodes in ``failing`` answer with an error."""
+
+    def __init__(self, app, failing=(), dies_at=None):
+        self.app, self.failing, self.dies_at, self.trained = app, failing, dies_at, 0
+
+    def get_node_ids(self):
+        return list(NAMES)
+
+    def send_and_receive(self, messages, *, timeout=None):
+        replies = []
+        messages = list(messages)
+        if messages and messages[0].metadata.message_type == "train":
+            self.trained += 1
+            if self.trained == self.dies_at:
+                raise CrashError
+        for message in messages:
+            node = message.metadata.dst_node_id
+            message.metadata._message_id = f"{node}"
+            context = type("Context", (), {"node_config": {"partition-id": node}})()
+            if node in self.failing and message.metadata.message_type == "train":
+                reply = Message(Error(code=0, reason="away"), reply_to=message)
+            else:
+                reply = self.app(message, context)
+            reply.metadata._src_node_id = node
+            replies.append(reply)
+        return replies
+
+
+def app(noise=CENTRAL, metrics=True):
+    found = ClientApp(mods=[secure_sum_mod(noise)] if noise is SECURE else None)
+    answer_names(found, lambda context: NAMES[context.node_config["partition-id"]])
+
+    @found.train()
+    def train(message, context):
+        arrays = message.content["arrays"]
+        new = ArrayRecord(
+            {k: Array(a.numpy() + 0.5 * (1.0 - a.numpy())) for k, a in arrays.items()}
+        )
+        told = {"arrays": new} | ({"metrics": MetricRecord({"loss": 0.1})} if metrics else {})
+        return Message(RecordDict(told), reply_to=message)
+
+    return found
+
+
+def strategy(place, noise=CENTRAL, epsilon=30.0, planned=20):
+    budgets = dict.fromkeys(NAMES.values(), Budget(epsilon, DELTA))
+    return PrivateFedAvg(
+        place, noise, budgets, planned_rounds=planned, generator=SecureGenerator(1)
+    )
+
+
+@pytest.mark.parametrize("noise", [CENTRAL, SECURE], ids=["central", "secure sum"])
+def test_a_run_learns_and_is_charged_round_by_round(noise, tmp_path):
+    one = strategy(tmp_path, noise)
+    result = one.start(Grid(app(noise)), initial(), num_rounds=12)
+    assert one.rounds.rounds == 12
+    assert one.rounds.epsilon(DELTA) == (12 * noise.mechanism(7)).epsilon(DELTA)
+    arrays = result.arrays
+    assert {k: (a.shape, a.dtype) for k, a in arrays.items()} == {
+        "weight": ((2, 2), "float32"), "bias": ((3,), "float64"),
+    }  # fmt: skip
+    flat = np.concatenate([a.ravel() for a in arrays.to_numpy_ndarrays()])
+    assert np.mean(flat) == pytest.approx(1.0, abs=0.35)
+    # Nobody pays for what clients say about their data.
+    assert result.train_metrics_clientapp == {}
+    assert list(one.configure_evaluate(1, arrays, ConfigRecord(), None)) == []
+
+
+def test_a_run_stops_at_the_budget(tmp_path):
+    one = strategy(tmp_path, epsilon=6.0)
+    grid = Grid(app())
+    one.start(grid, initial(), num_rounds=100)
+    spent = one.rounds.rounds
+    assert grid.trained <= spent < 100
+    assert (
+        ac.get_epsilon(0.5, 1.0, spent, DELTA) <= 6.0 < ac.get_epsilon(0.5, 1.0, spent + 1, DELTA)
+    )
+    again = strategy(tmp_path, epsilon=6.0)
+    result = again.start(grid, initial(), num_rounds=100)
+    assert again.rounds.rounds == spent
+    assert np.array_equal(_flat(result.arrays), again.rounds.model.astype(np.float32))
+
+
+def _flat(arrays):
+    return np.concatenate([a.ravel() for a in arrays.to_numpy_ndarrays()]).astype(np.float32)
+
+
+def test_a_server_that_died_is_followed_by_another(tmp_path):
+    one = strategy(tmp_path)
+    with pytest.raises(CrashError):
+        one.start(Grid(app(), dies_at=4), initial(), num_rounds=6)
+    # The fourth round was charged, and asked for, but not released.
+    again = strategy(tmp_path)
+    result = again.start(Grid(app()), initial(), num_rounds=6)
+    assert again.rounds.rounds == 6
+    assert again.rounds.epsilon(DELTA) == ac.get_epsilon(0.5, 1.0, 6, DELTA)
+    assert np.mean(_flat(result.arrays)) > 0.5
+
+
+def test_clients_that_fail_have_dropped_out(tmp_path):
+    one = strategy(tmp_path)
+    one.start(Grid(app(), failing=set(NAMES)), initial(), num_rounds=2)
+    assert one.rounds.rounds == 2
+    few = strategy(tmp_path / "few", SECURE)
+    few.start(Grid(app(SECURE), failing=list(NAMES)[:6]), initial(), num_rounds=3)
+    assert few.rounds.rounds == 0
+    assert few.rounds.epsilon(DELTA) == (3 * SECURE.mechanism(7)).epsilon(DELTA)
+
+
+def test_the_mod_sends_nothing_but_noisy_integers():
+    message = Message(
+        RecordDict({"arrays": initial(), "config": ConfigRecord()}),
+        dst_node_id=1000,
+        message_type="train",
+    )
+    message.metadata._message_id = "1"
+    reply = app(SECURE)(message, type("Context", (), {"node_config": {"partition-id": 1000}})())
+    (record,) = reply.content.values()
+    (sent,) = record.to_numpy_ndarrays()
+    assert sent.dtype == np.int64
+    assert sent.shape == (7,)
+    assert np.max(np.abs(sent)) < 2**12 + 12 * SECURE.scale
+
+
+def test_what_cannot_be_private_is_refused(tmp_path):
+    whole = ArrayRecord({"steps": Array(np.zeros(3, np.int64))})
+    with pytest.raises(ac.UnsupportedError, match="floating-point"):
+        strategy(tmp_path).start(Grid(app()), whole, num_rounds=1)
+    twice = app()
+    twice._registered_funcs.clear()
+    answer_names(twice, lambda context: "the same")
+    with pytest.raises(ac.errors.DomainError, match="two nodes call themselves"):
+        strategy(tmp_path).start(Grid(twice), initial(), num_rounds=1)
+    with pytest.raises(ac.errors.DomainError, match="was not opened"):
+        strategy(tmp_path).aggregate_train(1, [])
