@@ -87,13 +87,11 @@ def play(laws: tuple[LatticeLaw, ...], count: int, plan: Plan) -> Value:
 
 
 def _steps(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatArray) -> FloatArray:
-    import scipy.fft  # late: no answer but this one needs it, and SciPy takes long to import
-
     size, spacing, tilt = plan.size, plan.spacing, plan.tilt
     below = math.ceil(BELOW * size)
     span = fft_size(2 * size + below)
     kernels = np.stack([_kernel(law, below, span, plan) for law in laws])
-    transforms = scipy.fft.rfft(kernels, axis=1)
+    transforms = np.fft.rfft(kernels, axis=1)
     infinite = max(law.infinite for law in laws)
     # The value times e^{tilt·(ε - low)} on the window, with size - 1 knots before it.
     weight = np.exp(tilt * (epsilon - plan.low))
@@ -112,7 +110,7 @@ def _steps(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatA
         whole[: size - 1] = tilted_before * (1.0 - shrink * (1.0 - min(start, 1.0)))
         whole[size - 1 : 2 * size - 1] = value
         whole[2 * size - 1 : 2 * size - 1 + below] = (value[-1] / weight[-1]) * after
-        found = scipy.fft.irfft(transforms * scipy.fft.rfft(whole), span, axis=1)
+        found = np.fft.irfft(transforms * np.fft.rfft(whole), span, axis=1)
         best = found[:, size - 1 : 2 * size - 1].max(axis=0)
         error = relative * float(np.linalg.norm(whole))
         value = np.maximum(best, 0.0) + error + infinite * weight

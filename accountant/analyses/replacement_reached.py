@@ -90,21 +90,17 @@ def _convolution_error(kernels: FloatArray, span: int) -> float:
 
 def _squared(kernel: FloatArray, below: int) -> FloatArray:
     """Return the kernel of twice as many steps on the same places, from below."""
-    import scipy.fft
-
     span = fft_size(2 * kernel.size)
-    found = scipy.fft.irfft(scipy.fft.rfft(kernel, span) ** 2, span)[below : below + kernel.size]
+    found = np.fft.irfft(np.fft.rfft(kernel, span) ** 2, span)[below : below + kernel.size]
     error = _convolution_error(kernel, span) * float(np.linalg.norm(kernel))
     return np.asarray(np.maximum(found - error, 0.0) * (1.0 - 16.0 * U))
 
 
 def _steps(kernels: FloatArray, count: int, plan: Plan, value: FloatArray) -> FloatArray:
     """Choose ``count`` times among the kernels: tilted values of δ on the window, from below."""
-    import scipy.fft  # late: no answer but this one needs it, and SciPy takes long to import
-
     size, below = plan.size, kernels.shape[1] - plan.size
     span = fft_size(2 * size + below)
-    transforms = scipy.fft.rfft(np.roll(_padded(kernels, span), -below, axis=1), axis=1)
+    transforms = np.fft.rfft(np.roll(_padded(kernels, span), -below, axis=1), axis=1)
     relative = _convolution_error(kernels, span)
     before = plan.spacing * np.arange(-(size - 1), 0)
     tilted_before = np.exp(plan.tilt * before) * (1.0 - 16.0 * U)
@@ -115,7 +111,7 @@ def _steps(kernels: FloatArray, count: int, plan: Plan, value: FloatArray) -> Fl
     for _ in range(count):
         whole[: size - 1] = tilted_before * np.maximum(plain, value[0])
         whole[size - 1 : 2 * size - 1] = value
-        found = scipy.fft.irfft(transforms * scipy.fft.rfft(whole), span, axis=1)
+        found = np.fft.irfft(transforms * np.fft.rfft(whole), span, axis=1)
         best = found[:, size - 1 : 2 * size - 1].max(axis=0)
         error = relative * float(np.linalg.norm(whole))
         value = np.minimum(np.maximum(best - error, 0.0) * (1.0 - 16.0 * U), most)

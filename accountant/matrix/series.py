@@ -118,12 +118,10 @@ def _length(one: int, other: int) -> int:
 
 
 def _product(one: FloatArray, other: FloatArray, terms: int) -> FloatArray:
-    from scipy import fft
-
     length = _length(one.size, other.size)
-    spectrum = fft.rfft(one, length)
-    spectrum *= fft.rfft(other, length)
-    return np.asarray(fft.irfft(spectrum, length), dtype=np.float64)[:terms]
+    spectrum = np.fft.rfft(one, length)
+    spectrum *= np.fft.rfft(other, length)
+    return np.fft.irfft(spectrum, length)[:terms]
 
 
 def pattern_sum(values: FloatArray, separation: int, count: int) -> FloatArray:

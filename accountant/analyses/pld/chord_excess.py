@@ -245,8 +245,6 @@ def _power(base: ComplexArray, count: int) -> ComplexArray:
 def _transform(
     part: GridPower, asked: IntArray | None, step: float, spacing: float, size: int
 ) -> _Transform:
-    import scipy.fft  # late, as in fft.py
-
     weights, origin = part.law.weights, part.origin
     mass = float(weights.sum())
     error: float | FloatArray
@@ -259,7 +257,7 @@ def _transform(
         around[: weights.size - origin] = weights[origin:]
         if origin:
             around[-origin:] += weights[:origin]
-        chords = scipy.fft.rfft(around, overwrite_x=True)[: size // 2]
+        chords = np.fft.rfft(around)[: size // 2]
         error = fft_error(size) * mass * (1.0 + 1e-12)
     modulus = _modulus(chords)
     exact: ComplexArray | None = None

@@ -118,8 +118,6 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
     PrecisionError
         The round-off of so many repetitions exceeds every weight.
     """
-    from scipy.fft import rfft
-
     relative = fft_error(size)
     values = np.ones(size // 2 + 1, dtype=np.complex128)
     growth = lipschitz = uniform = most = 0.0
@@ -140,7 +138,7 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
                 f"{part.times} repetitions add up round-off beyond what a grid can bracket; state"
                 " a bound on all of them, such as PureDP or ZCDP"
             )
-        core.multiply_power(rfft(part.weights, size), part.times, values)
+        core.multiply_power(np.fft.rfft(part.weights, size), part.times, values)
     roundings = 1.01 * math.expm1(3.1 * U * (sum(part.times for part in parts) + len(parts)))
     norm = math.sqrt(2.0) * float(np.linalg.norm(values.view(np.float64)))
     squared = math.exp(growth) * lipschitz + roundings * norm + math.exp(growth - 89.0) * size
@@ -164,9 +162,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
 
 def inverse(product: Product, first: int, size: int, outside: float) -> Total:
     """Return the composed law on ``size`` cyclic knots from ``first``."""
-    from scipy.fft import irfft
-
-    weights = irfft(product.values, size)
+    weights = np.fft.irfft(product.values, size)
     back = 1.01 * fft_error(size) * float(np.linalg.norm(weights))
     # position r holds the knots start + r + multiples of size
     weights = np.roll(weights, -((first - product.start) % size))

@@ -207,12 +207,10 @@ def near(weights: FloatArray, nodes: int) -> slice:
 
 def log_moduli(weights: FloatArray, nodes: int) -> FloatArray:
     """Bound the logarithm of the modulus on the intervals between the nodes."""
-    import scipy.fft  # late, as in fft.py
-
     mass, core = float(weights.sum()) * (1.0 + 1e-12), near(weights, nodes)
     inner = weights[core]
     far = float(weights[: core.start].sum() + weights[core.stop :].sum()) * (1.0 + 1e-12)
-    modulus = np.abs(scipy.fft.rfft(inner, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
+    modulus = np.abs(np.fft.rfft(inner, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
     place = np.arange(inner.size) - float(inner.argmax())
     return between(modulus, mass, float(inner @ (place * place)), far, nodes)
 

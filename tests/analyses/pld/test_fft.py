@@ -19,7 +19,7 @@ class TestTransforms:
         rng = np.random.default_rng(size)
         x = rng.random(size) * np.exp(-20 * rng.random(size))
         exact = acb.dft([acb(float(v)) for v in x])
-        got = scipy.fft.rfft(x)
+        got = np.fft.rfft(x)
         error = norm = 0.0
         for value, truth in zip(got, exact, strict=False):
             difference = acb(float(value.real), float(value.imag)) - truth
@@ -34,13 +34,13 @@ class TestTransforms:
         rng = np.random.default_rng(size)
         for x in (rng.random(size), np.exp(-np.arange(size) / 50.0), rng.standard_normal(size)):
             exact = scipy.fft.rfft(x.astype(np.longdouble))
-            error = np.linalg.norm((scipy.fft.rfft(x) - exact).astype(complex))
+            error = np.linalg.norm((np.fft.rfft(x) - exact).astype(complex))
             assert error <= fft.fft_error(size) * np.linalg.norm(exact.astype(complex))
-            apart = np.abs((scipy.fft.rfft(x) - exact).astype(complex)).max()
+            apart = np.abs((np.fft.rfft(x) - exact).astype(complex)).max()
             assert apart <= fft.fft_error(size) * np.abs(x).sum()
             y = exact.astype(complex)
             back = scipy.fft.irfft(y.astype(np.clongdouble), size)
-            error = np.linalg.norm((scipy.fft.irfft(y, size) - back).astype(float))
+            error = np.linalg.norm((np.fft.irfft(y, size) - back).astype(float))
             assert error <= fft.fft_error(size) * np.linalg.norm(back.astype(float))
 
     def test_error_of_a_composition_is_within_its_bound(self):
