@@ -44,8 +44,9 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
                 f"reservation {key!r} was settled before: {held} of {count} are charged"
                 + (", because its lease had ended" if state == "expired" else "")
             )
+        settled = _settled(turn, row, wanted)
         turn.leave()
-        return int(row)
+        return settled
     if wanted < count and turn.now >= until:
         raise LedgerConflict(
             f"the lease of reservation {key!r} has ended, and so all {count} count as released;"
@@ -61,6 +62,18 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
     )
     turn.close()
     return number
+
+
+def _settled(turn: Transaction, row: int, used: int) -> int:
+    """Return the row of the journal that settled the reservation of another row."""
+    found = turn.ask(
+        "SELECT seq FROM accountant_journal WHERE seq > ? AND action IN ('commit', 'abort', 'expire')"
+        " AND body IN (?, ?)",
+        row,
+        texts.compact({"reservation": row, "used": used}),
+        texts.compact({"reservation": row}),
+    )
+    return int(found[0][0])
 
 
 def expire(turn: Transaction) -> list[str]:

@@ -64,7 +64,7 @@ def opened(database: Database, chain: Chain) -> str:
         if database.is_missing(error):
             database.rollback()
             raise LedgerError(
-                "this database holds no store; make one by create=True, or accountant store init"
+                "this database holds no store; make one by accountant store init, or by create=True"
             ) from error
         raise
     version, identity, keyed = row

@@ -126,8 +126,9 @@ def test_a_reservation_counts_in_full_until_it_is_settled(shared):
     assert shared.affordable(ONE, STEP) == 0
     assert shared.blocks(ONE)[0].reserved == most
     assert len(shared.ledger(ONE)) == most
-    shared.commit("run-1", 5)
-    shared.commit("run-1", 5)
+    row = shared.commit("run-1", 5)
+    assert row == shared.head().rows
+    assert shared.commit("run-1", 5) == row == shared.head().rows
     assert shared.affordable(ONE, STEP) == most - 5
     assert shared.blocks(ONE)[0].reserved == 0
     assert len(shared.ledger(TWO)) == 5
@@ -140,8 +141,7 @@ def test_an_abort_gives_back_exactly_what_was_added(shared):
     shared.charge([ONE, TWO], ac.Laplace(77.0), 13)
     before = shared.remaining(ONE), shared.affordable(ONE, STEP)
     held = shared.reserve("acme/visits/*", STEP, 7)
-    shared.abort(held.key)
-    shared.abort(held.key)
+    assert shared.abort(held.key) == shared.abort(held.key) == shared.head().rows
     assert (shared.remaining(ONE), shared.affordable(ONE, STEP)) == before
     assert shared.ledger(TWO).counts == ((ac.Laplace(77.0), 13),)
     with pytest.raises(LedgerConflict):
@@ -169,9 +169,10 @@ def test_what_nobody_answered_for_counts_in_full(shared):
             late()
     assert shared.blocks(ONE)[0].releases == 11
     assert shared.expire() == [held.key]
+    expired = shared.head().rows
     assert shared.expire() == []
     assert shared.blocks(ONE)[0].reserved == 2
-    shared.commit(held.key)  # all of it: what is counted already
+    assert shared.commit(held.key) == expired  # all of it: what is counted already
     with pytest.raises(LedgerConflict, match="because its lease had ended"):
         shared.abort(held.key)
     shared.abort(kept.key)
