@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "src"
-WORKER = ("core", "answers", "doctor", "worker")
+WORKER = ("core", "answers", "certificate", "doctor", "worker")
 PAGE = ("text", "settings", "charts", "show", "page")
 TRUTHS = HERE.parent / "accountant" / "selftest" / "elementary.json"
 QUESTIONS = HERE.parent / "libaccountant" / "tests" / "cases.txt"

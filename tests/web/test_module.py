@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import math
+import random
 import re
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ import pytest
 from scipy.stats import norm
 
 import accountant as ac
+import dp_verifier
 from accountant import attack
 from support.web import PAGE, ROOT, ask, is_missing, node
 
@@ -260,6 +262,60 @@ def test_extreme_allocations_have_an_answer_between_nothing_and_full_batches(sig
 
 def test_the_first_load_is_small():
     assert len(gzip.compress(PAGE.read_bytes(), 9)) <= 500_000
+
+
+CERTIFIED = [
+    (0.01, 1.0, 1000, 1e-5),
+    (256 / 60_000, 1.1, 14_100, 1e-5),
+    (1.0, 5.0, 60, 1e-5),
+    (1e-3, 2.0, 1, 1e-4),
+    (1e-6, 1.0, 3, 1e-5),
+    (0.001, 0.6, 100_000, 1e-8),
+    (0.5, 4.0, 500, 1e-9),
+    (0.02, 0.5, 10, 1e-6),
+]
+
+
+def test_certificates_pass_the_checker_and_smaller_claims_do_not():
+    found = ask(*(["certificateOf", *run] for run in CERTIFIED))
+    kinds = "".join(one["text"] for one in found)
+    assert all(f'"{kind}"' in kinds for kind in ("plain", "line", "chernoff", "never_moved"))
+    for (q, sigma, steps, delta), one in zip(CERTIFIED, found, strict=True):
+        dp_verifier.check(one["text"])
+        exact = ac.epsilon_bounds(q, sigma, steps, delta)
+        assert exact.lower <= one["epsilon"] <= exact.upper * (1.0 + one["larger"]) + 1e-8
+        document = json.loads(one["text"])
+        assert document["claim"]["parts"][0]["count"] == steps
+        if one["larger"] or one["epsilon"] == 0.0:
+            continue
+        document["claim"]["epsilon"] *= 1.0 - 1e-6
+        with pytest.raises(dp_verifier.Refused):
+            dp_verifier.check(json.dumps(document))
+
+
+@pytest.mark.slow
+def test_random_certificates_pass_the_checker():
+    draw = random.Random(20)
+    runs = [
+        (
+            10 ** draw.uniform(-5, 0),
+            10 ** draw.uniform(-0.3, 1.3),
+            round(10 ** draw.uniform(0, 6)),
+            10 ** draw.uniform(-12, -2),
+        )
+        for _ in range(150)
+    ]
+    found = ask(*(["certificateOf", *run] for run in runs), seconds=900.0)
+    made = [(run, one) for run, one in zip(runs, found, strict=True) if "text" in one]
+    refused = []
+    for run, one in made:
+        try:
+            dp_verifier.check(one["text"])
+        except dp_verifier.Refused as reason:
+            refused.append((run, reason))
+    print(len(made), "made,", len(refused), "of them refused")
+    assert len(made) >= 120
+    assert refused == []
 
 
 @pytest.mark.slow

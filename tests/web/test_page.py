@@ -8,6 +8,7 @@ import time
 import pytest
 
 import accountant as ac
+import dp_verifier
 from support.browser import axe, browser, installed, violations
 from support.web import PAGE
 
@@ -45,16 +46,20 @@ def numbers(page):
     return [text(page, f"#{name}") for name in ("noise-answer", "answer", "bracket", "sentence")]
 
 
-def saved(page, folder):
-    """Press the button that saves, and read the file."""
+def download(page, folder, button, name):
+    """Press a button that saves, and return the file."""
     page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
-    page.click("#save-json")
-    path = folder / "privacy.json"
+    page.click(button)
+    path = folder / name
     deadline = time.monotonic() + 30.0
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline, "no file was saved"
         time.sleep(0.02)
-    return json.loads(path.read_text())
+    return path
+
+
+def saved(page, folder):
+    return json.loads(download(page, folder, "#save-json", "privacy.json").read_text())
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -117,6 +122,24 @@ def test_saved_brackets_overlap_those_of_python(page, tmp_path):
     assert others["moments"]["verdict"] == "high"
 
 
+def test_a_certificate_is_made_shown_saved_and_passes(page, tmp_path):
+    opened(page)
+    page.click("#certify")
+    page.wait("!document.querySelector('#certificate').hidden")
+    path = download(page, tmp_path, "#save-certificate", "certificate.json")
+    assert path.read_text() == text(page, "#certificate")
+    dp_verifier.check(path.read_text())
+    claim = json.loads(path.read_text())["claim"]
+    assert claim["epsilon"] == pytest.approx(
+        ac.get_epsilon(256 / 60_000, 1.1, 14_100, 1e-5), rel=1e-8
+    )
+    # Another question takes it away.
+    page.write("#epochs", "2")
+    page.wait(
+        "location.hash.includes('epochs=2&') && document.querySelector('#certificate').hidden"
+    )
+
+
 def test_nobody_is_asked(page):
     opened(page)
     page.click("#check")
@@ -137,6 +160,8 @@ def test_axe_finds_no_violation(page, width, scheme):
     opened(page, RUN.replace("noise=1.1", "epsilon=3"), width)
     page.ask("document.querySelectorAll('details').forEach(e => { e.open = true; })")
     if width == 390:
+        page.click("#certify")
+        page.wait("!document.querySelector('#certificate').hidden")
         page.click("#check")
         page.wait("!document.querySelector('#check-result').hidden", 60.0)
     assert violations(page) == []

@@ -1,6 +1,6 @@
 // The form, its link, and the worker that answers.
 
-import { $, showAttacks, showCheck, showCurves, showOthers, showRun, showSamplers } from "./show.mjs";
+import { $, showAttacks, showCertificate, showCheck, showCurves, showOthers, showRun, showSamplers } from "./show.mjs";
 import { FIELDS, FIRST, linkOf, settingsOf, textsOf } from "./settings.mjs";
 import { sentence } from "./text.mjs";
 
@@ -49,6 +49,7 @@ function ask() {
 
 function send(settings) {
   Object.assign(state, { busy: true, waiting: null, settings, answers: {}, asked: state.asked + 1 });
+  showCertificate(null);
   $("results").setAttribute("aria-busy", "true");
   $("status").textContent = "Computing …";
   worker.postMessage({ id: state.asked, settings });
@@ -72,6 +73,10 @@ const SHOW = {
     finish();
     $("status").textContent = `There is no answer: ${value}. Try other values.`;
   },
+  certificate(value) {
+    showCertificate(value);
+    $("certify").disabled = false;
+  },
   check(value) {
     showCheck(value);
     $("check").disabled = false;
@@ -86,6 +91,8 @@ function finish() {
 }
 
 worker.onmessage = ({ data }) => {
+  // A certificate of an earlier question is not shown beside a later one.
+  if (data.stage === "certificate" && data.id !== state.asked) data.value = null;
   state.answers[data.stage] = data.value;
   SHOW[data.stage](data.value);
 };
@@ -145,6 +152,14 @@ window.addEventListener("hashchange", begin);
 $("save-json").addEventListener("click", () => save("privacy.json", results(), "application/json"));
 $("copy-link").addEventListener("click", () => copy(location.href, "The link was copied."));
 $("copy-sentence").addEventListener("click", () => copy($("sentence").textContent, "The sentence was copied."));
+$("certify").addEventListener("click", () => {
+  const { run } = state.answers, { delta } = state.settings;
+  $("certify").disabled = true;
+  $("certificate-words").textContent = "Searching …";
+  worker.postMessage({ id: state.asked, certify: { q: run.q, sigma: run.sigma, steps: run.steps, delta } });
+});
+$("save-certificate").addEventListener("click", () =>
+  save("certificate.json", $("certificate").textContent, "application/json"));
 $("print").addEventListener("click", () => window.print());
 $("check").addEventListener("click", () => {
   $("check").disabled = true;

@@ -125,3 +125,15 @@ export function showCheck({ functions, asked, milliseconds }) {
     words + ` It took ${(milliseconds / 1000).toFixed(1)} seconds.`;
   $("check-result").hidden = false;
 }
+
+// Shows a certificate, or why there is none; without either, takes away the last one.
+export function showCertificate(found) {
+  $("certificate").hidden = $("save-certificate").hidden = !found?.text;
+  $("certificate").textContent = found?.text ?? "";
+  if (!found) $("certificate-words").textContent = "";
+  else if (found.none) $("certificate-words").textContent = `There is none: ${found.none}.`;
+  else
+    $("certificate-words").textContent = `It claims ε = ${exact(found.epsilon)}` +
+      (found.larger ? `, which is larger by ${100 * found.larger} % than the ε above. ` : ". ") +
+      `It has ${found.text.length} characters. Check it with: dp-verify certificate.json`;
+}

@@ -1,8 +1,10 @@
 // Answers the page's questions away from its thread. A message { id, settings } is answered in stages
-// { id, stage, value }, the bracket first; { id, check } asks for the check of this browser.
+// { id, stage, value }, the bracket first; { id, certify: { q, sigma, steps, delta } } asks for a certificate, { check } for the check of this
+// browser.
 
 import { load } from "./core.mjs";
 import { attacksOf, comparedCurves, curvesOf, othersOf, runOf, samplersOf } from "./answers.mjs";
+import { certificateOf } from "./certificate.mjs";
 import { elementaryErrors, questionsAsked } from "./doctor.mjs";
 
 let core = null, loading = null;
@@ -20,6 +22,14 @@ function staged(id, settings) {
   say("done", null);
 }
 
+function certified(id, { q, sigma, steps, delta }) {
+  try {
+    postMessage({ id, stage: "certificate", value: certificateOf(core, q, sigma, steps, delta) });
+  } catch (error) {
+    postMessage({ id, stage: "certificate", value: { none: error.message } });
+  }
+}
+
 function checked(id, { truths, questions }) {
   const began = performance.now();
   const functions = elementaryErrors(core, JSON.parse(truths)), asked = questionsAsked(core, questions.split("\n"));
@@ -31,6 +41,7 @@ onmessage = async ({ data }) => {
     if (data.module) loading = load(data.module);
     core = await loading;
     if (data.settings) staged(data.id, data.settings);
+    if (data.certify) certified(data.id, data.certify);
     if (data.check) checked(data.id, data.check);
   } catch (error) {
     postMessage({ id: data.id, stage: "failed", value: error.message });

@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import * as answers from "../src/answers.mjs";
+import * as certificates from "../src/certificate.mjs";
 import * as charts from "../src/charts.mjs";
 import { load } from "../src/core.mjs";
 import * as doctor from "../src/doctor.mjs";
@@ -13,8 +14,8 @@ import * as text from "../src/text.mjs";
 const core = await load(readFileSync(process.argv[2]));
 // The functions of the scripts take the core where they ask it.
 const asking = Object.fromEntries(["runOf", "curvesOf", "comparedCurves", "attacksOf", "samplersOf", "othersOf",
-  "elementaryErrors", "questionsAsked"].map((name) => {
-  const found = { ...answers, ...doctor }[name];
+  "elementaryErrors", "questionsAsked", "certificateOf"].map((name) => {
+  const found = { ...answers, ...doctor, ...certificates }[name];
   return [name, (...given) => found(core, ...given)];
 }));
 const timed = {
@@ -47,6 +48,7 @@ function answered([name, ...given]) {
   try {
     return known[name](...given);
   } catch (error) {
+    if (error instanceof certificates.NoCertificate) return { none: error.message };
     if (error.status === undefined) throw error;
     return { status: error.status };
   }
