@@ -13,7 +13,7 @@ from opacus.utils.uniform_sampler import (
 )
 
 from accountant.adapters._opacus_coins import States, coin_probability, state
-from accountant.adapters._opacus_runs import Run
+from accountant.adapters._torch_runs import Run
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import UnsupportedError
 

@@ -1,4 +1,4 @@
-"""Runs of :class:`BatchSampler` under opacus: charged whole, before the noise of the first step."""
+"""Loaders of :class:`BatchSampler` for opacus."""
 
 from __future__ import annotations
 
@@ -6,59 +6,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
 
-from accountant import sampling
+from accountant.adapters._torch_runs import INDEPENDENT_NOISE, average
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
     from accountant.sampling import Sampler
 
-__all__ = ["Run", "noise_of", "prepare", "refuse_replaced", "sampler_of"]
-
-# Those whose noise is drawn anew in every step, as opacus draws it.
-_INDEPENDENT_NOISE = (
-    sampling.CyclicBatches,
-    sampling.FixedSizeSampler,
-    sampling.FullBatch,
-    sampling.PoissonSampler,
-    sampling.RandomAllocation,
-    sampling.ShuffledBatches,
-    sampling.TruncatedPoissonSampler,
-    sampling.WithReplacementSampler,
-)
-
-
-class Run:
-    """One iteration over a batch sampler: a whole run, of which no step stands alone."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._noise: float | None = None
-
-    def to_charge(self, noise_multiplier: float) -> Mechanism | None:
-        """Return what a step with this noise is charged: the run, or None if it was charged.
-
-        Raises
-        ------
-        UnsupportedError
-            The step has less noise than the run was charged for.
-        """
-        if self._noise is None:
-            return self._sampler.mechanism(noise_multiplier)
-        if not (noise_multiplier >= self._noise):
-            raise UnsupportedError(
-                f"noise_multiplier must not fall within a run of {self._sampler!r:.80}, which was"
-                f" charged as a whole with {self._noise}; got {noise_multiplier}. Change the noise"
-                " between two iterations over the loader, or draw Poisson samples, whose steps are"
-                " charged one by one"
-            )
-        return None
-
-    def charged(self, noise_multiplier: float) -> None:
-        """Note that the ledger holds the run."""
-        self._noise = noise_multiplier if self._noise is None else self._noise
+__all__ = ["noise_of", "prepare", "refuse_replaced", "sampler_of"]
 
 
 def sampler_of(loader: Any) -> Sampler | None:
@@ -77,7 +33,7 @@ def refuse_replaced(loader: Any, poisson_sampling: bool) -> None:
             "opacus replaces the BatchSampler of the loader by Poisson samples of another size,"
             " unless make_private is given poisson_sampling=False"
         )
-    if type(sampler) not in _INDEPENDENT_NOISE:
+    if type(sampler) not in INDEPENDENT_NOISE:
         raise UnsupportedError(
             f"opacus draws the noise of every step anew; {sampler!r:.80} needs the correlated noise"
             " of its strategy. Use RandomAllocation or another sampler without a strategy, or"
@@ -118,20 +74,4 @@ def prepare(loader: Any, optimizer: Any) -> None:
             dtypes=[dtype_safe(x) for x in first],
         )
     # Opacus takes a pass over the loader for one over the data.
-    optimizer.expected_batch_size = _average(sampler)
-
-
-def _average(sampler: Any) -> float:
-    """Return the average size of a batch, a public constant that steps are divided by."""
-    match sampler:
-        case sampling.PoissonSampler() | sampling.TruncatedPoissonSampler():
-            size = sampler.dataset_size * sampler.sampling_probability
-            return float(max(min(size, getattr(sampler, "cap", size)), 1.0))
-        case sampling.RandomAllocation():
-            return float(
-                max(sampler.dataset_size * sampler.participations / sampler.steps_per_epoch, 1.0)
-            )
-        case sampling.FullBatch():
-            return float(sampler.dataset_size)
-        case _:
-            return float(sampler.batch_size)
+    optimizer.expected_batch_size = average(sampler)

@@ -20,7 +20,7 @@ from opacus.optimizers import (
 
 from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._opacus_coins import state
-from accountant.adapters._opacus_workers import Workers
+from accountant.adapters._torch_workers import Workers
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from accountant.adapters._opacus_coins import States
     from accountant.adapters._opacus_draws import Draw, Draws
-    from accountant.adapters._opacus_runs import Run
+    from accountant.adapters._torch_runs import Run
 
 __all__ = ["Watch", "adds_noise", "discard", "refuse_unknown", "unwatch", "watch", "works_together"]
 

@@ -29,7 +29,7 @@ from accountant.adapters._opacus_batches import (
 from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
 from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
-from accountant.adapters._opacus_runs import Run
+from accountant.adapters._torch_runs import Run
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.affordable import require_a_step

@@ -17,9 +17,17 @@ NEEDS = {
     "accountant.adapters._opacus_coins": "torch",
     "accountant.adapters._opacus_draws": "opacus",
     "accountant.adapters._opacus_ghost": "torch",
+    "accountant.adapters._opacus_runs": "opacus",
     "accountant.adapters._opacus_steps": "opacus",
+    "accountant.adapters._opacus_workers": "opacus",
+    "accountant.adapters._torch_training": "torch",
+    "accountant.adapters._torch_workers": "torch",
     "accountant.adapters.dp_events": "dp_accounting",
+    "accountant.adapters.lightning": "lightning",
     "accountant.adapters.opacus": "opacus",
+    "accountant.adapters.torch_steps": "torch",
+    "accountant.adapters.torch_units": "torch",
+    "accountant.adapters.transformers": "transformers",
 }
 MODULES = [
     module.name

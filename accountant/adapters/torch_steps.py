@@ -1,0 +1,289 @@
+"""Private steps in any PyTorch loop: one backward pass a unit of privacy, clipped and noised."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import distributed
+
+from accountant import checks
+from accountant.adapters._torch_runs import INDEPENDENT_NOISE, average, step_of
+from accountant.adapters._torch_workers import Workers
+from accountant.adapters.torch_units import UnitBatch
+from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
+from accountant.learn.affordable import affordable_steps
+from accountant.ledger import Accountant
+from accountant.noise import Grid, SecureGenerator
+from accountant.noise.generator import LARGEST_SCALE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accountant.adapters._torch_runs import Run
+    from accountant.sampling import Sampler
+
+__all__ = ["PrivateSteps"]
+
+# Grid steps in a clipping norm, over the root of the number of parameters.
+_FINENESS = 2.0**14
+_CLIPPING_NORM = checks.Argument(
+    "clipping_norm",
+    "a number in [2**-100, 2**100]",
+    lambda x: (x >= 2.0**-100) & (x <= 2.0**100),
+    "It bounds the gradient of one unit; 1 is a common start",
+)
+
+
+class PrivateSteps:
+    """Clips the gradient of every unit, adds them up, charges a ledger, and adds the noise.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        All of whose parameters with ``requires_grad`` are trained; it is left as it is.
+    sampler : Sampler
+        That of the :class:`~accountant.adapters.torch_units.UnitLoader`; any of
+        :mod:`accountant.sampling` without a strategy.
+    noise_multiplier : float
+        Noise standard deviation over ``clipping_norm``.
+    clipping_norm : float
+        In [2**-100, 2**100]: the bound on the gradient of one unit.
+    ledger : Accountant, optional
+        Charged before each step; with several workers, the first one's.
+    seed : int, optional
+        For tests only: noise that can be recomputed is none.
+
+    Attributes
+    ----------
+    ledger : Accountant
+        What was released.
+
+    Raises
+    ------
+    BudgetExceeded
+        Not one step fits the ledger's budget.
+
+    Notes
+    -----
+    *Guarantee.* Theorem E14 (docs/theorems_adapters.md): the mechanism of the sampler, for units,
+    under its relation; the rounding of sums and noise is included. Steps that are independent are
+    charged one by one; a run of an allocation, or of shuffled batches, at its first step. The
+    gradient of a unit may depend on its own records and on the parameters, and on nothing else.
+
+    Examples
+    --------
+    >>> for batch in loader:  # doctest: +SKIP
+    ...     for unit in steps.units(batch):
+    ...         loss(model, unit).backward()
+    ...     steps.release()  # raises BudgetExceeded before anything is released
+    ...     optimizer.step()
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        sampler: Sampler,
+        *,
+        noise_multiplier: float,
+        clipping_norm: float,
+        ledger: Accountant | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if type(sampler) not in INDEPENDENT_NOISE:
+            raise UnsupportedError(
+                f"sampler must be one whose noise is drawn anew in every step; got {sampler!r:.80}."
+                " Use accountant.learn, whose trainers draw correlated noise"
+            )
+        self.ledger = Accountant() if ledger is None else ledger
+        checks.instance("ledger", self.ledger, Accountant, "an Accountant")
+        self.noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        self.clipping_norm = checks.number(_CLIPPING_NORM, clipping_norm)
+        self._model, self._sampler = model, sampler
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        size = sum(p.numel() for p in self._parameters)
+        # The norm is a float64 sum of squares: it may be too small by this.
+        self._excess = 1.0 + (size + 64) * 2.0**-51
+        self._grid = Grid.at_most(self.clipping_norm / (_FINENESS * math.sqrt(max(size, 1))))
+        self._deviation = self.noise_multiplier * self.clipping_norm / self._grid.step
+        self._deviation *= 1.0 + 2.0**-50
+        if not (self._deviation < LARGEST_SCALE):
+            raise UnsupportedError(
+                f"noise_multiplier is too large for a model of this size; got {noise_multiplier}."
+                " Use less noise or larger batches"
+            )
+        self._generator = SecureGenerator(seed)
+        self._workers = _workers(self._parameters)
+        self._run: Run | None = None
+        self._next = 0
+        self._sums: list[torch.Tensor] | None = None
+        self._step = step_of(sampler, self.noise_multiplier)
+        if self._workers is None:
+            self._require_a_step()
+        else:
+            self._workers.first(self._require_a_step)
+
+    def units(self, batch: UnitBatch) -> Iterator[Any]:
+        """Yield the units of a batch; clip and sum the gradient that follows each.
+
+        Raises
+        ------
+        UnsupportedError
+            The batch is not the next one of its loader, or a unit changed a buffer of the model.
+        """
+        if not isinstance(batch, UnitBatch):
+            raise UnsupportedError(
+                f"batch must be one of a UnitLoader; got a {type(batch).__name__}. Other loaders do"
+                " not say which units they drew"
+            )
+        expected = self._next if batch.run is self._run else 0
+        if batch.number != expected or self._sums is not None:
+            raise UnsupportedError(
+                "every batch must end in one step, empty ones too; one was left out, used twice or"
+                " left unfinished. That of itself tells what is in it: call release() after each"
+            )
+        self._run, self._next = batch.run, batch.number + 1
+        sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
+        buffers = self._buffers()
+        for unit in batch:
+            self._clear()
+            yield unit
+            self._refuse_others()
+            self._add(sums)
+            if self._buffers() != buffers:
+                raise UnsupportedError(
+                    "the model must not keep statistics of records in its buffers, which no noise"
+                    " covers; one changed in a forward pass. Replace BatchNorm by GroupNorm or"
+                    " LayerNorm, or put it into eval()"
+                )
+        self._clear()
+        self._sums = sums
+
+    def release(self) -> None:
+        """Charge the ledger, add the noise, and leave the released gradient in ``p.grad``.
+
+        Raises
+        ------
+        BudgetExceeded
+            The budget does not allow the step; nothing was charged or released, and there is no
+            gradient.
+        UnsupportedError
+            No whole batch was summed before.
+        """
+        if self._sums is None or self._run is None:
+            raise UnsupportedError(
+                "release() needs a whole batch: iterate to the end of units(batch) before it"
+            )
+        sums, self._sums = self._sums, None
+        if self._workers is not None:
+            for each in sums:
+                distributed.all_reduce(each)
+        charge = functools.partial(self._charge, self._run)
+        if self._workers is None:
+            charge()
+        else:
+            self._workers.charge(self.noise_multiplier, self.clipping_norm, self, charge)
+        divisor = average(self._sampler)
+        for p, total in zip(self._parameters, sums, strict=True):
+            total += self._noise(total)
+            value = total.to(torch.float64) * (self._grid.step / divisor)
+            p.grad = value.to(p.dtype)
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the first worker's ledger would admit another step; the same on all workers."""
+        answer = True
+        if self._workers is None or self._workers.rank == 0:
+            answer = self._affordable()
+        if self._workers is not None:
+            told = [answer]
+            distributed.broadcast_object_list(told, src=0)
+            answer = told[0]
+        return answer
+
+    def _affordable(self) -> bool:
+        mechanism = self._step
+        if mechanism is None:
+            if self._run is not None and self._next < self._sampler.steps:
+                return True  # of a run that was charged
+            mechanism = self._sampler.mechanism(self.noise_multiplier)
+        try:
+            self.ledger.require(mechanism)
+        except AccountantError:
+            return False
+        return True
+
+    def _charge(self, run: Run) -> None:
+        mechanism = self._step or run.to_charge(self.noise_multiplier)
+        if mechanism is not None:
+            self.ledger.compose(mechanism)
+        run.charged(self.noise_multiplier)
+
+    def _require_a_step(self) -> None:
+        """Plan what fits the budget, and refuse one that no step fits."""
+        step = self._step
+        if step is None or self.ledger.budget is None:
+            return
+        if not affordable_steps(self.ledger, step, None):
+            raise BudgetExceeded(
+                f"not one step of this run fits {self.ledger.budget!r}: {step!r:.120}. Use more"
+                " noise, a smaller sampling probability or a larger budget. Nothing was charged"
+            )
+
+    def _clear(self) -> None:
+        for p in self._model.parameters():
+            p.grad = None
+
+    def _refuse_others(self) -> None:
+        """Refuse gradients of parameters that were frozen when the steps were made."""
+        known = set(map(id, self._parameters))
+        if any(p.grad is not None and id(p) not in known for p in self._model.parameters()):
+            raise UnsupportedError(
+                "a parameter has a gradient that is not clipped: it was frozen when PrivateSteps"
+                " was made. Freeze, unfreeze and add parameters before"
+            )
+
+    def _buffers(self) -> list[tuple[int, int]]:
+        return [(id(each), each._version) for each in self._model.buffers()]
+
+    def _add(self, sums: list[torch.Tensor]) -> None:
+        """Add one unit's clipped gradient, rounded towards zero to the grid, exactly."""
+        found = [
+            (total, p.grad.detach().to(torch.float64))
+            for total, p in zip(sums, self._parameters, strict=True)
+            if p.grad is not None
+        ]
+        norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for _, g in found))
+        norm = norm * self._excess + 2.0**-400
+        if not math.isfinite(norm):
+            return  # a unit without a gradient contributes nothing
+        factor = min(1.0, self.clipping_norm / norm * (1.0 - 2.0**-50)) / self._grid.step
+        for total, gradient in found:
+            total += torch.trunc(gradient * factor).to(torch.int64)
+
+    def _noise(self, like: torch.Tensor) -> torch.Tensor:
+        """Return the first worker's noise, on the grid."""
+        noise = torch.zeros_like(like)
+        if self._workers is None or self._workers.rank == 0:
+            drawn = self._generator.rounded_normal(like.numel(), self._deviation)
+            noise = torch.from_numpy(drawn).to(torch.int64).reshape(like.shape).to(like.device)
+        if self._workers is not None:
+            distributed.broadcast(noise, src=0)
+        return noise
+
+
+def _workers(parameters: list[torch.nn.Parameter]) -> Workers | None:
+    """Return the workers of this run, after they were given the first one's parameters."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return None
+    for p in parameters:
+        if hasattr(p, "full_tensor"):
+            raise UnsupportedError(
+                "the gradient of a unit must be on one worker; these parameters are sharded over"
+                " them. Use DistributedDataParallel, or opacus with"
+                ' grad_sample_mode="ghost_fsdp" and the exact accountant'
+            )
+        distributed.broadcast(p.data, src=0)
+    return Workers(parameters[0].device)

@@ -1,0 +1,260 @@
+"""Private steps of any loop: what a unit adds is bounded exactly, every step charged first."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant import sampling
+
+torch = pytest.importorskip("torch")
+
+from accountant.adapters.torch_steps import PrivateSteps  # noqa: E402
+from accountant.adapters.torch_units import UnitLoader, Units  # noqa: E402
+
+DELTA = 1e-5
+FULL = sampling.FullBatch(dataset_size=20, steps=4)
+POISSON = sampling.PoissonSampler(dataset_size=20, sampling_probability=0.3, steps=12)
+
+ALLOCATION = sampling.RandomAllocation(dataset_size=20, steps_per_epoch=5)
+
+
+class Linear(torch.nn.Module):
+    """Its gradient is the record: the loss is the product of weights and record."""
+
+    def __init__(self, width=7, dtype=torch.float32):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(width, dtype=dtype))
+
+    def forward(self, x):
+        return (x * self.weight).sum()
+
+
+def loader_of(rows, sampler=FULL):
+    units = Units.single(len(rows), "record")
+    return UnitLoader(rows, units, sampler, lambda records: torch.stack(records))
+
+
+def summed(steps, model, batch):
+    """Go through a batch; return the exact sum, in steps of the grid, and the grid's step."""
+    for unit in steps.units(batch):
+        model(unit).backward()
+    parts = [each.flatten().tolist() for each in steps._sums]
+    return [value for part in parts for value in part], Fraction(steps._grid.step)
+
+
+def rows_of(scale, width=7, number=20, dtype=torch.float32):
+    made = torch.Generator().manual_seed(3)
+    return list(
+        torch.randn(number, width, generator=made, dtype=torch.float64).mul(scale).to(dtype)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 0.3779, 1.0, 50.0, 1e30])
+@pytest.mark.parametrize("norm", [2.0**-100, 0.1, 1.0, 1.0 + 2**-52, 2.0**100])
+def test_what_a_unit_adds_is_never_longer_than_the_norm(dtype, scale, norm):
+    rows = rows_of(scale, dtype=dtype)
+    model = Linear(dtype=dtype)
+    one = sampling.FullBatch(dataset_size=1, steps=1)
+    for row in rows[:5]:
+        steps = PrivateSteps(model, one, noise_multiplier=1.0, clipping_norm=norm)
+        total, grid = summed(steps, model, next(iter(loader_of([row], one))))
+        length = sum(Fraction(value) ** 2 for value in total) * grid**2
+        assert length <= Fraction(norm) ** 2
+        # It is as long as it should be, but for the grid.
+        exact = math.sqrt(sum(float(Fraction(value.item())) ** 2 for value in row))
+        wanted = min(exact, norm)
+        assert math.sqrt(length) >= wanted * (1 - 1e-6) - 7 * float(grid)
+
+
+def test_a_unit_more_moves_the_sum_by_what_it_adds_and_by_nothing_else():
+    rows = rows_of(2.0)
+    model = Linear()
+    sums = []
+    for number in (20, 19):
+        sampler = sampling.FullBatch(dataset_size=number, steps=1)
+        steps = PrivateSteps(model, sampler, noise_multiplier=1.0, clipping_norm=0.5)
+        total, grid = summed(steps, model, next(iter(loader_of(rows[:number], sampler))))
+        sums.append(total)
+    moved = sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) * grid**2
+    assert Fraction(1, 5) < moved <= Fraction(1, 4)
+
+
+@pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
+def test_a_gradient_that_is_no_number_adds_nothing(wrong):
+    rows = [*rows_of(1.0)[:19], torch.tensor([wrong] + [0.0] * 6)]
+    model = Linear()
+    sums = []
+    for number in (20, 19):
+        sampler = sampling.FullBatch(dataset_size=number, steps=1)
+        steps = PrivateSteps(model, sampler, noise_multiplier=1.0, clipping_norm=0.5)
+        sums.append(summed(steps, model, next(iter(loader_of(rows[:number], sampler))))[0])
+    assert sums[0] == sums[1]
+
+
+def test_the_noise_is_that_of_the_multiplier_and_the_batch_is_divided_by_its_average():
+    model = Linear(width=20_000)
+    steps = PrivateSteps(model, FULL, noise_multiplier=1.5, clipping_norm=0.2)
+    for batch in loader_of([torch.zeros(20_000)] * 20):
+        for unit in steps.units(batch):
+            model(unit).backward()
+        steps.release()
+        noise = model.weight.grad * 20
+        assert abs(noise.std().item() / 0.3 - 1) < 6 / math.sqrt(40_000)
+        assert abs(noise.mean().item()) < 6 * 0.3 / math.sqrt(20_000)
+    # Never less noise than the account says.
+    assert Fraction(steps._deviation) * Fraction(steps._grid.step) >= Fraction(1.5) * Fraction(0.2)
+
+
+def test_a_noisy_step_is_near_the_clipped_mean():
+    rows = rows_of(3.0)
+    model = Linear()
+    steps = PrivateSteps(model, FULL, noise_multiplier=1e-4, clipping_norm=1.0)
+    for batch in loader_of(rows):
+        for unit in steps.units(batch):
+            model(unit).backward()
+        steps.release()
+        clipped = [row / max(1.0, row.norm().item()) for row in rows]
+        assert torch.allclose(model.weight.grad, torch.stack(clipped).mean(0), atol=1e-3)
+
+
+def run(sampler, ledger=None, noise=1.3):
+    rows = rows_of(1.0)
+    model = Linear()
+    steps = PrivateSteps(model, sampler, noise_multiplier=noise, clipping_norm=1.0, ledger=ledger)
+    for batch in loader_of(rows, sampler):
+        for unit in steps.units(batch):
+            model(unit).backward()
+        steps.release()
+        yield steps
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        POISSON,
+        FULL,
+        sampling.TruncatedPoissonSampler(dataset_size=20, sampling_probability=0.3, cap=8, steps=5),
+        sampling.FixedSizeSampler(dataset_size=20, batch_size=4, steps=5),
+        sampling.RandomAllocation(dataset_size=20, steps_per_epoch=5, epochs=2),
+        sampling.ShuffledBatches(dataset_size=20, batch_size=5, epochs=2),
+        sampling.CyclicBatches(dataset_size=20, batch_size=5, epochs=2),
+    ],
+)
+def test_a_run_costs_what_its_sampler_says(sampler):
+    *_, steps = run(sampler)
+    assert steps.ledger.epsilon(DELTA) == sampler.epsilon(1.3, DELTA)
+
+
+def test_independent_steps_are_charged_one_by_one_and_others_at_once():
+    steps = next(run(POISSON))
+    assert len(steps.ledger) == 1
+    one = sampling.PoissonSampler(dataset_size=20, sampling_probability=0.3, steps=1)
+    assert steps.ledger.epsilon(DELTA) == one.epsilon(1.3, DELTA)
+    assert next(run(ALLOCATION)).ledger.epsilon(DELTA) == ALLOCATION.epsilon(1.3, DELTA)
+
+
+def test_a_budget_is_asked_before_each_step():
+    ledger = ac.Accountant(ac.Budget(3.0, DELTA))
+    told = []
+
+    def until_refused():
+        for steps in run(POISSON, ledger):
+            told.append(steps.affordable)
+
+    with pytest.raises(ac.BudgetExceeded):
+        until_refused()
+    assert told == [True] * (len(told) - 1) + [False]
+    assert 0 < len(ledger) == len(told) < POISSON.steps
+    assert ledger.epsilon(DELTA) <= 3.0
+    poor = ac.Budget(0.01, DELTA)
+    with pytest.raises(ac.BudgetExceeded, match="not one step"):
+        next(run(POISSON, ac.Accountant(poor)))
+    with pytest.raises(ac.BudgetExceeded):
+        next(
+            run(sampling.RandomAllocation(dataset_size=20, steps_per_epoch=5), ac.Accountant(poor))
+        )
+
+
+def test_a_step_that_is_refused_leaves_no_gradient():
+    model, rows = Linear(), rows_of(1.0)
+    steps = PrivateSteps(model, FULL, noise_multiplier=2.0, clipping_norm=1.0)
+    through(steps, model, next(iter(loader_of(rows))))
+    steps.ledger = ac.Accountant(ac.Budget(0.01, DELTA))  # somebody else has spent it
+    with pytest.raises(ac.BudgetExceeded):
+        steps.release()
+    assert model.weight.grad is None
+    assert len(steps.ledger) == 0
+
+
+def through(steps, model, batch):
+    for unit in steps.units(batch):
+        model(unit).sum().backward()
+
+
+def test_batches_that_are_not_one_a_step_are_refused():
+    model, rows = Linear(), rows_of(1.0)
+
+    def made():
+        return PrivateSteps(model, POISSON, noise_multiplier=1.0, clipping_norm=1.0)
+
+    steps = made()
+    with pytest.raises(ac.UnsupportedError, match="whole batch"):
+        steps.release()
+    batches = list(loader_of(rows, POISSON))
+    through(steps, model, batches[0])
+    with pytest.raises(ac.UnsupportedError, match="left unfinished"):
+        through(steps, model, batches[1])
+    steps.release()
+    with pytest.raises(ac.UnsupportedError, match="whole batch"):
+        steps.release()
+    for wrong in (batches[0], batches[2]):
+        with pytest.raises(ac.UnsupportedError, match="left out, used twice"):
+            through(steps, model, wrong)
+    with pytest.raises(ac.UnsupportedError, match="one of a UnitLoader"):
+        through(steps, model, [rows[0]])
+    steps = made()
+    whole = next(iter(loader_of(rows)))
+    for unit in steps.units(whole):
+        model(unit).backward()
+        break
+    with pytest.raises(ac.UnsupportedError, match="whole batch"):
+        steps.release()
+
+
+def test_what_the_noise_would_not_cover_is_refused():
+    rows = rows_of(1.0)
+    norm = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 7)), torch.nn.BatchNorm1d(1))
+    steps = PrivateSteps(norm, FULL, noise_multiplier=1.0, clipping_norm=1.0)
+    with pytest.raises(ac.UnsupportedError, match="buffers"):
+        through(steps, norm, next(iter(loader_of(rows))))
+    model = torch.nn.Linear(7, 1)
+    model.bias.requires_grad_(False)
+    steps = PrivateSteps(model, FULL, noise_multiplier=1.0, clipping_norm=1.0)
+    model.bias.requires_grad_(True)
+    with pytest.raises(ac.UnsupportedError, match="not clipped"):
+        through(steps, model, next(iter(loader_of(rows))))
+    banded = sampling.CyclicPoisson(dataset_size=20, sampling_probability=0.1, bands=2, steps=8)
+    with pytest.raises(ac.UnsupportedError, match="drawn anew"):
+        PrivateSteps(model, banded, noise_multiplier=1.0, clipping_norm=1.0)
+    for options in ({"noise_multiplier": 0.0}, {"clipping_norm": 0.0}, {"clipping_norm": 2.0**101}):
+        with pytest.raises(ac.DomainError):
+            PrivateSteps(model, FULL, **{"noise_multiplier": 1.0, "clipping_norm": 1.0} | options)
+    with pytest.raises(ac.UnsupportedError, match="too large"):
+        PrivateSteps(model, FULL, noise_multiplier=1e9, clipping_norm=1.0)
+
+
+def test_a_gradient_from_elsewhere_is_dropped():
+    rows = rows_of(1.0)
+    model = Linear()
+    steps = PrivateSteps(model, FULL, noise_multiplier=1e-6, clipping_norm=1.0)
+    for batch in loader_of(rows):
+        model.weight.grad = torch.full((7,), 1e6)  # of another backward pass
+        for unit in steps.units(batch):
+            model(unit).backward()
+        model.weight.grad = torch.full((7,), 1e6)
+        steps.release()
+        assert np.linalg.norm(model.weight.grad.numpy()) <= 1.001

@@ -1,0 +1,95 @@
+"""Private steps on several processes: one draw, one sum, one noise, one ledger."""
+
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accountant as ac
+
+pytest.importorskip("torch")
+
+from support import units_worker
+
+DELTA = units_worker.DELTA
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def workers(request, tmp_path_factory):
+    """What each worker reports of each run: a dictionary of lists, by the name of the run."""
+    number, folder = request.param, tmp_path_factory.mktemp("units")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    paths = [str(Path(ac.__file__).parents[1])]
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": os.pathsep.join(paths)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, units_worker.__file__, str(rank), str(number), port, str(folder)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )
+        for rank in range(number)
+    ]  # fmt: skip
+    try:
+        ends = []
+        for one in started:
+            out, err = one.communicate(timeout=180)
+            assert one.returncode == 0, err
+            ends.append(json.loads(out.splitlines()[-1]))
+    finally:
+        for one in started:
+            one.kill()
+    return {name: [end[name] for end in ends] for name in ends[0]}, folder
+
+
+def test_all_workers_have_one_model_and_one_epsilon(workers):
+    for name, found in workers[0].items():
+        for other in found[1:]:
+            assert other["weights"] == found[0]["weights"], name
+            assert (other["epsilon"], other["steps"]) == (found[0]["epsilon"], found[0]["steps"])
+
+
+def test_the_sum_is_that_of_one_process(workers):
+    alone = units_worker.loop(0, units_worker.ALL, noise=1e-4)
+    found = workers[0]["all"]
+    assert sum(each["seen"] for each in found) == alone["seen"] == 90
+    assert found[0]["epsilon"] == alone["epsilon"] == units_worker.ALL.epsilon(1e-4, DELTA)
+    # Sums are integers, so that only the noise differs.
+    assert np.allclose(found[0]["weights"], alone["weights"], atol=1e-5)
+
+
+def test_samples_are_drawn_once_for_all(workers):
+    found = workers[0]["some"]
+    seen = sum(each["seen"] for each in found)
+    assert abs(seen - 8 * 15) < 6 * math.sqrt(8 * 7.5)
+    assert found[0]["epsilon"] == units_worker.SOME.epsilon(1.0, DELTA)
+
+
+def test_the_budget_of_the_first_worker_ends_all(workers):
+    found = workers[0]["budget"]
+    assert 0 < found[0]["steps"] < units_worker.SOME.steps
+    assert found[0]["epsilon"] <= 4.0
+
+
+def test_accelerate_prepares_what_is_trained(workers):
+    if "accelerate" not in workers[0]:
+        pytest.skip("accelerate is not installed")
+    assert workers[0]["accelerate"][0]["epsilon"] == units_worker.SOME.epsilon(1.0, DELTA)
+
+
+def test_the_trainer_of_hugging_face_on_all_workers(workers):
+    found, folder = workers
+    if "trainer" not in found:
+        pytest.skip("transformers is not installed")
+    rate = 5 * 2 * len(found["trainer"]) / 30
+    step = ac.PoissonSampled(ac.Gaussian(1.0), min(rate, 1.0))
+    for each in found["trainer"]:
+        assert each["seen"] == each["steps"] == 4
+        assert each["epsilon"] == (4 * step).epsilon(DELTA)
+    assert "one user, with all their records" in (folder / "statement.md").read_text()

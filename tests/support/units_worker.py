@@ -1,0 +1,128 @@
+"""One of the workers of a run by units; started by adapters/test_torch_steps_workers.py.
+
+Arguments: rank, number of workers, port, folder. Prints one JSON line: what came of a loop over all
+units, of one over samples, of one that its budget ends, of one with Accelerate, and of one by the
+Trainer of Hugging Face; the last two where they are installed.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import warnings
+
+import torch
+
+import accountant as ac
+from accountant.adapters.torch_steps import PrivateSteps
+from accountant.adapters.torch_units import UnitLoader, Units
+from accountant.sampling import FullBatch, PoissonSampler
+
+DELTA = 1e-5
+ALL = FullBatch(dataset_size=30, steps=3)
+SOME = PoissonSampler(dataset_size=30, sampling_probability=0.5, steps=8)
+
+
+def data():
+    rows = torch.randn(90, 6, generator=torch.Generator().manual_seed(1))
+    return [{"x": row, "labels": (row[:1] > 0).float()} for row in rows]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.net = torch.nn.Linear(6, 1)
+
+    def forward(self, x, labels):
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(self.net(x), labels)
+        return {"loss": loss, "logits": self.net(x)}
+
+
+def collate(rows):
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def units():
+    return Units.grouped([k // 3 for k in range(90)], "user")
+
+
+def report(model, ledger, seen=0):
+    weights = [p.detach().flatten() for p in model.parameters()]
+    return {
+        "weights": torch.cat(weights).tolist(),
+        "epsilon": ledger.epsilon(DELTA),
+        "steps": len(ledger),
+        "seen": seen,
+    }
+
+
+def loop(rank, sampler, noise=1.0, ledger=None, accelerator=None):
+    """Train in a plain loop; the workers' models begin differently."""
+    model = whole = Model(rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    if accelerator is not None:
+        whole, optimizer = accelerator.prepare(model, optimizer)
+        model = accelerator.unwrap_model(whole)
+    steps = PrivateSteps(model, sampler, noise_multiplier=noise, clipping_norm=0.3, ledger=ledger)
+    seen = 0
+    for batch in UnitLoader(data(), units(), sampler, collate):
+        for unit in steps.units(batch):
+            model(**unit)["loss"].backward()
+        steps.release()
+        optimizer.step()
+        seen += len(batch)
+        if not steps.affordable:
+            break
+    return report(model, steps.ledger, seen)
+
+
+def by_trainer(rank, folder):
+    from transformers import Trainer, TrainingArguments
+
+    from accountant.adapters.transformers import PrivacyCallback
+
+    arguments = TrainingArguments(
+        f"{folder}/out",
+        per_device_train_batch_size=5,
+        gradient_accumulation_steps=2,
+        max_steps=4,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        save_strategy="no",
+        remove_unused_columns=False,
+    )
+    privacy = PrivacyCallback(units(), 1.0, 0.3, delta=DELTA, statement=f"{folder}/statement.md")
+    model = Model(rank)
+    trainer = Trainer(model=model, args=arguments, train_dataset=data(), data_collator=collate)
+    privacy.attach(trainer)
+    trainer.train()
+    return report(model, privacy.ledger, trainer.state.global_step)
+
+
+def runs(rank, folder):
+    yield "all", loop(rank, ALL, noise=1e-4)
+    yield "some", loop(rank, SOME)
+    ledger = ac.Accountant(ac.Budget(4.0, DELTA)) if rank == 0 else None
+    yield "budget", loop(rank, SOME, ledger=ledger)
+    if importlib.util.find_spec("accelerate"):
+        from accelerate import Accelerator
+
+        yield "accelerate", loop(rank, SOME, accelerator=Accelerator(cpu=True))
+    if importlib.util.find_spec("transformers"):
+        yield "trainer", by_trainer(rank, folder)
+
+
+def main(rank, workers, port, folder):
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(workers)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    torch.distributed.init_process_group("gloo")
+    print(json.dumps(dict(runs(rank, folder))))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
