@@ -13,7 +13,7 @@ from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table, say
+from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.errors import BudgetExceeded, DomainError
 
@@ -67,7 +67,7 @@ def plan(file: Path, as_json: bool, **asked: Any) -> None:
     mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
     with _charged(file, as_json) as book:
         planned = book.plan(mechanism, asked["count"], asked["label"])
-    say({"planned": planned}, f"planned {planned} releases", as_json)
+    say({"planned": planned}, f"planned {counted(planned)}", as_json)
 
 
 @ledger.command()
@@ -82,7 +82,7 @@ def charge(file: Path, as_json: bool, **asked: Any) -> None:
     with _charged(file, as_json) as book:
         book.compose(mechanism, asked["count"], asked["label"])
     count = asked["count"]
-    say({"charged": count, "releases": len(book)}, f"charged {count} releases", as_json)
+    say({"charged": count, "releases": len(book)}, f"charged {counted(count)}", as_json)
 
 
 @ledger.command()

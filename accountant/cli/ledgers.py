@@ -13,7 +13,7 @@ from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, read_stdin
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table
+from accountant.cli.output import counted, print_table
 from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import LedgerError
 from accountant.safe_text import shown
@@ -121,7 +121,7 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
         click.echo(f"δ = {ASSUMED_DELTA:g} is assumed: neither a budget nor a run recorded one")
     if book.budget is not None:
         click.echo(f"budget: {book.budget!r}")
-    click.echo(f"{len(book)} releases, {relation}, certified; {digest}")
+    click.echo(f"{counted(len(book))}, {relation}, certified; {digest}")
 
 
 def _labels(book: Accountant) -> list[tuple[str, ...]]:

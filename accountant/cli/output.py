@@ -16,6 +16,7 @@ from accountant.display import json_value
 __all__ = [
     "answer",
     "as_json",
+    "counted",
     "given",
     "print_table",
     "progress",
@@ -38,6 +39,11 @@ def say(values: dict[str, Any], sentence: str, wants_json: bool) -> None:
         as_json(values)
     else:
         click.echo(sentence)
+
+
+def counted(releases: int) -> str:
+    """Return a number of releases in words."""
+    return "1 release" if releases == 1 else f"{releases} releases"
 
 
 def answer(values: dict[str, Any], headline: str, wants_json: bool, lower: str = "") -> None:

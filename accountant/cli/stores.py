@@ -13,7 +13,7 @@ from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import print_table, say
+from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.display import text_up
 from accountant.errors import DomainError
@@ -147,7 +147,7 @@ def plan(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> Non
         planned = shared.plan(
             asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"]
         )
-    say({"planned": planned}, f"planned {planned} releases", as_json)
+    say({"planned": planned}, f"planned {counted(planned)}", as_json)
 
 
 @store.command()
@@ -269,7 +269,7 @@ def import_(url: str, block: str, ledger: Path, secret_file: Path | None, as_jso
     book = Accountant.load(ledger)
     with _opened(url, secret_file) as shared:
         shared.import_ledger(block, book)
-    say({"block": block, "releases": len(book)}, f"{len(book)} releases in {block}", as_json)
+    say({"block": block, "releases": len(book)}, f"{counted(len(book))} in {block}", as_json)
 
 
 def _charge(

@@ -101,3 +101,10 @@ def test_files_that_do_not_serve_are_refused():
     assert run("ledger", "charge", "absent.json", *STEP).exit_code == 2
     assert run("ledger", "init", "b.json", "--epsilon", 1).exit_code == 2
     assert run("ledger", "init", "b.json", *BUDGET, "--q", 0.1).exit_code == 2
+
+
+def test_one_release_is_said_in_the_singular():
+    run("ledger", "init", "a.json", *BUDGET)
+    assert run("ledger", "charge", "a.json", *STEP).output == "charged 1 release\n"
+    assert "\n1 release, " in run("show", "a.json").output
+    assert run("ledger", "charge", "a.json", *STEP, "--count", 2).output == "charged 2 releases\n"
