@@ -58,6 +58,11 @@ class InvertedProfile(Solver):
             return self._once("delta", epsilon, self._delta)
         return super().delta_bounds(epsilon)
 
+    def _least(self) -> float:
+        """Bound ε(0) by ε at a tiny δ: it does not rise with δ."""
+        found = self._pair.inverse_profile(LEAST)
+        return 0.0 if found is None else found.lower
+
     def _epsilon(self, delta: float) -> Bounds:
         found = self._pair.inverse_profile(delta)
         if found is not None and found.upper - found.lower <= WIDE * found.upper:

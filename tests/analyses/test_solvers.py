@@ -1,8 +1,11 @@
 """Brackets of a grid that met no tolerance."""
 
+from fractions import Fraction
+
 import pytest
 from scipy.special import ndtr
 
+import accountant as ac
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
@@ -33,3 +36,12 @@ def test_where_nothing_is_known_it_says_so(grid, monkeypatch):
     monkeypatch.setattr(grid, "_nearly_one", lambda epsilon: Bounds(0.0, 1.0))
     with pytest.raises(PrecisionError, match="no grid"):
         grid.delta_bounds(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 0.5, 4.0, 1e6])
+def test_one_release_of_laplace_noise_is_exactly_pure(scale):
+    """ε(0) is 1 / scale, from both sides."""
+    truth = 1 / Fraction(scale)
+    found = ac.Laplace(scale).epsilon_bounds(0.0)
+    assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+    assert found.upper - found.lower <= 1e-11 * found.upper
