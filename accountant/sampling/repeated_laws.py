@@ -22,7 +22,13 @@ from accountant.sampling.lattice_envelope import (
     smaller,
 )
 from accountant.sampling.replacement_corners import Corner
-from accountant.sampling.replacement_laws import Step, banded, rectangles, with_mirrors
+from accountant.sampling.replacement_laws import (
+    Bands,
+    Step,
+    banded,
+    rectangles,
+    with_mirrors,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +40,13 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 _REACH, _CELLS = 10.5, 600
 # Steps of |x - x'|, the distance when draws are told.
 _STEP = 0.1
+# Shares of w_0 among which repeated draws hide, if w_2 is less than this times w_0.
+_SHARES, _RARE = (0.01, 0.04), 0.003
+_DRAWS = Bands(
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0),
+    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.2, 0.3, 0.3, 0.3),
+    (0, 3, 6, 8, 10),
+)
 
 
 class Draws(NamedTuple):
@@ -52,24 +65,36 @@ class Draws(NamedTuple):
 def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
     """Return laws on -size … size of which one is above the step, whatever the contributions."""
     gaussians: dict[float, Options] = {}
+    nothing = options_of(_nothing(), spacing, size)
 
-    def gaussian(distance: float) -> Options:
-        if distance not in gaussians:
-            gaussians[distance] = options_of(_told(distance), spacing, size)
-        return gaussians[distance]
-
-    def above(corner: Corner, fine: float) -> Options:
+    def told(corner: Corner) -> list[Options]:
         squared = corner.first + corner.second - 2.0 * corner.product
         apart = min(_STEP * math.ceil(math.sqrt(squared) / _STEP + 1e-9), 2.0)
-        parts = [gaussian(k * apart * draws.unit) for k in range(1, len(draws.weights))]
-        once = options_of(rectangles(corner, _once(draws), fine), spacing, size)
-        rare = sum(draws.weights[:2]) * (1.0 + 2.0**-40)
-        found = options_of(_line(draws, corner), spacing, size)
-        found = smaller(found, _sum([nothing, *parts], draws.weights))
-        return smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
+        distances = [k * apart * draws.unit for k in range(1, len(draws.weights))]
+        for distance in set(distances) - set(gaussians):
+            gaussians[distance] = options_of(_told(distance), spacing, size)
+        return [gaussians[distance] for distance in distances]
 
-    nothing = options_of(_nothing(), spacing, size)
-    options = [[above(corner, fine) for corner in band] for band, fine in banded()]
+    def above(corner: Corner, fine: float) -> Options:
+        found = options_of(_line(draws, corner), spacing, size)
+        if not apart:
+            parts = told(corner)
+            found = smaller(found, _sum([nothing, *parts], draws.weights))
+            once = options_of(rectangles(corner, _once(draws, 0.0), fine), spacing, size)
+            rare = sum(draws.weights[:2]) * (1.0 + 2.0**-40)
+            found = smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
+        for share, several, weight in hidden:
+            once = options_of(rectangles(corner, _once(draws, share), fine), spacing, size)
+            rare = (draws.weights[0] * (1.0 - share) + draws.weights[1]) * (1.0 + 2.0**-40)
+            found = smaller(found, _sum([once, several], (rare, weight)))
+        return found
+
+    # Repetitions that are rare hide among steps without a draw; others are told.
+    repeated = len(draws.weights) > 2
+    apart = repeated and draws.weights[2] < _RARE * draws.weights[0]
+    shares = _SHARES if apart else _SHARES[-1:] if repeated else ()
+    hidden = [(share, *_hidden(draws, share, spacing, size)) for share in shares]
+    options = [[above(corner, fine) for corner in band] for band, fine in banded(_DRAWS)]
     rest = draws.remainder * (1.0 + 1e-9)
     return tuple(
         law._replace(
@@ -77,15 +102,22 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
             mass_error=law.mass_error + draws.error,
             loss_error=law.loss_error + 2.0 * draws.error,
         )
-        for law in with_mirrors(options, spacing, size)
+        for law in with_mirrors(options, _DRAWS, spacing, size)
     )
 
 
-def _once(draws: Draws) -> Step:
-    """Return the step in which the record is drawn at most once."""
-    return Step(
-        draws.weights[1] / (draws.weights[0] + draws.weights[1]) * (1.0 + 2.0**-48), draws.unit
-    )
+def _once(draws: Draws, share: float) -> Step:
+    """Return the step in which the record is drawn at most once; a share of w_0 is left out."""
+    never = draws.weights[0] * (1.0 - share)
+    return Step(draws.weights[1] / (never + draws.weights[1]) * (1.0 + 2.0**-48), draws.unit)
+
+
+def _hidden(draws: Draws, share: float, spacing: float, size: int) -> tuple[Options, float]:
+    """Return the options of two draws or more, among a share of w_0, and their weight."""
+    weights = share * draws.weights[0], *draws.weights[2:]
+    total = math.fsum(weights)
+    side = _side(Draws(tuple(w / total for w in weights), draws.unit, 0.0, 0.0), 4.0)
+    return options_of(_against(side, side), spacing, size), total * (1.0 + 2.0**-40)
 
 
 def _sum(parts: list[Options], weights: tuple[float, ...]) -> Options:
@@ -113,7 +145,8 @@ def _side(draws: Draws, first: float) -> _Side:
     most = len(draws.weights) - 1
     means = [0.0, *((first + 2.0 * k) * unit for k in range(most))]
     # The same edges whatever the first shift, and their own mirror image.
-    half = np.linspace(0.0, _REACH + 2.0 * most * unit, _CELLS // 2)
+    farthest = max(2.0 * most * unit, means[-1])
+    half = np.linspace(0.0, _REACH + farthest, _CELLS // 2)
     x = np.concatenate([-half[:0:-1], half])
     masses, error = np.zeros(x.size + 1), 0.0
     logarithm = np.full(x.size, -math.inf)
@@ -128,8 +161,11 @@ def _side(draws: Draws, first: float) -> _Side:
 
 def _line(draws: Draws, corner: Corner) -> Cells:
     """Return P = Σ w_k N(a + 2(k-1)) against Q = Σ w_k N(-b - 2(k-1)), in contributions."""
-    right = _side(draws, math.sqrt(corner.first))
-    left = _side(draws, math.sqrt(corner.second))
+    return _against(_side(draws, math.sqrt(corner.first)), _side(draws, math.sqrt(corner.second)))
+
+
+def _against(right: _Side, left: _Side) -> Cells:
+    """Return one side against the mirror image of the other."""
     loss = right.logarithm - left.logarithm[::-1]
     doubt = right.doubt + left.doubt
     low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt

@@ -28,17 +28,16 @@ class Corner(NamedTuple):
 # Ends of the boxes for |a|² and |b|²: denser where one of them is small or nearly its largest.
 _SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
 _EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
-# Differences |a|² - |b|² at which bands of boxes end.
-_BANDS = (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0)
 
 
-@lru_cache(maxsize=1)
-def bands() -> tuple[tuple[Corner, ...], ...]:
+@lru_cache(maxsize=2)
+def bands(ends: tuple[float, ...]) -> tuple[tuple[Corner, ...], ...]:
     """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
 
-    The triples with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
+    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0. The triples
+    with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
     """
-    found: list[list[Corner]] = [[] for _ in pairwise(_BANDS)]
+    found: list[list[Corner]] = [[] for _ in pairwise(ends)]
     for low, high in pairwise(_EDGES):
         for least, most in pairwise(_EDGES):
             # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
@@ -46,7 +45,7 @@ def bands() -> tuple[tuple[Corner, ...], ...]:
                 continue
             corner = Corner(high, most, _least_product(low, least))
             middle = 0.5 * (low + high - least - most)
-            place = sum(middle < end for end in _BANDS[1:-1])
+            place = sum(middle < end for end in ends[1:-1])
             found[place].append(corner)
     return tuple(tuple(row) for row in found)
 

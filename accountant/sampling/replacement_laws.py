@@ -28,19 +28,36 @@ from accountant.sampling.replacement_corners import Corner, bands
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Step", "banded", "laws_above", "rectangles", "with_mirrors"]
+__all__ = ["Bands", "Step", "banded", "laws_above", "rectangles", "with_mirrors"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Standard scores beyond which normal mass counts as infinite loss, and numbers of rectangles.
 _REACH = 10.5
 _GUIDE, _COMMON = 400, 3.5
-# Growth of a mixture's logarithm in a rectangle, for every band, and the
-# fewest rectangles per score along a and across.
-_FINE = (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3)
+# The fewest rectangles per score along a and across.
 _FEWEST = (12.0, 6.0)
-# Bands that share a mirror image: they matter only where ε is negative.
-_MIRRORED = (0, 4, 6, 7)
+
+
+class Bands(NamedTuple):
+    """How triples are cut into bands of |a|² - |b|².
+
+    ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
+    logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
+    mirror image: they matter only where ε is negative.
+    """
+
+    ends: tuple[float, ...]
+    fine: tuple[float, ...]
+    mirrored: tuple[int, ...]
+
+
+# Of batches without repetition.
+_ONE_DRAW = Bands(
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0),
+    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3),
+    (0, 4, 6, 7),
+)
 
 
 class Step(NamedTuple):
@@ -61,20 +78,22 @@ def laws_above(step: Step, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
     """
     options = [
         [options_of(rectangles(corner, step, fine), spacing, size) for corner in band]
-        for band, fine in banded()
+        for band, fine in banded(_ONE_DRAW)
     ]
-    return with_mirrors(options, spacing, size)
+    return with_mirrors(options, _ONE_DRAW, spacing, size)
 
 
-def banded() -> list[tuple[tuple[Corner, ...], float]]:
+def banded(cut: Bands) -> list[tuple[tuple[Corner, ...], float]]:
     """Return the bands of corners, each with how finely its rectangles are cut."""
-    return list(zip(bands(), _FINE, strict=True))
+    return list(zip(bands(cut.ends), cut.fine, strict=True))
 
 
-def with_mirrors(options: list[list[Options]], spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+def with_mirrors(
+    options: list[list[Options]], cut: Bands, spacing: float, size: int
+) -> tuple[LatticeLaw, ...]:
     """Return a law above each band, and mirror images of laws above several."""
     found = [law_above(band, spacing, size) for band in options]
-    for first, last in pairwise(_MIRRORED):
+    for first, last in pairwise(cut.mirrored):
         found.append(mirrored(law_above([*chain(*options[first:last])], spacing, size), spacing))
     return tuple(found)
 

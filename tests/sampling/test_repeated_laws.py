@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from accountant.sampling import repeated_laws as repeated_laws_module
 from accountant.sampling.repeated_laws import Draws, repeated_laws
 from accountant.sampling.replacement_laws import Step, laws_above
 
@@ -58,9 +59,15 @@ def test_some_law_is_above_every_pair_of_a_fixed_size(unit):
         assert any((each >= found - 1e-9).all() for each in above), (x, other, z)
 
 
-@pytest.mark.parametrize("unit", [0.5, 1.0])
-def test_some_law_is_above_every_pair_with_replacement(unit):
-    weights = (0.81, 0.18, 0.01)  # two draws from ten records
+@pytest.mark.parametrize(
+    ("unit", "weights"),
+    [
+        (0.5, (0.81, 0.18, 0.01)),  # two draws from ten records
+        (1.0, (0.81, 0.18, 0.01)),
+        (1.0, (0.94933975, 0.04995, 0.00071025)),  # rare: they hide among steps without a draw
+    ],
+)
+def test_some_law_is_above_every_pair_with_replacement(unit, weights):
     laws = repeated_laws(Draws(weights, unit, 0.0, 0.0), SPACING, SIZE)
     above = list(profiles(laws))
     for x, other, one, two in configurations(2, 5):
@@ -73,3 +80,27 @@ def test_some_law_is_above_every_pair_with_replacement(unit):
 def test_draws_that_are_left_out_are_infinite_loss():
     laws = repeated_laws(Draws((0.9, 0.09), 1.0, 0.0, 0.01), SPACING, SIZE)
     assert min(law.infinite for law in laws) >= 0.01
+
+
+@pytest.mark.parametrize("unit", [0.5, 2.0])
+def test_draws_that_hide_have_the_profile_of_the_farthest(unit):
+    draws = Draws((0.949, 0.05, 9e-4, 1e-4), unit, 0.0, 0.0)
+    found, weight = repeated_laws_module._hidden(draws, 0.02, SPACING, SIZE)
+    shares = np.array([0.02 * 0.949, 9e-4, 1e-4])
+    assert weight >= shares.sum()
+    assert weight == pytest.approx(shares.sum(), rel=1e-11)
+    x = np.linspace(-30, 30, 120_001)
+    means = 2.0 * unit * np.array([0, 2, 3])
+
+    def density(sign):
+        return (shares / shares.sum()) @ np.exp(-((x - sign * means[:, None]) ** 2) / 2)
+
+    p, q = (density(sign) * (x[1] - x[0]) / math.sqrt(2 * math.pi) for sign in (1, -1))
+    for place in (-40, -5, 0, 3, 30, 200):
+        strike = math.exp(SPACING * place)
+        plain = np.maximum(p - strike * q, 0.0).sum()
+        call = found.calls[SIZE + place]
+        if place < 0:
+            call = found.puts[SIZE + place] + 1.0 - strike
+        assert call >= plain * (1 - 1e-9) - 1e-12
+        assert call <= plain * 1.02 + 1e-6
