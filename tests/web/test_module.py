@@ -7,6 +7,7 @@ import math
 import random
 import re
 from fractions import Fraction
+from itertools import product
 
 import mpmath
 import numpy as np
@@ -38,12 +39,12 @@ def fresh_cases(path, count):
 
 def test_stored_answers_are_the_same_doubles_or_overlap(tmp_path):
     lines = [line for line in CASES.read_text().splitlines() if not line.startswith("#")]
-    (tmp_path / "cases.txt").write_text("\n".join(lines[:150]))
+    (tmp_path / "cases.txt").write_text("\n".join(lines[:90]))
     found = node(tmp_path / "cases.txt")
-    assert found["asked"] == 150
+    assert found["asked"] == 90
     assert found["apart"] == []
     # The C libraries differ in few last digits.
-    assert found["same"] > 100
+    assert found["same"] > 60
 
 
 @pytest.mark.slow
@@ -109,7 +110,7 @@ def test_bad_arguments_are_refused_and_nothing_is_lost():
     assert ask(["calibrateSigma", 1.0, 0.5, 1e-9, 1.0]) == [{"status": UNBOUNDED}]
     one, many = ask(
         ["memoryAfter", 1, "epsilonBounds", 0.01, 1.0, 1000, 1e-5],
-        ["memoryAfter", 2000, "epsilonBounds", 0.01, 1.0, 1000, 1e-5],
+        ["memoryAfter", 300, "epsilonBounds", 0.01, 1.0, 1000, 1e-5],
     )
     assert one == many
 
@@ -140,15 +141,15 @@ def test_the_sampling_probability_is_rounded_up(above, below):
     assert math.nextafter(found, 0.0) < truth <= Fraction(found)
 
 
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0, 20.0])
-@pytest.mark.parametrize("alarms", [1e-6, 0.01, 0.3, 0.9])
-def test_the_attack_rate_of_one_release_is_that_of_neyman_and_pearson(sigma, alarms):
-    (found,) = ask(["attackRate", 1.0, sigma, 1, alarms])
-    with mpmath.workdps(40):
-        # Φ(Φ⁻¹(FPR) + 1/σ)
-        quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(alarms) - 1)
-        truth = mpmath.ncdf(quantile + 1 / mpmath.mpf(sigma))
-    assert truth <= found <= truth * (1 + 1e-5)
+def test_the_attack_rate_of_one_release_is_that_of_neyman_and_pearson():
+    questions = list(product((0.5, 1.0, 3.0, 20.0), (1e-6, 0.01, 0.3, 0.9)))
+    answers = ask(*(["attackRate", 1.0, sigma, 1, alarms] for sigma, alarms in questions))
+    for (sigma, alarms), found in zip(questions, answers, strict=True):
+        with mpmath.workdps(40):
+            # Φ(Φ⁻¹(FPR) + 1/σ)
+            quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(alarms) - 1)
+            truth = mpmath.ncdf(quantile + 1 / mpmath.mpf(sigma))
+        assert truth <= found <= truth * (1 + 1e-5)
 
 
 def test_attack_rates_are_those_of_python():
@@ -162,25 +163,26 @@ def test_attack_rates_are_those_of_python():
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("sigma", [0.4, 1.0, 2.5])
-@pytest.mark.parametrize("steps", [2, 30, 1000])
-def test_one_shuffled_epoch_spends_at_least_what_is_said(sigma, steps):
+def test_one_shuffled_epoch_spends_at_least_what_is_said():
     """The profile of the largest release at the stated ε, by an integral, is at least δ."""
     delta = 1e-5
-    (found,) = ask(["shuffledEpsilonLower", sigma, steps, 1, delta])
+    questions = list(product((0.4, 1.0, 2.5), (2, 30, 1000)))
+    answers = ask(*(["shuffledEpsilonLower", *question, 1, delta] for question in questions))
+    for (sigma, steps), found in zip(questions, answers, strict=True):
+        x = np.linspace(-9.0, 12.0 + 2.0 / sigma, 100_001)
+        power, ways = math.exp(found), densities_of_the_largest(x, sigma, steps)
+        masses = [np.trapezoid(np.maximum(p - power * q, 0.0), x) for p, q in (ways, ways[::-1])]
+        assert delta <= max(masses) < 1.1 * delta
 
-    x = np.linspace(-9.0, 12.0 + 2.0 / sigma, 400_001)
 
-    def density(shift):
-        own, other = norm.pdf(x - shift), norm.pdf(x)
-        rest = (steps - 1) * other * norm.cdf(x - shift) * norm.cdf(x) ** (steps - 2)
-        return own * norm.cdf(x) ** (steps - 1) + rest
-
-    shown, blank, power = density(2.0 / sigma), density(1.0 / sigma), math.exp(found)
-    ways = [
-        np.trapezoid(np.maximum(p - power * q, 0.0), x) for p, q in ((shown, blank), (blank, shown))
-    ]
-    assert delta <= max(ways) < 1.1 * delta
+def densities_of_the_largest(x, sigma, steps):
+    """Densities of the largest release where one batch stands out by 2 and where by 1."""
+    below, other = norm.cdf(x), norm.pdf(x)
+    found = []
+    for shift in (2.0 / sigma, 1.0 / sigma):
+        rest = (steps - 1) * other * norm.cdf(x - shift) * below ** (steps - 2)
+        found.append(norm.pdf(x - shift) * below ** (steps - 1) + rest)
+    return found
 
 
 @pytest.mark.parametrize(("sigma", "epochs"), [(1.0, 1), (1.0, 10), (4.0, 100), (0.3, 3)])
@@ -241,23 +243,32 @@ def test_renyi_divergences_of_random_allocation_are_never_below_the_truth(sigma,
             assert truth <= upper <= truth * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-9")
 
 
+def above_the_exact_one(sigma, steps, epochs):
+    (found,) = ask(["allocationEpsilonUpper", sigma, steps, epochs, 1e-5])
+    sampler = ac.sampling.RandomAllocation(dataset_size=1, steps_per_epoch=steps, epochs=epochs)
+    exact = sampler.epsilon_bounds(sigma, 1e-5)
+    sampled = ac.get_epsilon(1 / steps, sigma, steps * epochs, 1e-5, method="rdp")
+    assert exact.upper < found < 1.1 * sampled + 0.03
+    assert found <= ac.get_epsilon(1.0, sigma, epochs, 1e-5)
+
+
 def test_epsilon_of_random_allocation_is_above_the_exact_one():
-    for sigma, steps, epochs in ((1.0, 100, 1), (0.5, 10, 1), (4.0, 1000, 1)):
-        (found,) = ask(["allocationEpsilonUpper", sigma, steps, epochs, 1e-5])
-        sampler = ac.sampling.RandomAllocation(dataset_size=1, steps_per_epoch=steps, epochs=epochs)
-        exact = sampler.epsilon_bounds(sigma, 1e-5)
-        sampled = ac.get_epsilon(1 / steps, sigma, steps * epochs, 1e-5, method="rdp")
-        assert exact.upper < found < 1.1 * sampled + 0.03
-        assert found <= ac.get_epsilon(1.0, sigma, epochs, 1e-5)
+    above_the_exact_one(4.0, 30, 1)
 
 
-@pytest.mark.parametrize("sigma", [0.02, 0.15, 0.3, 1e3, 1e6])
-@pytest.mark.parametrize("steps", [1, 3, 10**6, 10**12])
-def test_extreme_allocations_have_an_answer_between_nothing_and_full_batches(sigma, steps):
-    (found, full) = ask(
-        ["allocationEpsilonUpper", sigma, steps, 3, 1e-5], ["epsilonBounds", 1.0, sigma, 3, 1e-5]
-    )
-    assert 0.0 <= found <= full["upper"]
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [(1.0, 100, 1), (0.5, 10, 1), (4.0, 1000, 1), (1.0, 100, 10)])
+def test_epsilon_of_more_allocations_is_above_the_exact_one(run):
+    above_the_exact_one(*run)
+
+
+def test_extreme_allocations_have_an_answer_between_nothing_and_full_batches():
+    for sigma in (0.02, 0.15, 0.3, 1e3, 1e6):
+        questions = [
+            ["allocationEpsilonUpper", sigma, steps, 3, 1e-5] for steps in (1, 3, 10**6, 10**12)
+        ]
+        *found, full = ask(*questions, ["epsilonBounds", 1.0, sigma, 3, 1e-5])
+        assert all(0.0 <= epsilon <= full["upper"] for epsilon in found)
 
 
 def test_the_first_load_is_small():
