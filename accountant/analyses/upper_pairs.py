@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.solvers import Grid, Renyi, Solver
+from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
@@ -15,6 +17,9 @@ from accountant.pairs.profile_pair import ProfilePair
 from accountant.pairs.sums import total
 
 __all__ = ["CurveBounds", "UpperPairs", "dominating"]
+
+# A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
+ROOMY = 1e-5
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class CurveBounds:
 
     def delta(self, epsilon: float) -> float:
         """Bound the profile."""
-        return renyi_conversion.delta_upper(self.parts, epsilon)
+        return renyi_conversion.delta_upper(self.parts, epsilon, _curve(self.parts))
 
     def rdp(self, order: float) -> float:
         """Bound the Rényi divergence."""
@@ -35,6 +40,12 @@ class CurveBounds:
     def pure_epsilon(self) -> float:
         """Bound the loss."""
         return total((pair.pure_epsilon, n) for pair, n in self.parts)
+
+
+@lru_cache(maxsize=8)
+def _curve(parts: Parts) -> Callable[[float], float]:
+    # Hundreds of values of the profile scan the same orders.
+    return lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
 
 
 def dominating(parts: Parts, joint: JointPair) -> Parts:
@@ -63,6 +74,11 @@ def dominating(parts: Parts, joint: JointPair) -> Parts:
     return tuple(found)
 
 
+def _roomy(tolerances: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the widths to try for beside a conversion of curves, which is far above the truth."""
+    return tuple(dict.fromkeys(max(each, ROOMY) for each in tolerances))
+
+
 def _upper_pair(pair: DominatingPair, joint: JointPair) -> DominatingPair | None:
     try:
         return pair.pld_upper_pair(joint)
@@ -85,7 +101,9 @@ class UpperPairs(Solver):
 
     def __init__(self, parts: Parts, joint: JointPair) -> None:
         super().__init__(parts)
-        self._grid = Grid(dominating(parts, joint))
+        pairs = dominating(parts, joint)
+        has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
+        self._grid = Grid(pairs, _roomy(wanted_tolerances()) if has_curve else None)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
     def epsilon_bounds(self, delta: float) -> Bounds:

@@ -43,6 +43,8 @@ RARE = 1e-20
 FAINT = -90.0
 # log of the least modulus; it keeps quotients finite.
 LEAST = -600.0
+# Direct sums of more terms, for each knot of the period, take longer than a transform.
+DENSE = 64
 # Phases that are held at a time: 32 megabytes.
 MOST_PHASES = 2_000_000
 
@@ -248,16 +250,16 @@ def _transform(
     weights, origin = part.law.weights, part.origin
     mass = float(weights.sum())
     error: float | FloatArray
-    if asked is not None:
-        index = asked
+    index = np.arange(size // 2) if asked is None else asked
+    if asked is not None and weights.size * asked.size <= DENSE * size:
         chords, error = direct_sums(weights, origin, asked, size)
     else:
-        index = np.arange(size // 2)
         around = np.zeros(size)
         around[: weights.size - origin] = weights[origin:]
         if origin:
             around[-origin:] += weights[:origin]
-        chords = np.fft.rfft(around)[: size // 2]
+        every = np.fft.rfft(around)
+        chords = every[: size // 2] if asked is None else every[asked]
         error = fft_error(size) * mass * (1.0 + 1e-12)
     modulus = _modulus(chords)
     exact: ComplexArray | None = None

@@ -17,6 +17,7 @@ from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
 from accountant.analyses.pld.memory import keep
+from accountant.analyses.pld.refinement import finer, most_excess
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
@@ -47,8 +48,6 @@ MOST_FITTED = 2
 # Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
 DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
 ROUGH = 1e-5  # tolerances of grids that are coarse anyway
-# A grid of so many points takes a second: it is not made finer for so many times the tolerance.
-HUGE, NEARLY, USUAL_TOLERANCE = 2**20, 5.0, 1e-6
 
 # So many scales of the profile, 1/tilt, may its saddle point be off.
 MISSED = 1.5
@@ -97,7 +96,8 @@ class Composed:
     tolerance : float
         The width of a bracket on ε, relative to ε, or to a hundredth of the standard deviation of
         the total loss where ε is smaller. A bracket on δ has the width this means for it. A grid of
-        a million points is not refined where it is within five times the tolerance of 1e-6.
+        a million points, or half as many for several parts, is not refined where it is within
+        five times the tolerance of 1e-6.
     memory_cap : int
         Approximate limit, in bytes, on the memory of one evaluation.
     """
@@ -318,12 +318,11 @@ class Composed:
                     break
                 unlucky = True
             best, tried = min(best, excess), True
-            spacing = self._fitted(spacing * min(max(0.8 / math.sqrt(excess), 0.125), 0.7))
+            spacing = self._fitted(spacing * finer(excess, size, len(self._parts), self._tolerance))
         raise self._too_wide(name, size, best, known)
 
     def _is_narrow(self, one: ComposedLaw, excess: float) -> bool:
-        huge = one.size >= HUGE and self._tolerance == USUAL_TOLERANCE
-        return excess <= (NEARLY if huge else 1.0)
+        return excess <= most_excess(one.size, len(self._parts), self._tolerance)
 
     def _moved(self, parts: Sequence[GridPart], saddle: Saddle, epsilon: float) -> Saddle:
         """Return the saddle point at ``epsilon``, for the same δ."""

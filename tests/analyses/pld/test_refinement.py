@@ -1,0 +1,32 @@
+"""How far grids are refined, and that large ones of several parts stop nearly as narrow."""
+
+import math
+
+import pytest
+
+import accountant as ac
+from accountant.analyses.pld.refinement import finer, most_excess
+
+
+def test_small_grids_must_be_as_narrow_as_wanted():
+    assert most_excess(2**12, 1, 1e-6) == most_excess(2**30, 1, 1e-4) == 1.0
+    assert most_excess(2**20, 1, 1e-6) == most_excess(2**19, 2, 1e-6) == 5.0
+
+
+@pytest.mark.parametrize("excess", [1.01, 4.0, 100.0, 1e9, math.inf])
+@pytest.mark.parametrize("size", [2**10, 2**18, 2**22])
+def test_the_next_grid_is_finer(excess, size):
+    for parts in (1, 2):
+        ratio = finer(excess, size, parts, 1e-6)
+        assert 0.125 <= ratio <= 0.7
+        assert ratio >= finer(excess, size, parts, 1e-4)
+
+
+def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
+    drawn = ac.sampling.WithReplacementSampled(1.0, batch_size=256, dataset_size=60_000)
+    release = 3 * drawn + 1000 * ac.PoissonSampled(ac.DiscreteGaussian(1), 0.01)
+    found = release.epsilon_bounds(1e-5)
+    finest = (2.8944405626103915, 2.8944423062242137)  # of grids three times as fine
+    assert found.lower <= finest[1]
+    assert found.upper >= finest[0]
+    assert found.upper - found.lower <= 5e-6 * found.upper
