@@ -1,6 +1,6 @@
 """DP-SGD in JAX: the generator below hands out batches, and charges the ledger for each.
 
-python examples/loop_jax.py          (needs jax)
+python examples/loop_jax.py [STEPS] [poisson|allocation]          (needs jax)
 """
 
 import secrets
@@ -10,11 +10,19 @@ import numpy as np
 
 from accountant import Accountant, BudgetExceeded, Gaussian, PoissonSampled, UnsupportedError
 from accountant.learn.affordable import unaffordable
-from accountant.sampling import PoissonSampler
+from accountant.sampling import PoissonSampler, RandomAllocation
 
 
 def accounted(sampler, noise_multiplier, ledger):
-    """Yield the sampler's batches, each recorded before it can be used."""
+    """Yield the sampler's batches, each recorded before it can be used.
+
+    With random allocation every record picks one step of each epoch, so the ledger is charged for
+    all epochs before the first batch.
+    """
+    if isinstance(sampler, RandomAllocation):
+        ledger.compose(sampler.mechanism(noise_multiplier))
+        yield from sampler.batches()
+        return
     if not isinstance(sampler, PoissonSampler):
         raise UnsupportedError(
             f"batches must come from a PoissonSampler; got a {type(sampler).__name__}. Another"
@@ -50,7 +58,7 @@ def padded(batch, size):
     return np.pad(batch, (0, size - len(batch))), np.arange(size) < len(batch)
 
 
-def main(steps=200, noise_multiplier=1.2, probability=0.05):
+def main(steps=200, kind="poisson", noise_multiplier=1.2, probability=0.05):
     import jax
     import jax.numpy as jnp
 
@@ -71,16 +79,23 @@ def main(steps=200, noise_multiplier=1.2, probability=0.05):
 
     ledger, w = Accountant(), jnp.zeros(11)
     key = jax.random.key(secrets.randbits(32))  # whoever knows it can subtract the noise
-    sampler = PoissonSampler(dataset_size=len(x), sampling_probability=probability, steps=steps)
+    if kind == "allocation":
+        each = min(round(1.0 / probability), steps)
+        sampler = RandomAllocation(
+            dataset_size=len(x), steps_per_epoch=each, epochs=max(steps // each, 1)
+        )
+    else:
+        sampler = PoissonSampler(dataset_size=len(x), sampling_probability=probability, steps=steps)
     for batch in accounted(sampler, noise_multiplier, ledger):
         key, fresh = jax.random.split(key)
         w = step(w, *padded(batch, 256), fresh)
     accuracy = float((((x @ w[:-1] + w[-1]) > 0) == (y > 0)).mean())
     print(
-        f"{len(ledger)} steps, ε = {ledger.epsilon(1e-5):.4f} at δ = 1e-5, accuracy {accuracy:.2f}"
+        f"{sampler.steps} steps, ε = {ledger.epsilon(1e-5):.4f} at δ = 1e-5,"
+        f" accuracy {accuracy:.2f}"
     )
     return ledger
 
 
 if __name__ == "__main__":
-    main(*(int(n) for n in sys.argv[1:2]))
+    main(*(int(n) for n in sys.argv[1:2]), *sys.argv[2:3])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.sampling import FixedSizeSampler, PoissonSampler, ShuffledBatches
+from accountant.sampling import FixedSizeSampler, PoissonSampler, RandomAllocation, ShuffledBatches
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DELTA = 1e-5
@@ -109,6 +109,27 @@ def test_the_jax_generator():
     assert mask.tolist() == [True, True, False, False, False]
     with pytest.raises(ac.UnsupportedError, match="does not fit"):
         module.padded(np.arange(6), 5)
+
+
+def test_the_jax_generator_with_random_allocation():
+    module = example("loop_jax")
+    sampler = RandomAllocation(dataset_size=100, steps_per_epoch=5, epochs=3)
+    ledger = ac.Accountant()
+    batches = module.accounted(sampler, 1.1, ledger)
+    next(batches)
+    # Whole epochs are accounted for, so all of them are charged first.
+    assert ledger.epsilon(DELTA) == sampler.epsilon(1.1, DELTA)
+    assert len(list(batches)) == 14
+    poor = ac.Accountant(ac.Budget(0.05, 1e-6))
+    with pytest.raises(ac.BudgetExceeded):
+        next(module.accounted(sampler, 1.1, poor))
+
+
+def test_a_run_in_jax_with_random_allocation():
+    pytest.importorskip("jax")
+    ledger = example("loop_jax").main(40, "allocation")
+    sampler = RandomAllocation(dataset_size=2000, steps_per_epoch=20, epochs=2)
+    assert ledger.epsilon(1e-5) == sampler.epsilon(1.2, 1e-5)
 
 
 @pytest.mark.parametrize(
