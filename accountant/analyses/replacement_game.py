@@ -103,14 +103,15 @@ def _steps(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatA
     relative = fft_error(span) * float((math.sqrt(span) * norms + 2.0 * kernels.sum(axis=1)).max())
     relative *= 1.01
     value = weight * np.maximum(-np.expm1(epsilon), 0.0)
-    whole = np.zeros(span)
+    whole, products = np.zeros(span), np.empty_like(transforms)
     for _ in range(count):
         start = float(value[0])
         # Beyond the window: the chord from (0, 1) in e^ε, and the last value.
         whole[: size - 1] = tilted_before * (1.0 - shrink * (1.0 - min(start, 1.0)))
         whole[size - 1 : 2 * size - 1] = value
         whole[2 * size - 1 : 2 * size - 1 + below] = (value[-1] / weight[-1]) * after
-        found = np.fft.irfft(transforms * np.fft.rfft(whole), span, axis=1)
+        np.multiply(transforms, np.fft.rfft(whole), out=products)
+        found = np.fft.irfft(products, span, axis=1)
         best = found[:, size - 1 : 2 * size - 1].max(axis=0)
         error = relative * float(np.linalg.norm(whole))
         value = np.maximum(best, 0.0) + error + infinite * weight

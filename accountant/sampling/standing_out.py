@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
-from accountant.mechanisms.normal_masses import cells
+from accountant.mechanisms.normal_masses import cells, distribution
 from accountant.sampling.lattice_envelope import LatticeLaw
 
 if TYPE_CHECKING:
@@ -45,15 +45,13 @@ class _Table(NamedTuple):
 
 
 def _table(weights: tuple[float, ...], shift: float) -> _Table:
-    from scipy.special import ndtr
-
     x = np.arange(-_REACH, _REACH + len(weights) * shift, _STEP)
     sums = [np.zeros(x.size) for _ in range(4)]
     plain = sums
     for k, weight in enumerate(weights):
         z = x - k * shift
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-        parts = [ndtr(z), density, -z * density, (z * z - 1.0) * density]
+        parts = [distribution(z), density, -z * density, (z * z - 1.0) * density]
         plain = parts if k == 0 else plain
         sums = [total + weight * part for total, part in zip(sums, parts, strict=True)]
     return _Table(x, tuple(sums), tuple(plain))  # type: ignore[arg-type]
