@@ -255,11 +255,9 @@ def random_question(rng):
     kinds = [
         round(between(1, 1e12))
         * ac.PoissonSampled(ac.Gaussian(between(0.2, 100)), between(1e-9, 1))
-        for _ in range(rng.choice((1, 1, 1, 2, 3)))
+        for _ in range(1 if rng.random() < 0.97 else 2)  # two kinds take a hundred times as long
     ]
-    extra = rng.choice((None, None, None, ac.Gaussian(between(0.3, 100.0))))
-    run = functools.reduce(operator.add, kinds if extra is None else [*kinds, extra])
-    return run, between(1e-30, 0.9), between(1e-3, 10.0)
+    return functools.reduce(operator.add, kinds), between(1e-30, 0.9), between(1e-3, 10.0)
 
 
 def bracket(run, delta, epsilon):
@@ -270,15 +268,15 @@ def bracket(run, delta, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", modes.MODES)
-def test_random_questions(name):
+def test_random_questions():
     """``ENVIRONMENT_QUESTIONS=5000 pytest -m slow tests/test_environment.py`` is the long run."""
     rng = random.Random(19)
     for _ in range(QUESTIONS):
         question = random_question(rng)
         modes.forget()
         expected = bracket(*question)
-        modes.forget()
-        with modes.mode(name):
-            found = bracket(*question)
-        assert found == expected, question
+        for name in modes.MODES:
+            modes.forget()
+            with modes.mode(name):
+                found = bracket(*question)
+            assert found == expected, (name, question)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["Decay"]
 
 
+# Widths of the knots' intervals of the loss, in units of 1/y.
+WIDTHS = (1.5, 2.5, 4.0, 6.0, 10.0)
+FIRST = (1, 3, 5, 6)  # of these, and of twice and three times the deviation of the loss
+
+
 class Decay:
     """How fast the transform of one step falls off on a line, by both ways of Theorem K2."""
 
@@ -24,58 +29,61 @@ class Decay:
         self.weight = np.exp(log_weight - top)
         self.mass = float((self.weight * np.cos(phase)).sum())
         step = rule.step
-        self.x = np.linspace(rule.low, rule.high, 1500)
+        self.x = np.linspace(rule.low, rule.high, 800)
         self.loss = step.loss(self.x)
-        self.slope = step.mean_shift(self.x) / step.sigma**2
         tilted = step.log_density(self.x) + c * self.loss + rule.log_label(self.x)
         self.log_mass = top + math.log(self.mass)
         mass = np.exp(tilted - tilted.max())
         mean = float(mass @ self.loss / mass.sum())
         self.spread = math.sqrt(float(mass @ (self.loss - mean) ** 2 / mass.sum()))
-        self.mode = float(np.interp(self.x[np.argmax(tilted)], self.x, self.loss))
+        self.mode = float(self.loss[np.argmax(tilted)])
+        rises = np.maximum.accumulate(self.loss)
+        kept = np.concatenate([[True], rises[1:] > rises[:-1]])
+        self.rising = self.loss[kept], self.x[kept]
+        self.best: int | None = None
 
     def log_bound(self, y: float) -> tuple[float, FloatArray]:
-        """Return the logarithm of a bound on |A(c + iy')| / A(c) for y' >= y, and knots."""
+        """Return the logarithm of a bound on |A(c + iy')| / A(c) for y' >= y, and knots.
+
+        A call tries widths of the knots next to the best one of the last call, some at first.
+        """
         by_path = math.log(float((self.weight * np.exp(-y * self.angle)).sum()) / self.mass)
         best, knots = min(by_path, 0.0), np.array([])
         if by_path < -5.0:
             return best, knots
-        for width in (
-            *(np.array([1.5, 2.5, 4.0, 6.0, 10.0]) / y),
-            2.0 * self.spread,
-            3.0 * self.spread,
-        ):
-            found, at = self._drop(y, float(width))
+        widths = [each / y for each in WIDTHS] + [2.0 * self.spread, 3.0 * self.spread]
+        last, self.best = self.best, None
+        tried = FIRST if last is None else range(max(last - 1, 0), min(last + 2, len(widths)))
+        for k in tried:
+            found, at = self._drop(y, widths[k])
             if found > 0.0 and (below := math.log1p(-min(found, 1.0 - 1e-12))) < best:
-                best, knots = below, at
+                best, knots, self.best = below, at, k
         return best, knots
 
     def _drop(self, y: float, width: float) -> tuple[float, FloatArray]:
         """Return what intervals of one width of the loss take off, and their ends."""
-        kept = np.concatenate([[True], np.diff(np.maximum.accumulate(self.loss)) > 0.0])
-        losses = self.mode + width * (np.arange(-40, 41) + 0.5)
-        inside = (losses > self.loss[0]) & (losses < self.loss[-1])
-        x = np.interp(losses[inside], self.loss[kept], self.x[kept])
+        low, high = (float(end - self.mode) / width - 0.5 for end in self.loss[[0, -1]])
+        first, last = max(-40, math.floor(low) + 1), min(40, math.ceil(high) - 1)
+        x = np.interp(self.mode + width * (np.arange(first, last + 1) + 0.5), *self.rising)
         if x.size < 2:
             return 0.0, x
-        step, c = self.rule.step, self.c
-        loss, left, right = step.loss(x), x[:-1], x[1:]
-        ends = [loss[:-1], loss[1:]]
+        step, c, n = self.rule.step, self.c, x.size
+        middle = 0.5 * (x[:-1] + x[1:])
+        places = np.concatenate([x, middle]) if c >= 0.0 else x
+        losses, slopes = step.loss(places), step.mean_shift(places) / step.sigma**2
+        loss, noise, left, right = losses[:n], step.log_density(x), losses[: n - 1], losses[1:n]
         if c >= 0.0:
-            middle = 0.5 * (left + right)
-            tangent, slope = step.loss(middle), step.mean_shift(middle) / step.sigma**2
-            ends = [tangent + slope * (left - middle), tangent + slope * (right - middle)]
-        least = np.minimum(
-            step.log_density(left) + c * ends[0], step.log_density(right) + c * ends[1]
-        )
-        least = least + self.rule.log_label(right)
-        height = np.exp(least - self.log_mass) * step.sigma**2 / step.mean_shift(right)
-        length = np.diff(loss)
+            rise = slopes[n:] * (x[1:] - middle)
+            left, right = losses[n:] - rise, losses[n:] + rise
+        least = np.minimum(noise[:-1] + c * left, noise[1:] + c * right)
+        least += self.rule.log_label(x[1:])
+        height = np.exp(least - self.log_mass) / slopes[1:n]
+        length = loss[1:] - loss[:-1]
         t = 0.5 * y * length
         sinc = np.where(t < 3.0, np.maximum(np.sin(t) / t, 0.2173), 1.0 / t)
         gains = np.maximum(height * length * (1.0 - sinc), 0.0)
         used = np.flatnonzero(gains > 1e-4 * gains.sum())
         if used.size == 0:
             return 0.0, x[:0]
-        first, last = used[0], used[-1] + 1
-        return float(gains[first:last].sum()) * (1.0 - 1e-6), x[first : last + 1]
+        start, stop = used[0], used[-1] + 1
+        return float(gains[start:stop].sum()) * (1.0 - 1e-6), x[start : stop + 1]

@@ -12,6 +12,8 @@ import numpy as np
 from accountant.certificates.decay import Decay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from accountant.certificates.step import Step
     from accountant.pairs.base import FloatArray
 
@@ -22,7 +24,12 @@ OUTSIDE = math.log(1e-12)
 MOST_ORDERS = 60_000
 MOST_PRODUCTS = 4e7  # the checker takes ten seconds
 GRID = np.logspace(-7.0, 9.0, 161)
-COARSE = [float(b) for b in GRID[::4]]
+# Points of it around the best distance, from which periods are found.
+AROUND = (-12, -8, -6, -4, -2, 0, 2, 4, 6)
+# Orders are searched for with so many trials.
+MOST_TRIALS = 30
+# Heights of the path, as shares of the largest.
+RISES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004)
 
 
 class NoLineError(Exception):
@@ -69,27 +76,34 @@ class Rule:
         most = min(0.48 * math.pi * scale, self.most_rise)
         if c < 0.0:
             most = min(most, 0.24 * math.pi * scale)
-        best = math.inf
-        for rise in most * np.array([1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004]):
-            cost = needed + self.log_stretch(rise) + self._growth(c, rise)
+        best, growth = math.inf, self._growth(c)
+        for share in RISES:
+            rise = most * share
+            cost = needed + self.log_stretch(rise) + growth(rise) + 2.0
             spacing = 2.0 * math.pi * rise / cost
+            if (self.high - self.low) / spacing > 1.2 * best:
+                break
             if (self.high - self.low) / spacing < best:
                 best = (self.high - self.low) / spacing
-                self.rise, self.spacing = float(rise), float(spacing)
+                self.rise, self.spacing = rise, spacing
         self.nodes = math.ceil(best)
         if self.nodes > 8000:
             raise NoLineError
         self.spacing = (self.high - self.low) / self.nodes
 
-    def _growth(self, c: float, rise: float) -> float:
+    def _growth(self, c: float) -> Callable[[float], float]:
         """Return how much larger the integrals on the strip are than A(c), by their logarithm."""
+        if c >= 0.0:
+            return lambda rise: 0.0
         step, x = self.step, np.linspace(self.low, self.high, 200)
-        noise, loss, moved = step.log_density(x), step.loss(x), step.loss(x)
-        if c < 0.0:
-            angle = 2.0 * rise * step.furthest / step.sigma**2
-            moved = step.loss(x + step.sigma**2 / step.furthest * math.log(math.cos(angle)))
-        above = np.logaddexp.reduce(noise + c * moved)
-        return float(above - np.logaddexp.reduce(noise + c * loss)) + 2.0
+        noise, scale = step.log_density(x), step.sigma**2 / step.furthest
+        whole = float(np.logaddexp.reduce(noise + c * step.loss(x)))
+
+        def growth(rise: float) -> float:
+            moved = step.loss(x + scale * math.log(math.cos(2.0 * rise / scale)))
+            return float(np.logaddexp.reduce(noise + c * moved)) - whole
+
+        return growth
 
     def path(self, c: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the logarithms of the weights' moduli, their phases and Im L at the nodes."""
@@ -103,6 +117,7 @@ class Search:
     """Everything about one direction at one ε."""
 
     rule_type: type[Rule] = Rule
+    narrow = True
 
     def __init__(
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
@@ -154,9 +169,33 @@ class Search:
         found = self.at(b)
         return math.inf if found is None else found[0] + b * math.log(b / (1.0 + b)) - math.log1p(b)
 
-    def distance(self) -> tuple[float, float]:
+    def nearest(self) -> int | None:
+        """Return the place in the grid next to the least of Theorem 5's bounds, None if all fail.
+
+        The bound is convex. The walk begins where it would be for plain noise, and ends early
+        where a bound is enough by itself.
+        """
+        last, z = self.grid.size - 1, math.sqrt(2.0 * max(-self.log_delta, 1.0))
+        mu = math.sqrt(z * z + 2.0 * self.epsilon) - z
+        guess = self.epsilon / mu**2 if mu > 0.0 else 1.0
+        k, stride = min(int(np.searchsorted(self.grid, guess)), last), 4
+        while k > 0 and not math.isfinite(self._bound_at(k)):
+            k = max(k - 4, 0)
+        while stride > 1:
+            if self._bound_at(k) < self.log_delta - 1.0:
+                return k
+            best = min((k, max(k - stride, 0), min(k + stride, last)), key=self._bound_at)
+            k, stride = best, stride if best != k else stride // 2
+        return k if math.isfinite(self._bound_at(k)) else None
+
+    def _bound_at(self, k: int) -> float:
+        return self.bound(float(self.grid[k]))
+
+    def distance(self, places: Iterable[int] | None = None) -> tuple[float, float]:
         """Choose the line's distance and the period, for the fewest orders."""
-        grid = self.grid
+        if places is None:
+            places = range(self.grid.size)
+        grid = self.grid[[k for k in places if 0 <= k < self.grid.size]]
         target = self.log_delta + self.share
         sizes = np.full(grid.size, np.inf)
         for k, b in enumerate(grid):
@@ -166,16 +205,15 @@ class Search:
         with np.errstate(all="ignore"):
             bound = grid * np.log(grid / (1.0 + grid)) - np.log1p(grid) + sizes
         best = (math.inf, 0.0, 0.0)
-        for k in range(2, grid.size - 2):
+        for k in range(1, grid.size - 1):
             b, size = grid[k], sizes[k]
             if not size < self.log_delta + 400.0:
                 continue
-            gaps = np.where(np.arange(grid.size) == k, 1.0, grid - b)
             with np.errstate(all="ignore"):
-                below = (np.minimum(bound[:k], 0.0) - target) / -gaps[:k]
-                above = (bound[k + 1 :] - target) / gaps[k + 1 :]
-            below = np.append(below, -target / b)
-            period = max(float(below.min()), float(above.min()), 0.0) * 1.02
+                below = (np.minimum(bound[:k], 0.0) - target) / (b - grid[:k])
+                above = (bound[k + 1 :] - target) / (grid[k + 1 :] - b)
+            period = min(float(below.min()), -target / b)
+            period = max(period, float(above.min()), 0.0) * 1.02
             cost = period * math.sqrt(max(size - target, 1.0))
             best = min(best, (cost, float(b), period))
         if not 0.0 < best[2] < math.inf:
@@ -194,35 +232,52 @@ class Search:
         """Return the number of orders after which the rest is negligible, and the knots."""
         step = 2.0 * math.pi / period
         decays = [Decay(rule, self.order(b)) for rule in self.rules]
+        spread = self.precision + sum(u.rule.step.count * u.spread**2 for u in decays)
 
-        def rest(y: float) -> float:
-            found = size - 0.5 * self.precision * y * y
-            found += sum(each.rule.step.count * each.log_bound(y)[0] for each in decays)
-            return found + math.log(step / y**2 + 1.0 / y) - self.log_delta - self.share
-
-        low, high = 0.0, step
-        while rest(high) > 0.0:
-            low, high = high, 2.0 * high
-            if high > MOST_ORDERS * step:
+        # As if all noise were plain at first; then as if the fall were a power of y.
+        y = math.sqrt(max(size - self.log_delta - self.share, 1.0) / max(spread, 1e-300))
+        low, high, y = 0.0, math.inf, min(max(y, step), MOST_ORDERS * step)
+        knots: list[FloatArray] = []
+        for _ in range(MOST_TRIALS):
+            bounds = [each.log_bound(y) for each in decays]
+            fall = -sum(u.rule.step.count * v for u, (v, _) in zip(decays, bounds, strict=True))
+            fall += 0.5 * self.precision * y * y
+            wanted = size + math.log(step / y**2 + 1.0 / y) - self.log_delta - self.share
+            if fall >= wanted:
+                high, knots = y, [each for _, each in bounds]
+            else:
+                low = y
+            if high <= max(1.08 * low, step) or wanted <= fall <= 1.12 * wanted:
+                break
+            if low >= MOST_ORDERS * step:
                 raise NoLineError
-        for _ in range(6):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if rest(middle) > 0.0 else (low, middle)
-        count = math.ceil(high / step)
-        return max(count, 1), [each.log_bound(count * step)[1] for each in decays]
+            y *= 1.02 * min(max(wanted / max(fall, 1e-9), 0.01), 100.0) ** 0.6
+            y = min(max(y, step, 1.03 * low), MOST_ORDERS * step, high / 1.03)
+        if not high < math.inf:
+            raise NoLineError
+        return max(math.ceil(high / step), 1), knots
 
     def chernoff(self) -> dict[str, Any] | None:
         """Return the evidence of one moment, where that is enough."""
-        enough = (b for b in COARSE if self.bound(b) < self.log_delta - 1.0)
-        best = next(enough, None) or min(COARSE, key=self.bound)
-        if not self.bound(best) < self.log_delta - 0.02:
+        place = self.nearest()
+        if place is None or not self._bound_at(place) < self.log_delta - 0.02:
             return None
+        best = float(self.grid[place])
         self._settle(best, 12.0)
         return {"kind": "chernoff", "distance": rounded(best, 6), "rules": self._listed([])}
 
     def line(self) -> dict[str, Any]:
-        """Return the evidence of a line without labels."""
-        b, period = self.distance()
+        """Return the evidence of a line without labels, from few trials if they are enough."""
+        place = self.nearest() if self.narrow else None
+        if place is not None:
+            try:
+                return self._line(place + each for each in AROUND)
+            except NoLineError:
+                pass
+        return self._line(None)
+
+    def _line(self, places: Iterable[int] | None) -> dict[str, Any]:
+        b, period = self.distance(places)
         b = rounded(b, 6)
         size = self._settle(b, None)
         count, knots = self.orders(b, period, size)

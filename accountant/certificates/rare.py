@@ -135,6 +135,7 @@ class RareSearch(Search):
     """A line for the events that some step is middling and none is large."""
 
     rule_type = Labelled
+    narrow = False  # a bound may fail between two that hold
     splits: bool
     reverse: float | None
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri_exp
 
 if TYPE_CHECKING:
     from accountant.pairs.base import FloatArray
@@ -74,6 +74,9 @@ class Step:
         """Return L at real or complex points, of the branch that is real on the real line."""
         x = np.asarray(x)[..., None]
         u = self.shifts * (2.0 * x - self.shifts) / (2.0 * self.sigma**2)
+        highest = u.real.max()
+        if highest < LARGE:
+            return np.log1p((self.weights * np.expm1(u)).sum(axis=-1))
         top = np.maximum(u.real.max(axis=-1), 0.0)
         small = top < LARGE
         lifted = np.where(small[..., None], u, 0.0)
@@ -87,6 +90,10 @@ class Step:
     def mean_shift(self, x: FloatArray) -> FloatArray:
         """Return the posterior mean of the shift, σ² times the slope of the loss."""
         u = self.shifts * (2.0 * x[..., None] - self.shifts) / (2.0 * self.sigma**2)
+        if u.max() < LARGE:
+            masses = self.weights * np.exp(u)
+            total = masses.sum(axis=-1) + self.stays
+            return np.asarray((self.shifts * masses).sum(axis=-1) / total)
         top = np.maximum(u.max(axis=-1), 0.0)
         masses = self.weights * np.exp(u - top[..., None])
         total = masses.sum(axis=-1) + self.stays * np.exp(-top)
@@ -108,14 +115,11 @@ class Step:
     def window(self, log_share: float, *, moved: bool) -> tuple[float, float]:
         """Return the ends beyond which the noise has at most a share, of which the logarithm."""
         low = -self.sigma * quantile(log_share - ROOM)  # the path's ends must be smaller still
-        below, above = 0.0, self.furthest + self.sigma * quantile(log_share)
-        if not moved:
-            return low, self.sigma * quantile(log_share)
-        for _ in range(60):
-            middle = 0.5 * (below + above)
-            inside = self.log_mass_above(middle, moved=True) <= log_share
-            below, above = (below, middle) if inside else (middle, above)
-        return low, above
+        half = log_share - math.log(2.0)
+        high = self.sigma * quantile(half if moved else log_share)
+        if moved and half < math.log(self.moves):
+            high = max(high, self.furthest + self.sigma * quantile(half - math.log(self.moves)))
+        return low, high
 
     def inverse_loss(self, loss: float) -> float:
         """Return a point with about this loss, which must be one that there is."""
@@ -132,15 +136,25 @@ class Step:
         return replace(self, sigma=math.hypot(self.sigma, width))
 
     def reach(self, c: float, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return points from low to high or beyond the tilted noise, L and log N there."""
-        far = (
-            max(high, self.furthest * max(c, 0.0) + 0.9 * (high + self.furthest - low))
-            if (c < FARTHEST)
-            else 1.5 * high
-        )
+        """Return points from low to high or beyond the tilted noise, L and log N there.
+
+        Orders between the same powers of two have the same points.
+        """
+        order = 2.0 ** math.ceil(math.log2(c)) if c > 0.0 else 0.0
+        far = 1.5 * high
+        if order < FARTHEST:
+            far = max(high, self.furthest * order + 0.9 * (high + self.furthest - low))
+        known = self._reached.get((far, low))
+        if known is not None:
+            return known
         size = int(min(max(400, 8.0 * (far - low) / self.sigma), 6000))
         x = np.linspace(low, far, size)
-        return x, self.loss(x), self.log_density(x)
+        self._reached[far, low] = x, self.loss(x), self.log_density(x)
+        return self._reached[far, low]
+
+    @cached_property
+    def _reached(self) -> dict[tuple[float, float], tuple[FloatArray, FloatArray, FloatArray]]:
+        return {}
 
     def log_moments(
         self, c: float, x: FloatArray, loss: FloatArray, noise: FloatArray
@@ -154,9 +168,5 @@ class Step:
 
 
 def quantile(log_share: float) -> float:
-    """Return z with log Φ(-z) at most a given number below -1."""
-    low, high = 0.0, math.sqrt(-2.0 * log_share) + 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if log_ndtr(-middle) <= log_share else (middle, high)
-    return high
+    """Return about the least z >= 0 with log Φ(-z) at most a given negative number."""
+    return max(1e-9 - float(ndtri_exp(log_share)), 0.0)

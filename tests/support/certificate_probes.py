@@ -52,6 +52,15 @@ def bent(document, way):
                 each["first"] += 0.0 if upper else cut * each["spacing"]
                 each.pop("decay", None)
             yield less
+    for wider in (2, 3, 5, 8, 12):  # few nodes, at four offsets: their sums err to both sides
+        for offset in (0.0, 0.25, 0.5, 0.75):
+            less = copy.deepcopy(document)
+            for each in less["evidence"][way].get("rules", ()):
+                each["first"] += offset * wider * each["spacing"]
+                each["spacing"] *= wider
+                each["nodes"] = each["nodes"] // wider + 1
+                each.pop("decay", None)
+            yield less
     less = copy.deepcopy(document)
     less["evidence"][way]["kind"] = "chernoff"
     for key in ("orders", "step"):
@@ -69,6 +78,19 @@ def beside(remove):
     claim["parts"] = [part]
     document = {"format": "dp-certificate", "version": 1, "claim": claim}
     return document | {"evidence": {way: evidence}}
+
+
+def above_the_zeros():
+    """Yield false claims whose path is above the first zero of e^L, near which much noise is."""
+    for q in (0.3, 0.5):
+        document = one_way(2 * ac.PoissonSampled(ac.Gaussian(1.0), q), 0.1, remove=True)
+        for less in (0.98, 0.7):
+            for rise in (2.0, 3.4):  # the zero is at the height pi
+                false = copy.deepcopy(document)
+                false["claim"]["epsilon"] *= less
+                for rule in false["evidence"]["remove"]["rules"]:
+                    rule["rise"] = rise
+                yield false
 
 
 def labelled():
@@ -136,6 +158,8 @@ def probes():
                 round(more["claim"]["parts"][0]["count"] * 1.01) + 1
             )
             yield json.dumps(more), False
+    for each in above_the_zeros():
+        yield json.dumps(each), False
     for each in labelled():
         yield json.dumps(each), False
     for remove in (True, False):

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from types import SimpleNamespace
 
-LARGEST_DOCUMENT = 200_000  # bytes
+LARGEST_DOCUMENT, LONGEST_LIST = 200_000, 2_000  # bytes, elements
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 # A part is known by the key that only its kind has, evidence by its "kind". (K5, 1; K6, 1)
 FORMAT = (
@@ -78,7 +78,7 @@ def checked(value, kind, name):
     if kind == "*" or (kind == "rule" and value is None):
         return value
     if kind.startswith("["):
-        need(isinstance(value, list) and 1 <= len(value) <= 2000, f"{name}: 1 to 2000 elements")
+        need(isinstance(value, list) and 1 <= len(value) <= LONGEST_LIST, f"{name}: its length")
         return [checked(each, kind[1:-1], name) for each in value]
     if ".." in kind:
         return _number(value, kind, name)
@@ -104,7 +104,7 @@ def _object(value, kind, name):
     if kind == "evidence":
         variant = f"evidence-{value.get('kind')}"
     need(variant in KEYS, f"{name}: unknown kind")
-    kinds = dict(each.split(":") for each in {*KEYS[kind], *KEYS[variant]})
+    kinds = dict(each.split(":") for each in [*KEYS[kind], *KEYS[variant]])
     known = {key.rstrip("?"): each for key, each in kinds.items()}
     required = kinds.keys() & known.keys()
     need(required <= value.keys() <= known.keys(), f"{name}: the keys must be {[*kinds]}")

@@ -9,7 +9,7 @@ from flint import arb, fmpz, fmpz_poly
 from dp_verifier.document import need
 from dp_verifier.laws import ball
 
-MOST_WORK = 4_000_000  # knots times products
+MOST_WORK = 10**9  # knots times products times bits
 
 
 class Knots:
@@ -90,15 +90,15 @@ class Knots:
 
     def profile(self, law, epsilon):
         """Return the profile of a law on the knots."""
-        limit, (masses, infinite) = epsilon.exp(), law
-        pairs = zip(self.x, masses, strict=True)
-        found = sum((m * (1 - limit / x).max(arb(0)) for x, m in pairs if m), arb(infinite))
+        limit, pairs = epsilon.exp(), zip(self.x, law[0], strict=True)
+        found = sum((m * (1 - limit / x).max(arb(0)) for x, m in pairs if m), arb(law[1]))
         return found / arb(2) ** self.bits
 
 
 def grid(laws, given, remove, epsilon):
     """Return the profile of the composition at epsilon."""
-    work = sum(2 * law.count.bit_length() for law in laws) * (given.high - given.low + 1)
+    size = (given.high - given.low + 1) * (given.bits + 64)
+    work = size * sum(2 * law.count.bit_length() for law in laws)
     need(work <= MOST_WORK, "the knots are too many")
     knots = Knots(given, remove)
     powers = (knots.power(knots.law(law), law.count) for law in laws)
