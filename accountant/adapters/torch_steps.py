@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
 from accountant.adapters._torch_runs import INDEPENDENT_NOISE, average, step_of
@@ -20,10 +21,13 @@ from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from accountant.adapters._torch_runs import Run
     from accountant.sampling import Sampler
+
+    Versions: TypeAlias = list[tuple[int, int]]
 
 __all__ = ["PrivateSteps"]
 
@@ -35,6 +39,9 @@ _CLIPPING_NORM = checks.Argument(
     lambda x: (x >= 2.0**-100) & (x <= 2.0**100),
     "It bounds the gradient of one unit; 1 is a common start",
 )
+
+
+_UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
 
 
 class PrivateSteps:
@@ -103,6 +110,11 @@ class PrivateSteps:
         self.clipping_norm = checks.number(_CLIPPING_NORM, clipping_norm)
         self._model, self._sampler = model, sampler
         self._parameters = [p for p in model.parameters() if p.requires_grad]
+        if isinstance(model, DistributedDataParallel) or not self._parameters:
+            raise UnsupportedError(
+                "model must be the module itself, with a parameter that is trained; got a"
+                f" {type(model).__name__}. {_UNWRAP}"
+            )
         size = sum(p.numel() for p in self._parameters)
         # The norm is a float64 sum of squares: it may be too small by this.
         self._excess = 1.0 + (size + 64) * 2.0**-51
@@ -146,19 +158,17 @@ class PrivateSteps:
             )
         self._run, self._next = batch.run, batch.number + 1
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
-        buffers = self._buffers()
-        for unit in batch:
-            self._clear()
-            yield unit
-            self._refuse_others()
-            self._add(sums)
-            if self._buffers() != buffers:
-                raise UnsupportedError(
-                    "the model must not keep statistics of records in its buffers, which no noise"
-                    " covers; one changed in a forward pass. Replace BatchNorm by GroupNorm or"
-                    " LayerNorm, or put it into eval()"
-                )
-        self._clear()
+        before = _versions(self._model.buffers()), _versions(self._parameters)
+        handle = self._model.register_forward_pre_hook(_refuse_wrapped)
+        try:
+            for unit in batch:
+                self._clear()
+                yield unit
+                self._refuse_others(*before)
+                self._add(sums)
+        finally:
+            handle.remove()
+            self._clear()  # of a unit whose loop was left, too
         self._sums = sums
 
     def release(self) -> None:
@@ -236,17 +246,26 @@ class PrivateSteps:
         for p in self._model.parameters():
             p.grad = None
 
-    def _refuse_others(self) -> None:
-        """Refuse gradients of parameters that were frozen when the steps were made."""
+    def _refuse_others(self, buffers: Versions, parameters: Versions) -> None:
+        """Refuse gradients that are not clipped, and state that no noise covers."""
         known = set(map(id, self._parameters))
         if any(p.grad is not None and id(p) not in known for p in self._model.parameters()):
             raise UnsupportedError(
                 "a parameter has a gradient that is not clipped: it was frozen when PrivateSteps"
                 " was made. Freeze, unfreeze and add parameters before"
             )
-
-    def _buffers(self) -> list[tuple[int, int]]:
-        return [(id(each), each._version) for each in self._model.buffers()]
+        if _versions(self._model.buffers()) != buffers:
+            raise UnsupportedError(
+                "the model must not keep statistics of records in its buffers, which no noise"
+                " covers; one changed in a forward pass. Replace BatchNorm by GroupNorm or"
+                " LayerNorm, or put it into eval()"
+            )
+        if _versions(self._parameters) != parameters:
+            raise UnsupportedError(
+                "the parameters must stay as they are until release(); they changed between two"
+                " units, by a gradient without noise. Call optimizer.step() after release(), once a"
+                " batch. Discard this model"
+            )
 
     def _add(self, sums: list[torch.Tensor]) -> None:
         """Add one unit's clipped gradient, rounded towards zero to the grid, exactly."""
@@ -272,6 +291,21 @@ class PrivateSteps:
         if self._workers is not None:
             distributed.broadcast(noise, src=0)
         return noise
+
+
+def _versions(tensors: Iterable[torch.Tensor]) -> Versions:
+    """Return what tells whether tensors are the same ones, unchanged."""
+    return [(id(each), each._version) for each in tensors]
+
+
+def _refuse_wrapped(*_: Any) -> None:
+    """Refuse a forward pass through a wrapper that adds up the gradients of all workers."""
+    wrapper = getattr(DistributedDataParallel, "_active_ddp_module", None)
+    if wrapper is not None and wrapper.require_backward_grad_sync:
+        raise UnsupportedError(
+            "the gradient of a unit must be its own; DistributedDataParallel averages it with those"
+            f" of other workers' units. {_UNWRAP}"
+        )
 
 
 def _workers(parameters: list[torch.nn.Parameter]) -> Workers | None:

@@ -39,7 +39,7 @@ def workers(request, tmp_path_factory):
     try:
         ends = []
         for one in started:
-            out, err = one.communicate(timeout=180)
+            out, err = one.communicate(timeout=300)
             assert one.returncode == 0, err
             ends.append(json.loads(out.splitlines()[-1]))
     finally:

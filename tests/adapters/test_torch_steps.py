@@ -243,8 +243,24 @@ def test_what_the_noise_would_not_cover_is_refused():
     for options in ({"noise_multiplier": 0.0}, {"clipping_norm": 0.0}, {"clipping_norm": 2.0**101}):
         with pytest.raises(ac.DomainError):
             PrivateSteps(model, FULL, **{"noise_multiplier": 1.0, "clipping_norm": 1.0} | options)
+    with pytest.raises(ac.UnsupportedError, match="a parameter that is trained"):
+        PrivateSteps(torch.nn.Tanh(), FULL, noise_multiplier=1.0, clipping_norm=1.0)
     with pytest.raises(ac.UnsupportedError, match="too large"):
         PrivateSteps(model, FULL, noise_multiplier=1e9, clipping_norm=1.0)
+
+
+def test_a_step_of_the_optimiser_between_two_units_is_refused():
+    model, rows = Linear(), rows_of(1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps = PrivateSteps(model, FULL, noise_multiplier=1.0, clipping_norm=1.0)
+    units = steps.units(next(iter(loader_of(rows))))
+    model(next(units)).backward()
+    optimizer.step()
+    with pytest.raises(ac.UnsupportedError, match="without noise"):
+        next(units)
+    assert model.weight.grad is None
+    with pytest.raises(ac.UnsupportedError, match="whole batch"):
+        steps.release()
 
 
 def test_a_gradient_from_elsewhere_is_dropped():

@@ -39,7 +39,7 @@ def workers(request, tmp_path_factory):
     try:
         ends = []
         for one in started:
-            out, err = one.communicate(timeout=180)
+            out, err = one.communicate(timeout=300)
             assert one.returncode == 0, err
             ends.append(json.loads(out.splitlines()[-1]))
     finally:
@@ -75,6 +75,12 @@ def test_the_budget_of_the_first_worker_ends_all(workers):
     found = workers[0]["budget"]
     assert 0 < found[0]["steps"] < units_worker.SOME.steps
     assert found[0]["epsilon"] <= 4.0
+
+
+def test_gradients_that_are_averaged_over_workers_are_refused(workers):
+    for found in workers[0]["wrapped"]:
+        assert "must be the module itself" in found["told"][0]
+        assert "averages it with those of other workers" in found["told"][1]
 
 
 def test_accelerate_prepares_what_is_trained(workers):

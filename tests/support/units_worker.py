@@ -77,6 +77,21 @@ def loop(rank, sampler, noise=1.0, ledger=None, accelerator=None):
     return report(model, steps.ledger, seen)
 
 
+def wrapped(rank):
+    """Say why gradients that are averaged over workers are refused."""
+    model = Model(rank)
+    whole = torch.nn.parallel.DistributedDataParallel(model)
+    told = []
+    for given in (whole, model):
+        try:
+            steps = PrivateSteps(given, ALL, noise_multiplier=1.0, clipping_norm=0.3)
+            for unit in steps.units(next(iter(UnitLoader(data(), units(), ALL, collate)))):
+                whole(**unit)["loss"].backward()
+        except ac.UnsupportedError as error:
+            told.append(str(error))
+    return report(model, ac.Accountant()) | {"told": told}
+
+
 def by_trainer(rank, folder):
     from transformers import Trainer, TrainingArguments
 
@@ -106,6 +121,7 @@ def runs(rank, folder):
     yield "some", loop(rank, SOME)
     ledger = ac.Accountant(ac.Budget(4.0, DELTA)) if rank == 0 else None
     yield "budget", loop(rank, SOME, ledger=ledger)
+    yield "wrapped", wrapped(rank)
     if importlib.util.find_spec("accelerate"):
         from accelerate import Accelerator
 
