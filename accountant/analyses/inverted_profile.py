@@ -61,7 +61,7 @@ class InvertedProfile(Solver):
     def _least(self) -> float:
         """Bound ε(0) by ε at a tiny δ: it does not rise with δ."""
         found = self._pair.inverse_profile(LEAST)
-        return 0.0 if found is None else found.lower
+        return 0.0 if found is None else float(found.lower)
 
     def _epsilon(self, delta: float) -> Bounds:
         found = self._pair.inverse_profile(delta)

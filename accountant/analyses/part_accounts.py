@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from accountant.analyses.apart import Apart
 from accountant.analyses.by_groups import ByGroups
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.inverted_profile import InvertedProfile
 from accountant.analyses.solvers import BesideGrid, Renyi
 from accountant.pairs.base import DominatingPair, has_pld
 
@@ -17,6 +18,8 @@ __all__ = ["EXACT", "PartAccount", "account_of"]
 
 # Brackets no wider than this, relatively, are as narrow as rounding leaves them.
 ROUNDED = 1e-9
+# The width, relatively, that the spacing of a grid may account for.
+GRID = 1e-5
 EXACT = "nothing: the bracket is exact to round-off"
 # A part without which the bracket is as wide, nearly.
 SMALL = 0.01
@@ -51,6 +54,15 @@ DENSITY = PartAccount(
     "its loss distribution, on a grid with chords between the knots",
     "a larger δ, or fewer kinds of parts: the grid is then finer",
 )
+PROFILE = PartAccount(
+    "its own profile, inverted",
+    "a larger δ: the round-off of the profile is then smaller beside it",
+)
+ATTAINED = PartAccount(
+    "a pair that is above every mechanism with its guarantee, and from below one that has it",
+    "the loss distribution of the mechanism itself, by LossDistribution or DominatingPMFs:"
+    " mechanisms with the same guarantee differ in what they attain",
+)
 UPPER_PAIR = PartAccount(
     "a pair that dominates its profile from above only, on a grid",
     "a release whose own loss distribution is known: a sample for each release in place of one"
@@ -72,6 +84,8 @@ def account_of(
     is gone without the part, where known.
     """
     found = _account(solver, pair)
+    if pair.attained is not None and width > GRID and found in (DENSITY, ATOMS, LATTICE):
+        found = ATTAINED
     if width <= ROUNDED:
         return found._replace(narrower=EXACT)
     return found._replace(narrower=OTHERS) if share is not None and share < SMALL else found
@@ -91,6 +105,8 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
         return CONTOUR
     if isinstance(solver, Renyi):
         return CURVE
+    if isinstance(solver, InvertedProfile):
+        return PROFILE
     if not has_pld(pair):
         is_alone = type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
         return CURVE if is_alone else UPPER_PAIR

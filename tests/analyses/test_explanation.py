@@ -54,6 +54,21 @@ def test_the_width_is_what_is_gone_without_the_part():
     assert float(advised.epsilon_bounds(1e-6).width) < 1e-3 * wide
 
 
+def test_a_guarantee_that_mechanisms_differ_in_is_what_makes_a_bracket_wide():
+    private = ac.ExponentialMechanism(0.1)
+    (part,) = (100 * private).explain(1e-5).contributions
+    assert part.account == accounts.ATTAINED.account
+    assert part.narrower == accounts.ATTAINED.narrower
+    (part,) = ac.PoissonSampled(private, 0.01).explain(1e-5).contributions
+    assert part.account != accounts.ATTAINED.account
+
+
+def test_one_release_inverts_its_own_profile():
+    (part,) = ac.Laplace(1.0).explain(1e-5).contributions
+    assert part.account == accounts.PROFILE.account
+    assert part.narrower == accounts.EXACT
+
+
 def test_a_single_part_has_all_of_the_width():
     (part,) = (10 * ac.Laplace(2.0)).explain(1e-6).contributions
     assert part.width == 1.0
