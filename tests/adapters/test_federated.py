@@ -89,6 +89,7 @@ VECTORS = [
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v.size}-{v[0]:g}")
 def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
     kept, inside = clipped(vector, norm)
+    assert sum(Fraction(x) ** 2 for x in kept.tolist()) <= Fraction(norm) ** 2
     step = Grid.at_most(norm / 2**20).step
     whole = [int(x) for x in np.trunc(kept / step)]
     assert sum(x * x for x in whole) * Fraction(step) ** 2 <= Fraction(norm) ** 2
@@ -192,9 +193,8 @@ def test_what_a_client_sends_cannot_stop_a_round(strange, noise, tmp_path):
         first = asked.participants[0]
         del honest[first]
         if answer == "strange":
-            honest[first] = strange
-        uninvited = {"nobody": np.ones(3)}
-        results.append(one.release(honest | uninvited))
+            honest |= {first: strange, "uninvited": np.ones(3)}
+        results.append(one.release(honest))
         one.close()
     assert np.array_equal(*results)
     assert np.all(np.isfinite(results[0]))
