@@ -15,10 +15,11 @@ static double alias_at(const acct_contour *k, acct_tilted_law *law, double epsil
                        int certify, acct_alias *alias) {
     if (k->direction == ACCT_REMOVE) b2 = acct_exact_distance(b2);
     if (b2 == k->b) return INFINITY;
-    acct_moments m;
-    acct_tilted_law_moments(law, acct_order_at(k->direction, b2), certify, &m);
+    double error;
+    const double log_mgf =
+        acct_tilted_law_log_mgf(law, acct_order_at(k->direction, b2), certify ? &error : NULL);
     alias->log_front = acct_log_chernoff(b2) + 1e-9;
-    alias->log_mgf = m.log_mgf + m.log_mgf_err;
+    alias->log_mgf = certify ? log_mgf + error : log_mgf;
     alias->log_size = alias->log_front + k->steps * alias->log_mgf - (k->log_scale - k->log_scale_err);
     alias->slope = b2 - k->b;
     return (alias->log_size - alias->slope * epsilon + digits) / fabs(alias->slope);
@@ -44,31 +45,39 @@ static double alias_search(const acct_contour *k, acct_tilted_law *law, double e
     return period;
 }
 
-/* sets the right (sign = +1) or left (sign = -1) alias bound and returns the period it needs: a plain
- * search and one certified evaluation; a certified search where the nodes are too coarse for that order */
+/* no search for a shorter period than this multiple of a normal law's */
+#define NEARLY_NORMAL 1.08
+
+/* Sets the right (sign = +1) or left (sign = -1) alias bound and returns the period it needs; one that is
+ * at most `enough` will do.  The order of a nearly normal law first; then a plain search and one certified
+ * evaluation; a certified search where the nodes are too coarse for that order. */
 static double alias_side(const acct_contour *k, acct_tilted_law *law, double epsilon, double digits,
-                         double spread, int sign, acct_alias *best) {
+                         double spread, int sign, double enough, acct_alias *best) {
+    const double move = sqrt(2.0 * digits) / spread;
+    double period =
+        alias_at(k, law, epsilon, digits, sign > 0 ? k->b + move : k->b / (1.0 + move / k->b), 1, best);
+    if (period <= fmax(NEARLY_NORMAL * sqrt(2.0 * digits) * spread, enough)) return period;
     acct_alias alias;
     const double hoped = alias_search(k, law, epsilon, digits, spread, sign, 0, &alias);
-    double period = INFINITY;
+    period = INFINITY;
     if (hoped < INFINITY) period = alias_at(k, law, epsilon, digits, k->b + alias.slope, 1, &alias);
     if (!(period <= 1.1 * hoped)) period = alias_search(k, law, epsilon, digits, spread, sign, 1, &alias);
     if (period < INFINITY) *best = alias;
-    if (sign > 0) return period;
-    /* H <= 1 */
-    const double size = -(k->log_scale - k->log_scale_err);
-    const double by_one = (size + k->b * epsilon + digits) / k->b;
-    if (!(period <= by_one)) {
-        *best = (acct_alias){.log_size = size, .slope = -k->b};
-        period = by_one;
-    }
     return period;
 }
 
 double acct_contour_aliases(acct_contour *k, acct_tilted_law *law, double epsilon, double digits,
                             double spread) {
-    const double right = alias_side(k, law, epsilon, digits, spread, 1, &k->right);
-    const double left = alias_side(k, law, epsilon, digits, spread, -1, &k->left);
+    const double right = alias_side(k, law, epsilon, digits, spread, 1, 0.0, &k->right);
+    /* on the left H <= 1 is another bound */
+    const double size = -(k->log_scale - k->log_scale_err);
+    const double by_one = (size + k->b * epsilon + digits) / k->b;
+    double left = INFINITY;
+    if (!(by_one <= right)) left = alias_side(k, law, epsilon, digits, spread, -1, right, &k->left);
+    if (!(left <= by_one)) {
+        k->left = (acct_alias){.log_size = size, .slope = -k->b};
+        left = by_one;
+    }
     return fmax(fmax(right, left), 1e-300);
 }
 
@@ -250,7 +259,8 @@ static void sum_points(const acct_contour *k, double rate, double speed, point_s
     int i = 0;
     for (; i + ACCT_LANES <= k->count; i += ACCT_LANES)
         for (int j = 0; j < ACCT_LANES; j++) {
-            const double y = ((double)i + lane[j]) * dy, phase = angle[i + j] + rate * y, a = amplitude[i + j];
+            const double y = ((double)i + lane[j]) * dy, a = amplitude[i + j];
+            const double phase = angle[i + j] + rate * y;
             double sin_phase, cos_phase;
             acct_vsincos(phase, &sin_phase, &cos_phase);
             const double part = a * cos_phase;

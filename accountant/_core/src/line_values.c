@@ -44,8 +44,8 @@ void acct_line_values_set(const acct_line_values *values, acct_characteristic_su
 /* n error / r up to which a term is bounded relative to itself */
 #define MOST_RELATIVE 100.0
 
-/* With r = |1+V| - error > 0 the n-th power is within a factor e^{n error / r} of the computed one; where that
- * says nothing, the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
+/* With r = |1+V| - error > 0 the n-th power is within a factor e^{n error / r} of the computed one; where
+ * that says nothing, the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
  * move the power by 16 n u of log and argument, the other factors by less than 40 u.  (Theorem 8(d)) */
 ACCT_CLONES
 static void raise(int count, double steps, double sign, const double *restrict log_modulus,

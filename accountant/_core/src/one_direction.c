@@ -128,7 +128,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
             before = width;
-            tolerance = fmax(0.03 * tolerance, LEAST_TOLERANCE);
+            tolerance = fmax(fmin(0.03 * tolerance, close), LEAST_TOLERANCE);
         } else {
             tolerance = fmax(close, loose * tolerance);
         }
@@ -139,6 +139,11 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
     }
     return 0;
 }
+
+/* Chance of being sampled at all above which one step's epsilon is far from that of all, and the tolerance of
+ * the line that then finds where the answer is. */
+#define GOOD_GUESS 0.05
+#define FIND 1e-4
 
 int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps, double delta,
                            int direction, acct_bounds *out) {
@@ -158,7 +163,8 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     if (step->mixture && acct_bounds_are_narrow(out, 1e-8)) return ACCT_OK; /* as its round-off allows */
     /* where events are rare, one step spends everything */
     const double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
-    if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, 1e-10, 0, NULL, out)) return ACCT_OK;
+    const double first = steps * step->q > GOOD_GUESS ? FIND : 1e-10;
+    if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */
     const double best = tail > 0.0 ? tail : middle;

@@ -5,6 +5,7 @@
 
 #include "gauss_legendre.h"
 #include "loss_inline.h"
+#include "rare_event_pass.h"
 #include "rounding.h"
 #include "status.h"
 #include "vmath.h"
@@ -329,39 +330,19 @@ static void outer_sums(const acct_rare_event_sum *rare, double y, double *re, do
           ti * (1.0 + d_re) - (rare->rest_im + y * rare->rest_l_re);
 }
 
-/* the nodes in between, then one step on */
-ACCT_CLONES
-static void next(int n, const double *restrict w_re, const double *restrict w_im, const double *restrict c_re,
-                 const double *restrict c_im, const double *restrict z1_re, const double *restrict z1_im,
-                 double *restrict z_re, double *restrict z_im, double *restrict sums) {
-    double ar[ACCT_LANES] = {0}, ai[ACCT_LANES] = {0}, br[ACCT_LANES] = {0}, bi[ACCT_LANES] = {0};
-    for (int j = 0; j < n; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
-            const int k = j + i;
-            const double r = z_re[k], s = z_im[k];
-            ar[i] += w_re[k] * r - w_im[k] * s;
-            ai[i] += w_re[k] * s + w_im[k] * r;
-            br[i] += c_re[k] * r - c_im[k] * s;
-            bi[i] += c_re[k] * s + c_im[k] * r;
-            z_re[k] = r * z1_re[k] - s * z1_im[k];
-            z_im[k] = r * z1_im[k] + s * z1_re[k];
-        }
-    sums[0] = acct_lanes_total(ar);
-    sums[1] = acct_lanes_total(ai);
-    sums[2] = acct_lanes_total(br);
-    sums[3] = acct_lanes_total(bi);
-}
-
 void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
                                double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c) {
     const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
     set_ranges(rare, y0, y1);
     const int low = rare->low, active = rare->dead - low;
     direct(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
+    double beyond[4]; /* of an odd number of points */
+    for (int i = 0; i < n; i += 2)
+        next_two(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low,
+                 rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums[i],
+                 i + 1 < n ? sums[i + 1] : beyond);
     for (int i = 0; i < n; i++) {
         double re, im;
-        next(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low,
-             rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums[i]);
         outer_sums(rare, (double)(first + i) * rare->dy, &re, &im);
         sums[i][0] += re;
         sums[i][1] += im;

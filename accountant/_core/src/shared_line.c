@@ -166,7 +166,7 @@ static int add_is_below(acct_shared_line *s, double steps, double epsilon, doubl
     return 0;
 }
 
-/* whether both directions' profile at 0 is below delta: the total variation is the same in both (Theorem 18) */
+/* whether the profile at 0 is below delta, in both directions: it is the same there (Theorem 18) */
 static int without_loss(acct_shared_line *s, double steps, double delta) {
     acct_profile_point p;
     if (s->no_loss_steps == steps && delta >= s->no_loss) return 1;

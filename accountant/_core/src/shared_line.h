@@ -1,7 +1,7 @@
 /* Many questions about one kind of step: numbers of steps and delta near each other share a line.
  *
- * Every line gives a valid bracket for every epsilon and every number of steps (Theorems 2 and 18); how narrow
- * it is decides whether it answers a question, or the question gets a line of its own. */
+ * Every line gives a valid bracket for every epsilon and every number of steps (Theorems 2 and 18); how
+ * narrow it is decides whether it answers a question, or the question gets a line of its own. */
 #ifndef ACCT_SHARED_LINE_H
 #define ACCT_SHARED_LINE_H
 
@@ -26,8 +26,8 @@ void acct_shared_line_close(acct_shared_line *shared);
 
 /* sets     *out to the bracket of epsilon(delta[0]) of the first of `count` questions, the larger of both
  *          directions, as acct_psg_epsilon does; the questions after it decide only where to put a line,
- *          and how long the answers take: fast where they are in order, by numbers of steps and then by delta,
- *          and near each other
+ *          and how long the answers take: fast where they are in order, by numbers of steps and then by
+ *          delta, and near each other
  * returns  as acct_psg_epsilon */
 int acct_shared_epsilon(acct_shared_line *shared, long count, const double *q, const double *sigma,
                         const double *steps, const double *delta, acct_bounds *out);

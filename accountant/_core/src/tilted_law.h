@@ -113,7 +113,8 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean);
  *       overwrites law->weight */
 void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, acct_moments *out);
 
-/* the K of acct_tilted_law_moments alone, and the bound on its error; may overwrite law->weight */
+/* the K of acct_tilted_law_moments alone, and the bound on its error unless that is NULL; may overwrite
+ * law->weight */
 double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error);
 
 #endif

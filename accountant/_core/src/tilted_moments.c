@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stddef.h>
 
 #include "rounding.h"
 #include "tilted_law.h"
@@ -81,21 +82,38 @@ static void small_errors(const acct_tilted_law *g, int remove, double c, const d
     *weight_err = (w[0] + w[1]) + (w[2] + w[3]);
 }
 
-/* the sum of terms alone, with its error bound as above */
+/* the sum of terms alone */
 ACCT_CLONES
-static double terms_only(const acct_tilted_law *g, int remove, double c, double *error) {
+static double terms_only(const acct_tilted_law *g, int remove, double c) {
+    const double *restrict loss = g->loss, *restrict gauss = g->gauss, *restrict exp_loss = g->exp_loss;
+    const double *restrict other = remove ? g->e2_minus : g->e2_plus;
+    const double t = remove ? c - 1.0 : c, side = remove ? t : -t, tilted = remove ? 1.0 : 0.0;
+    double a[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double z = t * loss[k], em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+            a[i] += gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted)) * (e2 + side * other[k]);
+        }
+    return acct_lanes_total(a);
+}
+
+/* the same, with its error bound as above */
+ACCT_CLONES
+static double terms_and_error(const acct_tilted_law *g, int remove, double c, double *error) {
     const double *restrict x2 = g->x2, *restrict loss = g->loss, *restrict le = g->loss_err;
     const double *restrict gauss = g->gauss, *restrict exp_loss = g->exp_loss;
-    const double *restrict e2_plus = g->e2_plus, *restrict e2_minus = g->e2_minus;
-    const double size = fabs(c), t = remove ? c - 1.0 : c, opposite = remove ? 0.0 : 2.0 * size;
+    const double *restrict e2_plus = g->e2_plus, *restrict other = remove ? g->e2_minus : g->e2_plus;
+    const double size = fabs(c), t = remove ? c - 1.0 : c, side = remove ? t : -t;
+    const double tilted = remove ? 1.0 : 0.0, opposite = 2.0 * size * (1.0 - tilted);
     double a[ACCT_LANES] = {0}, b[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
         for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double z = t * loss[k], em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
-            const double scale = remove ? exp_loss[k] : 1.0, w = gauss[k] * scale;
-            const double term = w * (e2 + (remove ? t * e2_minus[k] : -t * e2_plus[k]));
-            const double rate = fabs(em1) + (remove ? 0.0 : fabs(exp_loss[k] - 1.0));
+            const double w = gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted));
+            const double term = w * (e2 + side * other[k]);
+            const double rate = fabs(em1) + (1.0 - tilted) * fabs(exp_loss[k] - 1.0);
             a[i] += term;
             b[i] += (fabs(term) + opposite * gauss[k] * e2_plus[k]) * acct_weight_roundoff(x2[k]) +
                     le[k] * w * size * rate;
@@ -207,18 +225,19 @@ static int in_range(const acct_tilted_law *law, double order) {
 
 double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error) {
     acct_moments m = {.order = order};
+    const double missing = law->q_above + order * law->pq_above;
     if (!in_range(law, order)) {
-        acct_tilted_law_moments(law, order, 1, &m);
+        acct_tilted_law_moments(law, order, error != NULL, &m);
+    } else if (!error) {
+        return log1p(terms_only(law, order > 1.0, order) - missing);
     } else {
-        double a1_err;
-        const double a1 = terms_only(law, order > 1.0, order, &a1_err);
-        const double missing = law->q_above + order * law->pq_above;
+        double a1_err, linear;
+        const double a1 = terms_and_error(law, order > 1.0, order, &a1_err);
         m.log_mgf = log1p(a1 - missing);
         m.log_mgf_err = log_mgf_error(law, order, a1, 1.0 + (a1 - missing), a1_err);
-        double linear;
         add_quadrature(law, &m, &linear);
     }
-    *error = m.log_mgf_err;
+    if (error) *error = m.log_mgf_err;
     return m.log_mgf;
 }
 
