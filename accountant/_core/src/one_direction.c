@@ -91,12 +91,19 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
 /* the least relative error of delta that a contour is asked for */
 #define LEAST_TOLERANCE 2e-14
 
+/* Chance of being sampled at all above which one step's epsilon is far from that of all; the tolerance of the
+ * line that then finds where the answer is, and of the one that is built there. */
+#define GOOD_GUESS 0.05
+#define FIND 1e-4
+#define TAIL_TOLERANCE 1e-10
+
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
  * returns 1 once the bracket is as narrow as wanted */
 static int walk(acct_workspace *w, const acct_step *step, double steps, double delta, int direction,
                 double epsilon, double tolerance, int loose, const acct_saddle *hint, acct_bounds *out) {
     const double log_delta = log(delta);
+    const int finding = !loose && tolerance >= FIND;
     int refined = 0, limited = 0;
     double before = INFINITY; /* the width before the last refinement */
     for (int i = 0; i < 10; i++) {
@@ -114,6 +121,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         acct_contour_profile(&w->contour, next, &p);
         const double width = (p.bounds.upper - p.bounds.lower) / delta;
         const double close = acct_tolerance_for(next, -p.slope / delta, LEAST_TOLERANCE);
+        const double fine = finding ? fmin(close, TAIL_TOLERANCE) : close;
         const double wanted = fmax(4.0 * fmax(close, loose * tolerance), 1e-13);
         const int rare_contour = w->contour.small_losses_log > -INFINITY;
         if (next > 0.0 || epsilon == 0.0) { /* any contour certifies something */
@@ -128,9 +136,9 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
             before = width;
-            tolerance = fmax(fmin(0.03 * tolerance, close), LEAST_TOLERANCE);
+            tolerance = fmax(fmin(0.03 * tolerance, fine), LEAST_TOLERANCE);
         } else {
-            tolerance = fmax(close, loose * tolerance);
+            tolerance = fmax(fine, loose * tolerance);
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
         const int far = rare_contour && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
@@ -139,11 +147,6 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
     }
     return 0;
 }
-
-/* Chance of being sampled at all above which one step's epsilon is far from that of all, and the tolerance of
- * the line that then finds where the answer is. */
-#define GOOD_GUESS 0.05
-#define FIND 1e-4
 
 int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps, double delta,
                            int direction, acct_bounds *out) {
@@ -163,7 +166,7 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     if (step->mixture && acct_bounds_are_narrow(out, 1e-8)) return ACCT_OK; /* as its round-off allows */
     /* where events are rare, one step spends everything */
     const double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
-    const double first = steps * step->q > GOOD_GUESS ? FIND : 1e-10;
+    const double first = steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
     if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */
