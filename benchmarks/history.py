@@ -20,6 +20,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def scalars() -> dict[str, float]:
     }
     found = {}
     for name, ask in questions.items():
-        each = [seconds(lambda p=p, ask=ask: ask(*p)) for p in problems()]
+        each = [seconds(partial(ask, *problem)) for problem in problems()]
         for label, share in (("median", 50), ("p99", 99), ("worst", 100)):
             found[f"{name}, {label}"] = float(np.percentile(each, share)) * 1e6
     return found
