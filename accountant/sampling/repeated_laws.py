@@ -80,11 +80,12 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
         if not apart:
             parts = told(corner)
             found = smaller(found, _sum([nothing, *parts], draws.weights))
-            once = options_of(rectangles(corner, _once(draws, 0.0), fine), spacing, size)
+            once = options_of(rectangles(corner, plain, fine), spacing, size)
             rare = sum(draws.weights[:2]) * (1.0 + 2.0**-40)
             found = smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
         for share, several, weight in hidden:
-            once = options_of(rectangles(corner, _once(draws, share), fine), spacing, size)
+            outcomes = rectangles(corner, _once(draws, share), fine, plain.q)
+            once = options_of(outcomes, spacing, size)
             rare = (draws.weights[0] * (1.0 - share) + draws.weights[1]) * (1.0 + 2.0**-40)
             found = smaller(found, _sum([once, several], (rare, weight)))
         return found
@@ -93,6 +94,7 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
     repeated = len(draws.weights) > 2
     apart = repeated and draws.weights[2] < _RARE * draws.weights[0]
     shares = _SHARES if apart else _SHARES[-1:] if repeated else ()
+    plain = _once(draws, 0.0)
     hidden = [(share, *_hidden(draws, share, spacing, size)) for share in shares]
     options = [[above(corner, fine) for corner in band] for band, fine in banded(_DRAWS)]
     rest = draws.remainder * (1.0 + 1e-9)

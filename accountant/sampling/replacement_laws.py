@@ -98,14 +98,14 @@ def with_mirrors(
     return tuple(found)
 
 
-def rectangles(corner: Corner, step: Step, fine: float) -> Cells:
-    """Return the rectangles of outcomes."""
+def rectangles(corner: Corner, step: Step, fine: float, guide: float = 0.0) -> Cells:
+    """Return the rectangles of outcomes, cut for the probability ``guide`` (0: the step's own)."""
     a = math.sqrt(corner.first) * step.unit * (1.0 + 8.0 * U)
     along = corner.product * step.unit**2 / a
     across = math.sqrt(max(corner.second * step.unit**2 - along * along, 0.0)) * (1.0 + 1e-12)
-    x = _edges(step.q, a, fine, _FEWEST[0])
-    y = _edges(step.q, across, fine, _FEWEST[1])
-    p, q, error = _rectangle_masses(x, y, (a, along, across), step.q)
+    cut = _cut((a, along, across), guide or step.q, fine)
+    x, y = cut.x, cut.y
+    p, q, error = _rectangle_masses(cut, step.q)
     # ℓ_P grows along the first axis, ℓ_Q along both.
     far = np.append(x, math.inf), np.append(-math.inf, x)
     log_p = [_log_ratio(step.q, a, edges) for edges in far]
@@ -136,16 +136,33 @@ def _log_odds(q: float) -> float:
     return math.log1p(-q) - math.log(q)
 
 
-def _rectangle_masses(
-    x: FloatArray, y: FloatArray, shift: tuple[float, float, float], q: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return the masses of all rectangles under the two mixtures, and their relative error."""
+class _Cut(NamedTuple):
+    """Edges along both axes, masses of their cells under normal laws, and a relative error."""
+
+    x: FloatArray
+    y: FloatArray
+    along: tuple[FloatArray, FloatArray, FloatArray]
+    across: tuple[FloatArray, FloatArray]
+    error: float
+
+
+# The last one only: it serves several probabilities in turn.
+@lru_cache(maxsize=1)
+def _cut(shift: tuple[float, float, float], guide: float, fine: float) -> _Cut:
     a, along, across = shift
+    x, y = _edges(guide, a, fine, _FEWEST[0]), _edges(guide, across, fine, _FEWEST[1])
     (x_still, e0), (x_moved, e1), (x_other, e2) = (cells(x, mean) for mean in (0.0, a, along))
     (y_still, e3), (y_moved, e4) = (cells(y, mean) for mean in (0.0, across))
+    error = max(e0, e1, e2) + max(e3, e4)
+    return _Cut(x, y, (x_still, x_moved, x_other), (y_still, y_moved), error)
+
+
+def _rectangle_masses(cut: _Cut, q: float) -> tuple[FloatArray, FloatArray, float]:
+    """Return the masses of all rectangles under the two mixtures, and their relative error."""
+    (x_still, x_moved, x_other), (y_still, y_moved) = cut.along, cut.across
     p = np.outer((1.0 - q) * x_still + q * x_moved, y_still)
     other = (1.0 - q) * np.outer(x_still, y_still) + q * np.outer(x_other, y_moved)
-    return p, other, max(e0, e1, e2) + max(e3, e4) + 16.0 * U
+    return p, other, cut.error + 16.0 * U
 
 
 def _log_ratio(q: float, shift: float, x: FloatArray) -> FloatArray:
