@@ -49,6 +49,37 @@ def test_typical_lines_have_no_any_and_typos_are_reported(found):
     assert reported == planted
 
 
+ESTIMATOR = """
+import numpy as np
+from accountant.adapters.sklearn import DPLogisticRegression
+
+X, y = np.zeros((10, 2)), np.zeros(10)
+fitted = DPLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
+reveal_type(fitted)
+reveal_type(fitted.score(X, y))
+reveal_type(fitted.spent())
+reveal_type(fitted.privacy_.epsilon)
+fitted.pedict(X)
+fitted.epsilon_
+DPLogisticRegression(epsilom=1.0)
+"""
+
+
+@pytest.mark.slow
+def test_estimators_have_types_though_scikit_learn_has_none(tmp_path):
+    pytest.importorskip("mypy")
+    pytest.importorskip("sklearn")
+    (tmp_path / "estimator.py").write_text(ESTIMATOR)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"),
+         str(tmp_path / "estimator.py")],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    types = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert types == ["accountant.adapters.sklearn.DPLogisticRegression", *["float"] * 3]
+    assert sorted(map(int, re.findall(r"estimator\.py:(\d+): error", done.stdout))) == [11, 12, 13]
+
+
 def test_the_typical_lines_run():
     """Names and arguments are those of the library, whatever a checker says."""
     exec(compile((SCRIPTS / "typical.py").read_text(), "typical.py", "exec"), {})

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accountant import checks
+from accountant.adapters._sklearn_types import BaseEstimator, ClassifierMixin
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import as_ledger
 from accountant.learn.convex.public_bounds import (
@@ -103,7 +104,7 @@ class PublicShape:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(BaseEstimator):
     """Refuses to be tuned for free; everything else is scikit-learn's.
 
     Constructors are those of dataclasses: they store their arguments, as scikit-learn asks.
@@ -234,7 +235,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False)
-class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class Classifier(ClassifierMixin, PrivateEstimator):
     """A classifier whose set of labels is public."""
 
     classes: Any = field(default=None, kw_only=True)
@@ -284,7 +285,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the scores: (n,) for two classes, (n, K) for more."""
         rows = self._features(X)
-        scores = rows @ self.coef_.T + self.intercept_
+        scores = rows @ self.coef_.T + self.intercept_  # type: ignore[attr-defined]
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 

@@ -10,12 +10,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from accountant import checks
 from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, refuse_search_object
+from accountant.adapters._sklearn_types import BaseEstimator, MetaEstimatorMixin
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.account import as_ledger
@@ -54,7 +55,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class DPSearch(MetaEstimatorMixin, BaseEstimator):
     """Choose the hyper-parameters of a private estimator, and pay for the choice.
 
     A random number of settings is fitted, each drawn uniformly from ``space``, and scored with

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from accountant.adapters._sklearn_base import (
     Classifier,
@@ -26,6 +25,7 @@ from accountant.adapters._sklearn_base import (
 )
 from accountant.adapters._sklearn_search import DPSearch
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
+from accountant.adapters._sklearn_types import RegressorMixin
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.public_bounds import MOST_RECORDS
@@ -179,7 +179,7 @@ class DPLinearSVC(_Linear):
 
 
 @dataclass(eq=False, repr=False)
-class _Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class _Regressor(RegressorMixin, PrivateEstimator):
     _sparse = True
 
     target_bound: float | None = field(default=None, kw_only=True)
