@@ -67,8 +67,8 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
 def _settled(turn: Transaction, row: int, used: int) -> int:
     """Return the row of the journal that settled the reservation of another row."""
     found = turn.ask(
-        "SELECT seq FROM accountant_journal WHERE seq > ? AND action IN ('commit', 'abort', 'expire')"
-        " AND body IN (?, ?)",
+        "SELECT seq FROM accountant_journal WHERE seq > ?"
+        " AND action IN ('commit', 'abort', 'expire') AND body IN (?, ?)",
         row,
         texts.compact({"reservation": row, "used": used}),
         texts.compact({"reservation": row}),

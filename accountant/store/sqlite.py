@@ -45,7 +45,9 @@ class SQLite(Database):
         if create:
             _create(self._path)
         if not self._path.is_file():
-            raise DomainError(f"no store at {self._path}; make one by accountant store init, or by create=True")
+            raise DomainError(
+                f"no store at {self._path}; make one by accountant store init, or by create=True"
+            )
 
     def rows(self, columns: int) -> str:
         """Return a subquery over the rows of a JSON list."""
