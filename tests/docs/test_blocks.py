@@ -36,6 +36,7 @@ ELSEWHERE = {
         "install.md": "tests/docs/test_install.py",
         "r.md": ".ci/run",
         "report.md": "tests/docs/test_pages.py",
+        "web.md": ".ci/run",
     },
 }
 

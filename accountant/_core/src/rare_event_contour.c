@@ -144,8 +144,10 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     k->log_scale_err = n * m->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
     k->drift = n * m->mean;
     const double unit = k->log_scale - k->log_scale_err - 1e-9;
-    k->right = (acct_alias){acct_log_chernoff(s->b_right) + right - unit, s->b_right - s->b};
-    k->left = (acct_alias){acct_log_chernoff(s->b_left) + left - unit, s->b_left - s->b};
+    k->right = (acct_alias){.log_size = acct_log_chernoff(s->b_right) + right - unit,
+                             .slope = s->b_right - s->b};
+    k->left = (acct_alias){.log_size = acct_log_chernoff(s->b_left) + left - unit,
+                             .slope = s->b_left - s->b};
     const double digits = k->log_scale - s->b * s->epsilon - s->log_wanted;
     const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
     const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
