@@ -80,7 +80,11 @@ BUGS = {
         "law.outcomes if self.remove else",
         "law.outcomes if True else",
     ),
-    "infinite mass of a guarantee dropped": ("laws", "[*pairs, (rest, arb(0)),", "[*pairs,"),
+    "infinite mass of a guarantee dropped": (
+        "laws",
+        "[*pairs, (rest, arb(0)), (arb(0), rest)]",
+        "pairs",
+    ),
     "comparison the wrong way": ("__init__", "if found <= delta", "if not found > delta"),
     "shift forgotten": ("laws", "(d * (2 * z - d) /", "(d * (2 * z - 2 * d) /"),
     "variance for deviation": ("laws", "(-(z**2) / (2 * self.sigma**2))", "(-(z**2) / self.sigma)"),
