@@ -68,8 +68,8 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
 
     The lock is on a file beside it that is never removed (removing it would let two processes hold
     two locks; where somebody else did, who waits begins again with the new one), and then on the
-    ledger itself, if it is there: who holds that one writes alone, whatever became of the other.
-    The kernel gives both up when their holder dies.
+    ledger itself, if it is there and can still be read then: who holds that one writes alone,
+    whatever became of the other. The kernel gives both up when their holder dies.
     """
     _require_regular(path)
     deadline = time.monotonic() + timeout
@@ -78,9 +78,24 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     )
     with (
         _held(_beside(path, "lock"), open_lock, deadline, busy),
-        _held(path, files.existing, deadline, busy),
+        contextlib.ExitStack() as second,
     ):
+        second.enter_context(_held(path, files.existing, deadline, busy))
+        if not _is_readable(path):  # over SMB a lock keeps all other descriptors from reading
+            second.close()
         yield
+
+
+def _is_readable(path: Path) -> bool:
+    """Tell whether a file, if it is there, can be read by who opens it now."""
+    try:
+        with path.open("rb", buffering=0) as stream:
+            stream.read(1)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

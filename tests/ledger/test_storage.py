@@ -1,12 +1,15 @@
 """Ledger files on one disk: whole after every failure, never overwritten unread."""
 
 import contextlib
+import errno
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
+from accountant import files
 from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget, register, storage
 from support.toy_mechanisms import Noise, ledger_of
@@ -284,6 +287,38 @@ def test_a_lock_removed_under_its_holder_lets_nobody_else_in(path):
         assert not inside.wait(0.05)
     waiting.join()
     assert len(Accountant.load(path)) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks no ledger itself")
+def test_a_ledger_is_charged_where_a_locked_file_cannot_be_read(path, monkeypatch):
+    """So it is over SMB: only the descriptor that holds the lock may read."""
+    Accountant(Budget(3.0, 1e-5)).save(path)
+    lock, unlock, opened = files.lock, files.unlock, Path.open
+    held = set()
+
+    def locking(descriptor, **how):
+        taken = lock(descriptor, **how)
+        if taken:
+            held.add(os.fstat(descriptor).st_ino)
+        return taken
+
+    def unlocking(descriptor):
+        held.discard(os.fstat(descriptor).st_ino)
+        unlock(descriptor)
+
+    def opening(self, *how, **options):
+        if self.exists() and self.stat().st_ino in held:
+            raise PermissionError(errno.EACCES, "locked", str(self))
+        return opened(self, *how, **options)
+
+    monkeypatch.setattr(files, "lock", locking)
+    monkeypatch.setattr(files, "unlock", unlocking)
+    monkeypatch.setattr(Path, "open", opening)
+    with Accountant.transaction(path) as ledger:
+        assert held == {path.with_name(".ledger.json.lock").stat().st_ino}
+        ledger.compose(Noise(50.0))
+    assert not held
+    assert len(Accountant.load(path)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
