@@ -171,3 +171,13 @@ def test_the_command_prints_claim_and_verdict(documents, tmp_path, capsys):
     assert "FAIL" in capsys.readouterr().out
     assert main([str(tmp_path / "missing.json")]) == 1
     assert main([]) == 2
+
+
+def test_a_file_is_read_to_its_end_or_refused(documents, tmp_path):
+    long = json.dumps(documents[0] | {"note": "\u00e9" * 99_000}, ensure_ascii=False).encode()
+    assert len(long) < 200_000
+    file = tmp_path / "long.json"
+    file.write_bytes(long)
+    assert main([str(file)]) == 0
+    file.write_bytes(long + b" " * 5000 + b"something else")
+    assert main([str(file)]) == 1

@@ -61,7 +61,7 @@ def need(holds, requirement):
 
 def read(text):
     """Return the objects, lists, strings and numbers of a document."""
-    need(len(text) <= LARGEST_DOCUMENT, f"the document has more than {LARGEST_DOCUMENT} bytes")
+    need(len(text.encode(errors="replace")) <= LARGEST_DOCUMENT, "the document is too long")
     try:
         return json.loads(text, parse_float=Number, parse_int=Number, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
