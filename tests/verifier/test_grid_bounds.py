@@ -3,16 +3,18 @@
 import itertools
 import json
 import random
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("flint")
 import mpmath
-from flint import arb, ctx
+from flint import arb, ctx, fmpz
 
 from dp_verifier.document import checked, read
 from dp_verifier.evidence import BOUNDS
+from dp_verifier.grid import Knots
 from dp_verifier.laws import law_of
 
 MP = mpmath.MPContext()
@@ -103,5 +105,20 @@ def test_no_knots_give_less_than_the_truth(seed):
             truth = profile([pairs for _, pairs in chosen], exact(epsilon), remove)
             upper = MP.mpf(bound.upper().str(50, radius=False))
             assert upper >= truth * (1 - exact(1e-45)), (chosen[0][0], given, remove)
+    finally:
+        ctx.prec = before
+
+
+def test_a_share_next_to_a_whole_number_of_units_is_not_counted_as_the_next_one():
+    # e^-D is just below 1000 units of 2^-10, too close for the ball around it to tell.
+    before, ctx.prec = ctx.prec, 192
+    try:
+        with mpmath.workdps(120):
+            spacing = Fraction(int(mpmath.log(mpmath.mpf(1024) / 1000) * 10**79) + 1, 10**79)
+            kept = 1024 * mpmath.exp(-mpmath.mpf(spacing.numerator) / spacing.denominator)
+            assert 0 < 1000 - kept < 1e-70
+            knots = Knots(SimpleNamespace(low=0, high=1, bits=10, spacing=spacing), True)
+            one = ([fmpz(0), fmpz(1024)], fmpz(0))
+            assert int(knots.product(one, one)[1]) >= 1024 - kept
     finally:
         ctx.prec = before

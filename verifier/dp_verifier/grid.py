@@ -83,7 +83,8 @@ class Knots:
         start, end = -self.low, self.high - 2 * self.low + 1
         total = sum(full[end:], none)
         shared = sum((m * w for m, w in zip(full[end:], self.falls, strict=False)), none)
-        infinite = s * sum(v, t) + t * sum(u, none) + total - ((shared - total) >> self.bits)
+        # A share in falls is less than two units too large: one by rounding, the rest by its ball.
+        infinite = s * sum(v, t) + t * sum(u, none) + total - ((shared - 2 * total) >> self.bits)
         kept = [full[start] + sum(full[:start], none), *full[start + 1 : end]]
         kept[-1] += (shared >> self.bits) + 1
         return [-(-mass >> self.bits) for mass in kept], -(-infinite >> self.bits)
