@@ -56,10 +56,11 @@ def test_what_hardly_rises_is_answered_from_above(tiny):
         [law_of(coins, -3, 9, 0.0), law_of(coins, 1, 1, 0.0)],
     ):
         plain, found = Offer(laws, 700).best(value), Offer(laws, 700).best(value, tiny)
-        assert (found >= plain).all()
+        # Fewer rows may be summed in another order.
+        assert (found >= plain * (1.0 - 1e-12)).all()
         top = int(np.searchsorted(value, value[0] + tiny, "right"))
         assert found[0] <= (value[0] + tiny) * 1.01 * max(law.masses.sum() for law in laws) + 1e-9
-        assert (found[top:] == plain[top:]).all()
+        assert found[top:] == pytest.approx(plain[top:], rel=1e-12, abs=0.0)
         assert tiny < 1e-3 or found[0] > plain[0]  # some rows were left out
         for knot in (0, top // 2, top, 699):
             best = max(exact(value, law, knot) for law in laws)
