@@ -71,9 +71,11 @@ class Offer:
         seen[:below] = value[0]
         seen[below : below + len(value)] = value
         first = start + skipped * _TOGETHER
-        picked = np.lib.stride_tricks.as_strided(
+        windows = np.lib.stride_tricks.as_strided(
             seen[first:], (rows - skipped, self._width), (_TOGETHER * seen.itemsize, seen.itemsize)
         )
+        # NumPy before 2.3 multiplies what overlaps by itself, fifty times as slowly.
+        picked = np.ascontiguousarray(windows)
         found = picked @ self._laws.reshape(self._width, -1)
         found = found.reshape(rows - skipped, -1, _TOGETHER) + self._infinite[:, np.newaxis]
         # Sums of products that are not negative: their rounding is relative, but for underflow. The
