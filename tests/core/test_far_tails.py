@@ -114,3 +114,19 @@ def test_no_delta_turns_a_bracket_around(delta):
         assert least <= upper
         assert 0.0 <= lower <= upper < math.inf
         assert most > 0.0
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps", "epsilon"),
+    [
+        (6.579141841633757e-07, 0.013186415559724825, 2, 1160.9802233076507),
+        (0.15561476300792998, 0.011127061186227588, 5, 496.26462191059693),
+        (8.66255180089609e-06, 0.012732351764046291, 3, 128.06294852517965),
+        (0.00021838202373709588, 0.013356612065426344, 10**9, 388.4477170812373),
+    ],
+)
+def test_masses_that_underflow_bound_nothing(q, sigma, steps, epsilon):
+    """More steps never have a smaller profile, and that of one step is a closed form."""
+    lower, upper = core.delta_bounds(q, sigma, steps, epsilon, core.REMOVE)
+    assert lower <= upper
+    assert upper >= core.delta_bounds(q, sigma, 1, epsilon, core.REMOVE)[0]

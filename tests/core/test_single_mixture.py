@@ -110,3 +110,23 @@ def test_no_addition_loses_more_than_its_largest_loss():
     low, high = core.mixture_epsilon_bounds(*law, 1.0, 1e-250, core.ADD)
     assert 0.99 * most < low <= high <= most * (1 + 1e-14)
     assert core.mixture_delta_bounds(*law, 1.0, most * (1 + 1e-12), core.ADD) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [400.0, 600.0, 690.0, 705.0])
+@pytest.mark.parametrize("deviations", [15.0, 20.0, 30.0])
+def test_additions_hold_where_a_likelihood_ratio_underflows(deviations, epsilon):
+    sigma, shifts, weights = 1.0 / deviations, np.array([1.0, 1.01]), np.array([0.5, 0.5])
+    low, high = core.mixture_delta_bounds(
+        sigma, shifts, weights, 1.0, epsilon, core.ADD, 0.0, 1e-15
+    )
+    with mp.workdps(60):
+        s, rate = mpf(sigma), mpmath.exp(mpf(epsilon))
+        d = [mpf(x) for x in shifts]
+        left, right = -1000 * s, 100 * s
+        for _ in range(230):
+            x = (left + right) / 2
+            ratio = mpmath.fsum(mpmath.exp(a * (2 * x - a) / (2 * s * s)) for a in d) / 2
+            left, right = (x, right) if ratio * rate < 1 else (left, x)
+        tails = [mpmath.erfc((a - left) / s / mpmath.sqrt(2)) / 2 for a in (0, *d)]
+        truth = tails[0] - rate * (tails[1] + tails[2]) / 2
+    assert low <= truth <= high

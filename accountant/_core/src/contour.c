@@ -303,7 +303,7 @@ static void profile_of(const acct_contour *k, double epsilon, acct_profile_point
     out->value = sum * exp(log_unit);
     out->slope = slope * exp(log_unit);
     const double high = sum + error, low = sum - error - alias;
-    if (!(error < INFINITY)) {
+    if (!(error < INFINITY && fabs(log_unit) + unit_err < INFINITY)) {
         out->bounds = (acct_bounds){0.0, 1.0};
         return;
     }
@@ -316,7 +316,8 @@ static void profile_of(const acct_contour *k, double epsilon, acct_profile_point
     lower += tail.lower;
     out->value += 0.5 * (tail.lower + tail.upper);
     if (tail.lower > 0.0) out->slope -= exp(epsilon) * k->tail.q_mass;
-    out->bounds.upper = acct_probability_upper(fmax(upper, k->least));
+    /* a NaN, as of masses that underflow, stays one here and becomes 1: fmax would lose it */
+    out->bounds.upper = acct_probability_upper(upper < k->least ? k->least : upper);
     out->bounds.lower = lower > k->least ? acct_probability_lower(lower) : 0.0;
 }
 

@@ -26,8 +26,8 @@ static acct_bounds one_shift(double mu, double loss, double err) {
 }
 
 /* The profile at the loss of one outcome x: epsilon = +-L(x), which falls (grows) with x when removing
- * (adding).  Removing it is the sum of w_j H_j(u_j), adding e^epsilon times that of w_j e^{u_j} H_j(-u_j), all
- * of its terms positive. */
+ * (adding).  Removing it is the sum of w_j H_j(u_j), adding that of w_j e^{epsilon + u_j} H_j(-u_j), all of
+ * its terms positive. */
 typedef struct {
     double epsilon, error; /* and the bound on its error */
     acct_bounds delta;
@@ -44,21 +44,18 @@ static outcome at_noise(const acct_step *step, int direction, double x, int cert
         const double err = certify ? 8.0 * ACCT_U * fabs(u) : 0.0;
         if (!(w > 0.0)) continue;
         acct_bounds h = one_shift(d / step->sigma, add ? -u : u, err);
-        if (add) {
-            h.lower = acct_times_exp_lower(u - err, h.lower);
-            h.upper = acct_times_exp_upper(u + err, h.upper);
+        if (add) { /* e^{epsilon + u} by one exponent: e^u alone may underflow */
+            const double rise = o.epsilon + u, moved = err + o.error + 4.0 * ACCT_U * fabs(rise);
+            h.lower = acct_times_exp_lower(rise - moved, h.lower);
+            h.upper = acct_times_exp_upper(rise + moved, h.upper);
         }
         o.delta.lower += w * h.lower;
         o.delta.upper += w * h.upper;
     }
     const double wide = (m->count + 8.0) * ACCT_U + 1.01 * m->weight_err;
-    o.delta.lower *= 1.0 - wide;
-    o.delta.upper *= 1.0 + wide;
-    if (add) {
-        o.delta.lower = acct_times_exp_lower(o.epsilon - o.error, o.delta.lower);
-        o.delta.upper = acct_times_exp_upper(o.epsilon + o.error, o.delta.upper);
-    }
-    o.delta = (acct_bounds){acct_probability_lower(o.delta.lower), acct_probability_upper(o.delta.upper)};
+    const double lost = m->count * ACCT_UNDERFLOW; /* of the products */
+    o.delta.lower = acct_probability_lower(o.delta.lower * (1.0 - wide) - lost);
+    o.delta.upper = acct_probability_upper(o.delta.upper * (1.0 + wide) + lost);
     return o;
 }
 
