@@ -130,3 +130,12 @@ def test_masses_that_underflow_bound_nothing(q, sigma, steps, epsilon):
     lower, upper = core.delta_bounds(q, sigma, steps, epsilon, core.REMOVE)
     assert lower <= upper
     assert upper >= core.delta_bounds(q, sigma, 1, epsilon, core.REMOVE)[0]
+
+
+def test_the_last_point_of_a_line_is_found_at_any_scale():
+    """The search for it had no end where points squared leave the doubles."""
+    q, steps = 1.557261309170454e-182, 5
+    lower, upper = core.delta_bounds(
+        q, 0.5239638497422254, steps, 1.8790446253857206e-156, core.REMOVE
+    )
+    assert lower <= upper <= steps * q * (1.0 + 1e-15)

@@ -49,8 +49,8 @@ static double last_y(const acct_rare_event_sum *rare, double steps, double sprea
         short_of = y;
         y *= 2.0;
     }
-    while (y > 1.03 * short_of) {
-        const double mid = sqrt(y * short_of);
+    for (int i = 0; i < 60 && y > 1.03 * short_of; i++) {
+        const double mid = sqrt(y * short_of); /* 0 or inf where y^2 leaves the doubles */
         if (steps * acct_rare_event_sum_large(rare, mid) / (ACCT_PI * mid) > share)
             short_of = mid;
         else
