@@ -332,8 +332,8 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     const double grow = exp(epsilon), all = expm1(epsilon);
     out->value = grow * p.value - all;
     out->slope = grow * (p.value - 1.0 - p.slope);
-    out->bounds.upper = fmin(
-        fmax(grow * p.bounds.upper * (1.0 + 16.0 * ACCT_U) - all * (1.0 - 16.0 * ACCT_U), ACCT_TINY), 1.0);
+    const double most = grow * p.bounds.upper * (1.0 + 16.0 * ACCT_U) - all * (1.0 - 16.0 * ACCT_U);
+    out->bounds.upper = most < ACCT_TINY ? ACCT_TINY : fmin(most, 1.0); /* a NaN becomes 1 */
     out->bounds.lower =
         fmax(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) - all * (1.0 + 16.0 * ACCT_U), 0.0);
 }

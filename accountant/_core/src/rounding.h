@@ -39,12 +39,12 @@ static inline double acct_exp_lower(double x) { return exp(x) * (1.0 - 2.0 * ACC
  * exact (Sterbenz; below -1200 the bounds are those at -1200, and 0), and only the last product can underflow. */
 #define ACCT_EXP_M512 4.377491037053051e-223 /* e^-512 */
 static inline double acct_times_exp_upper(double x, double value) {
-    if (x > -600.0) return exp(x) * value * (1.0 + 4e-15);
+    if (!(x <= -600.0)) return exp(x) * value * (1.0 + 4e-15); /* a NaN stays one: fmax would drop it */
     return acct_up(exp(fmax(x, -1200.0) + 512.0) * value * (1.0 + 5e-15) * ACCT_EXP_M512);
 }
 static inline double acct_times_exp_lower(double x, double value) {
     if (x > -600.0) return exp(x) * value * (1.0 - 4e-15);
-    return x < -1200.0 ? 0.0 : fmax(acct_down(exp(x + 512.0) * value * (1.0 - 5e-15) * ACCT_EXP_M512), 0.0);
+    return !(x >= -1200.0) ? 0.0 : fmax(acct_down(exp(x + 512.0) * value * (1.0 - 5e-15) * ACCT_EXP_M512), 0.0);
 }
 
 /* a probability rounded outward once more and kept in [0, 1]; underflow may have moved it by ACCT_UNDERFLOW */
