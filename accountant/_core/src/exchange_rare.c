@@ -150,6 +150,9 @@ static int find_inner(acct_exchange_rare *r) {
     return found;
 }
 
+/* what underflow moves the masses of one step by, sums over cells: results below 1e-290 are not claimed */
+#define UNDERFLOWS (333.0 * ACCT_UNDERFLOW)
+
 /* the masses of outcomes with a large step, and none below the window (Theorem D27) */
 static void set_tail(acct_exchange_rare *r) {
     const acct_exchange_cells *k = &r->cells;
@@ -160,6 +163,7 @@ static void set_tail(acct_exchange_rare *r) {
     acct_tail_event *t = &r->contour->tail;
     *t = (acct_tail_event){.direction = ACCT_REMOVE,
                            .steps = n,
+                           .lost = UNDERFLOWS * n,
                            .reverse_log = -INFINITY,
                            .left_out = n * below};
     if (!(g->q > 0.0 && g->q_err < 0.01 * g->q && g->p_err < 0.01 * g->p && g->p < 0.9)) {
@@ -176,6 +180,7 @@ static void set_tail(acct_exchange_rare *r) {
     if (!(t->mass_err < 1.0)) {
         *t = (acct_tail_event){.direction = ACCT_REMOVE,
                                .steps = n,
+                               .lost = UNDERFLOWS * n,
                                .reverse_log = -INFINITY,
                                .outside = p_mass * (1.0 + 1.1 * err) * ACCT_SLACK,
                                .left_out = n * below};

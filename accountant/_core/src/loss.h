@@ -6,6 +6,7 @@
 
 #include "domain.h"
 #include "mixture_loss.h"
+#include "rounding.h"
 
 typedef struct {
     double q;        /* sampling probability, in (0, 1] */
@@ -20,6 +21,11 @@ typedef struct {
 
 /* the same step with a random shift */
 acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma);
+
+/* the most that any outcome of the steps loses when adding: log1p errs by 5 u, the two products by u each */
+static inline double acct_most_added_loss(const acct_step *step, double steps) {
+    return -steps * step->log_1mq * (1.0 + 8.0 * ACCT_U);
+}
 
 /* the least and the largest shift */
 static inline double acct_step_smallest(const acct_step *step) {

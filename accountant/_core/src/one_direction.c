@@ -43,7 +43,7 @@ static double single_epsilon(const acct_step *step, double delta) {
 int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                          int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, 1.0};
-    const double most = -steps * step->log_1mq * (1.0 + 4.0 * ACCT_U); /* loss, when adding */
+    const double most = acct_most_added_loss(step, steps);
     if (direction == ACCT_ADD && epsilon > most) {
         out->upper = 0.0; /* no outcome has that much loss */
         return ACCT_OK;
@@ -152,7 +152,7 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
                            int direction, acct_bounds *out) {
     const double log_delta = log(delta);
     *out = (acct_bounds){0.0, INFINITY};
-    if (direction == ACCT_ADD) out->upper = -steps * step->log_1mq * (1.0 + 4.0 * ACCT_U);
+    if (direction == ACCT_ADD) out->upper = acct_most_added_loss(step, steps);
     const acct_window window = acct_plan_window(step, steps, direction, log_delta);
     acct_saddle saddle;
     if (acct_saddle_at_delta(&w->law, step, steps, direction, &window, log_delta, &saddle)) return ACCT_OK;
@@ -181,7 +181,7 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                         double delta) {
     const double log_delta = log(delta);
-    if (epsilon > -steps * step->log_1mq * (1.0 + 4.0 * ACCT_U)) return 1;
+    if (epsilon > acct_most_added_loss(step, steps)) return 1;
     const acct_window window = acct_plan_window(step, steps, ACCT_ADD, log_delta);
     acct_saddle saddle;
     if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_ADD, &window, epsilon, &saddle)) return 0;

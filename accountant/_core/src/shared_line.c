@@ -153,7 +153,7 @@ static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *ou
 /* whether the add direction needs no more than epsilon */
 static int add_is_below(acct_shared_line *s, double steps, double epsilon, double delta) {
     acct_profile_point p;
-    if (epsilon > -steps * s->step.log_1mq * (1.0 + 4.0 * ACCT_U)) return 1;
+    if (epsilon > acct_most_added_loss(&s->step, steps)) return 1;
     for (int tries = 0; tries < 2; tries++) {
         if (s->bound.log_front < INFINITY && acct_chernoff_at(&s->bound, steps, epsilon) <= delta) return 1;
         if (s->adds && for_steps(&s->add, steps)) {

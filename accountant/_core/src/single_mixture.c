@@ -62,7 +62,7 @@ static outcome at_noise(const acct_step *step, int direction, double x, int cert
 void acct_single_mixture_delta(const acct_step *step, double epsilon, int direction, acct_bounds *out) {
     const double sign = direction == ACCT_ADD ? -1.0 : 1.0;
     *out = (acct_bounds){0.0, 1.0};
-    if (direction == ACCT_ADD && epsilon > -step->log_1mq * (1.0 + 4.0 * ACCT_U)) {
+    if (direction == ACCT_ADD && epsilon > acct_most_added_loss(step, 1.0)) {
         out->upper = 0.0; /* no outcome has that much loss */
         return;
     }
@@ -125,7 +125,7 @@ void acct_single_mixture_epsilon(const acct_step *step, double delta, int direct
     const double sign = direction == ACCT_ADD ? -1.0 : 1.0;
     const double far = FARTHEST * step->sigma + (direction == ACCT_ADD ? 0.0 : acct_step_largest(step));
     acct_bounds zero;
-    *out = (acct_bounds){0.0, direction == ACCT_ADD ? -step->log_1mq * (1.0 + 4.0 * ACCT_U) : INFINITY};
+    *out = (acct_bounds){0.0, direction == ACCT_ADD ? acct_most_added_loss(step, 1.0) : INFINITY};
     acct_single_mixture_delta(step, 0.0, direction, &zero);
     if (zero.upper <= delta) {
         out->upper = 0.0;

@@ -35,12 +35,17 @@ static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double los
     return reverse_upper(law, tail->steps, loss_hi, m, tail->log_mgf);
 }
 
+/* the number of shifts of a step */
+static int shifts(const acct_tilted_law *law) { return law->step.mixture ? law->step.mixture->count : 1; }
+
 /* Q^n and P^n - Q^n of the event that some step lies above, from one step's masses q and pq: each is
- * 1 - (1 - mass)^n, without cancellation where the masses are small. */
+ * 1 - (1 - mass)^n, without cancellation where the masses are small.  Underflow moves each of the `terms` that
+ * they are sums of, by what two values of exp or erfc and three products err by. */
 static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
-                       double q, double pq) {
+                       double q, double pq, int terms) {
     tail->direction = direction;
     tail->steps = steps;
+    tail->lost = (8.0 + terms) * ACCT_UNDERFLOW * steps;
     tail->outside = steps * law->outside;
     tail->left_out = 0.0;
     tail->q_mass = -expm1(steps * log1p(-q));
@@ -55,7 +60,7 @@ double acct_below_share(const acct_tilted_law *law, double steps) {
 
 /* both masses and their error; of exponents of size steps * q, too */
 static void set_both(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
-    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above);
+    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above, shifts(law));
     tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) +
                      acct_below_share(law, steps);
 }
@@ -107,8 +112,9 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
         const double l = law->loss[j], le = law->loss_err[j];
         const double chance = thresholds->above_out[j], w = acct_weight_with_loss(law, j, 0.0) * chance;
         const int far = !(law->x2[j] < ACCT_FAR_NOISE);
-        const double excess = law->e2_plus[j] + l;
-        const double more = far ? acct_weight_with_loss(law, j, 1.0) * chance - w : w * excess;
+        /* N (e^L - 1), and the moduli of what its two terms are: both may nearly cancel */
+        const double more = far ? acct_weight_with_loss(law, j, 1.0) * chance - w : w * (law->e2_plus[j] + l);
+        const double parts = far ? fabs(more) + 2.0 * w : w * (law->e2_plus[j] + fabs(l));
         const double e = (256.0 + law->count + 32.0 * law->x2[j]) * ACCT_U +
                          acct_threshold_above_error(l - thresholds->outer.origin, thresholds->outer, le);
         /* N e^{-mL}, in units of e^{-m unit} */
@@ -117,7 +123,7 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
         q += w;
         pq += more;
         q_err += w * e;
-        pq_err += fabs(more) * e + 2.0 * (far ? fabs(more) + w : w * law->exp_loss[j]) * le;
+        pq_err += parts * e + 2.0 * (far ? parts : w * law->exp_loss[j]) * le;
         reverse += of_node * chance * (1.0 + e + m * le + 8.0 * ACCT_U * m * (fabs(l) + fabs(unit)));
     }
     double of_one, of_exp_u, of_reverse;
@@ -126,12 +132,14 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     pq_err += law->step.q * (of_one + of_exp_u);
     q += law->q_above;
     pq += law->pq_above;
+    if (!(pq > pq_err)) pq = pq_err; /* at least 0, at most twice that: the law that moves has more above */
     reverse = (reverse + of_reverse * exp(m * unit) +
                (law->q_above + ACCT_UNDERFLOW) * exp(m * (unit - loss_hi)) + ACCT_TINY) *
               ACCT_SLACK;
-    set_masses(tail, law, steps, ACCT_REMOVE, q, pq);
+    set_masses(tail, law, steps, ACCT_REMOVE, q, pq, law->count + shifts(law));
+    /* a relative error r of q is at most (n + 1) r q/(1 - q) in what pq is multiplied by and divided by */
     tail->mass_err = ((law->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
-                     (1.0 + steps * q);
+                     (1.0 + steps * q) / (1.0 - q);
     acct_moments low;
     acct_tilted_law_moments(plain, -m, 1, &low);
     const double log_all = log_mgf_upper(plain, &low, loss_hi, m);
@@ -140,23 +148,19 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     tail->reverse_slope = m + 1.0;
 }
 
-/* of the masses of one step, and of the products with the weights of a mixture or of the nodes in sums */
-#define MOST_UNDERFLOWS (8.0 + ACCT_MAX_NODES / 8.0)
-
 void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_bounds *out) {
-    const double lost = MOST_UNDERFLOWS * ACCT_UNDERFLOW * tail->steps;
     if (tail->direction == ACCT_ADD) {
         out->lower = 0.0;
-        out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside + lost;
+        out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside + tail->lost;
         return;
     }
     const double spent = expm1(epsilon) * tail->q_mass;
-    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) + lost * (1.0 + exp(epsilon)) +
+    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) + tail->lost * (1.0 + exp(epsilon)) +
                        (8.0 * fabs(epsilon) + 32.0) * ACCT_U * fabs(spent);
     const double parity = tail->pq_mass - spent;
     const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);
     /* the share is at most P's mass and at least 0 whatever the reverse term */
-    const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err) + 2.0 * lost;
+    const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err) + 2.0 * tail->lost;
     out->upper = fmin(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
     out->lower = fmax(parity - err, 0.0);
 }

@@ -20,6 +20,7 @@ typedef struct {
     double q_mass;   /* Q^n(E) */
     double pq_mass;  /* P^n(E) - Q^n(E) */
     double mass_err; /* relative error of both */
+    double lost;     /* what underflow moves both by, at most */
     double outside;  /* mass below the window: upper bound, either law */
     double left_out; /* share of the profile that was not looked at, at most (Theorem D27) */
     double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
