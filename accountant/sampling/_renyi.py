@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from accountant._rounding import U, lift, up
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["add_from_curve", "remove_from_curve"]
 
-Curve = Callable[[float], float]
+Curve: TypeAlias = Callable[[float], float]
 MOST_TERMS = 4096
 
 
@@ -19,12 +26,12 @@ def remove_from_curve(curve: Curve, q: float, order: float) -> float:
     The binomial expansion at integer orders, exact when the curve is; between integers the chord
     of the convex function (α - 1)·D_α.
     """
-    return _between(lambda n: _moment(curve, q, n, 1.0), order)
+    return _between(_moments(curve, q, 1.0), order)
 
 
 def add_from_curve(curve: Curve, q: float, order: float) -> float:
     """Bound D_α(P ‖ (1-q)P + qQ) from bounds on D_j in both directions (Theorem M16)."""
-    return _between(lambda n: _moment(curve, q, n, 3.0), order)
+    return _between(_moments(curve, q, 3.0), order)
 
 
 def _between(cumulant: Callable[[int], float], order: float) -> float:
@@ -44,31 +51,40 @@ def _share(cumulant: float, below: float) -> float:
     return lift(cumulant / below) if cumulant > 0.0 else 0.0
 
 
-def _moment(curve: Curve, q: float, n: int, factor: float) -> float:
+@lru_cache(maxsize=64)
+def _moments(curve: Curve, q: float, factor: float) -> Callable[[int], float]:
+    """Return the function n -> bound on (n - 1)·D_n, which remembers what it computed."""
+    logs: list[float] = []
+    found: dict[int, float] = {}
+
+    def cumulant(n: int) -> float:
+        if n not in found:
+            for j in range(len(logs) + 2, n + 1):
+                logs.append(_log_term((j - 1) * curve(float(j)), factor if j > 2 else 1.0))
+            found[n] = _moment(np.array(logs[: n - 1]), q, n)
+        return found[n]
+
+    return cumulant
+
+
+def _moment(logs: NDArray[np.float64], q: float, n: int) -> float:
     """Bound (n - 1)·D_n by log(1 + Σ C(n, j) (1-q)^{n-j} q^j c_j (e^{(j-1)D_j} - [factor 1])).
 
     With Σ_j C(n, j) (1-q)^{n-j} q^j = 1 the moment minus one is Σ_{j≥2} of the binomial weight
     times e^{(j-1)D_j} - 1 when every factor is 1; a factor 3 from j = 3 on adds twice the term.
+    ``logs`` are the logarithms of what the weights of j = 2, ..., n are multiplied with.
     """
-    terms: list[float] = []
     log_q, log_rest = math.log(q), math.log1p(-q)
-    for j in range(2, n + 1):
-        divergence = curve(float(j))
-        if divergence == math.inf:
-            return math.inf
-        exponent = (j - 1) * divergence
-        weight = (
-            math.lgamma(n + 1)
-            - math.lgamma(j + 1)
-            - math.lgamma(n - j + 1)
-            + j * log_q
-            + (n - j) * log_rest
-        )
-        terms.append(weight + _log_term(exponent, factor if j > 2 else 1.0))
-    top = max(terms)
+    taken = np.arange(2, n + 1)
+    factorials = _log_factorials()
+    weights = factorials[n] - factorials[taken] - factorials[n - taken]
+    terms = weights + taken * log_q + (n - taken) * log_rest + logs
+    top = float(terms.max())
+    if not top < math.inf:
+        return math.inf
     if top == -math.inf:
         return 0.0
-    total = top + math.log(math.fsum(math.exp(term - top) for term in terms))
+    total = top + math.log(math.fsum(np.exp(terms - top).tolist()))
     # lgamma and the logarithms are off by a few units of their size, which exp turns into a factor.
     size = 64.0 + 8.0 * (math.lgamma(n + 1) + n * (abs(log_q) + abs(log_rest)) + abs(top))
     total += size * U
@@ -77,8 +93,16 @@ def _moment(curve: Curve, q: float, n: int, factor: float) -> float:
     return up(lift(math.log1p(math.exp(total))))
 
 
+@lru_cache(maxsize=1)
+def _log_factorials() -> NDArray[np.float64]:
+    """Return log(k!) for all k that a moment asks for."""
+    return np.array([math.lgamma(k + 1.0) for k in range(MOST_TERMS + 2)])
+
+
 def _log_term(exponent: float, factor: float) -> float:
-    """Return log(factor·e^x - 1) for x >= 0."""
+    """Return log(factor·e^x - 1) for x >= 0; infinite where x is."""
+    if exponent == math.inf:
+        return math.inf
     if factor == 1.0:
         if exponent <= 0.0:
             return -math.inf

@@ -47,15 +47,17 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 LEAST = 2**13
 # log of moduli that count as errors.
 QUIET = -65.0
-# Frequencies that are kept at most, also for each knot, and direct sums of at most so many terms.
-MOST, SHARE, DIRECT = 2**13, 1 / 16, 3e7
+# Frequencies that are kept at most, also for each knot, and the terms of direct sums that cost less
+# than transforms, also for each knot.
+MOST, SHARE, DIRECT, DIRECT_SHARE = 2**13, 1 / 16, 3e7, 32.0
 # Points of the coarse transform, for each knot of the longest law, or of its core: at least CORE
 # knots, or a share of those of the sum.
 FINER, NARROW, CORE = 16, 512, 2**10
 # Frequencies, knots and chunks of knots that are summed together.
 BLOCK, CHUNK, GROUP = 256, 128, 64
-# So few knots that carry mass are summed one by one.
-SPARSE = 32
+# So few knots that carry mass are summed one by one, or so few of all: a term then costs as much as
+# so many in a chunk.
+SPARSE, SPARSE_SHARE = 32, 50
 
 
 class Spectrum(NamedTuple):
@@ -149,7 +151,8 @@ def few_frequencies(
     for part in parts:
         envelope += part.times * log_moduli(part.weights, nodes)
     loud = loud_between(envelope > QUIET, nodes, size)
-    if loud is None or loud.size * sum(np.count_nonzero(p.weights) for p in parts) > DIRECT:
+    most = max(DIRECT, DIRECT_SHARE * size)
+    if loud is None or loud.size * sum(_terms(part.weights) for part in parts) > most:
         return None
     values, origin = np.ones(loud.size, dtype=np.complex128), 0
     log_gross, relative = np.zeros(loud.size), np.zeros(loud.size)
@@ -250,7 +253,7 @@ def direct_sums(
     """
     mass = float(weights.sum()) * (1.0 + 1e-12)
     used = np.flatnonzero(weights)
-    if used.size <= SPARSE:
+    if used.size <= SPARSE or not _is_dense(used):
         return _few_knots(weights[used], used - centre, loud, size), (used.size + 128.0) * U * mass
     first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
     groups = -(-(last - first) // (CHUNK * GROUP))
@@ -266,6 +269,16 @@ def direct_sums(
         sums *= np.exp(turn * (np.outer(starts, block) % size))
         total[start : start + BLOCK] = sums.reshape(groups, GROUP, -1).sum(axis=1).sum(axis=0)
     return total, (CHUNK + GROUP + groups + 64.0) * U * mass
+
+
+def _is_dense(used: NDArray[np.int64]) -> bool:
+    return SPARSE_SHARE * used.size > int(used[-1]) - int(used[0])
+
+
+def _terms(weights: FloatArray) -> int:
+    """Return how many terms of a chunk cost as much as a sum at one frequency."""
+    used = np.flatnonzero(weights)
+    return min(SPARSE_SHARE * used.size, int(used[-1] - used[0]) + 1) if used.size else 0
 
 
 def _few_knots(
