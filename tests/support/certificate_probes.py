@@ -137,8 +137,22 @@ def gridded():
                     yield bent, False
 
 
+def incomplete():
+    """Yield false claims that forget outcomes: infinite losses, or those that are not listed."""
+    run = 3 * ac.ApproximateDP(0.5, delta=1e-3)
+    document = json.loads(ac.certificate(run, 0.01).text)
+    document["claim"] |= {"epsilon": 1.6, "delta": 2.9e-3}  # infinite losses: 2.997e-3
+    yield document
+    document = json.loads(ac.certificate(run, 0.01).text)
+    half = {"p": [0.25, 0.25], "q": [0.25, 0.25], "count": 3}
+    document["claim"] |= {"epsilon": 0.1, "delta": 0.01, "parts": [half]}
+    yield document
+
+
 def probes():
     """Yield (text, whether it must pass)."""
+    for each in incomplete():
+        yield json.dumps(each), False
     for each, passes in gridded():
         yield json.dumps(each), passes
     runs = ((1000 * STEP, 1e-5), (2 * ac.PoissonSampled(ac.Gaussian(1.0), 0.3), 1e-5))

@@ -47,3 +47,14 @@ def test_a_sample_shows_nothing_about_replacing_a_record():
     given["claim"]["relation"] = "replace-one"
     with pytest.raises(Refused, match="not that of replacing"):
         check(json.dumps(given))
+
+
+def test_a_gaussian_sample_shows_nothing_about_replacing_a_record():
+    given = json.loads(ac.certificate(5 * ac.PoissonSampled(ac.Gaussian(2.0), 0.1), 1e-3).text)
+    assert check(json.dumps(given))
+    given["claim"]["relation"] = "replace-one"
+    with pytest.raises(Refused, match="not that of replacing"):
+        check(json.dumps(given))
+    plain = json.loads(ac.certificate(5 * ac.Gaussian(2.0), 1e-3).text)
+    plain["claim"]["relation"] = "replace-one"
+    assert check(json.dumps(plain))

@@ -10,14 +10,13 @@ import math
 import os
 import random
 
-import numpy as np
 import pytest
 
 pytest.importorskip("flint")
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
 from dp_verifier import Refused, check
 from dp_verifier.__main__ import main
+from support.certificate_sweep import is_false, mutated
 
 MUTANTS = int(os.environ.get("CERTIFICATE_MUTANTS", "1000"))
 STEP = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
@@ -28,70 +27,11 @@ RUNS = (
     (STEP, 1e-5),
     (4 * ac.Gaussian(1.0), 1e-9),
 )
-VALUES = (None, True, "1", "", [], {}, [1.0], 0, -1, 0.0, 1e-300, 1e300, 10**30, float("nan"))
-VALUES += (float("inf"), float("-inf"), 1, 2, 0.5, 1e-9, 1e9)
 
 
 @pytest.fixture(scope="module")
 def documents():
     return [json.loads(ac.certificate(*each).text) for each in RUNS]
-
-
-def places(value, path=()):
-    """Every place of a document."""
-    yield path
-    if isinstance(value, dict):
-        for key in value:
-            yield from places(value[key], (*path, key))
-    if isinstance(value, list):
-        for index in range(len(value)):
-            yield from places(value[index], (*path, index))
-
-
-def mutated(document, rng):
-    """A document with one to three changes."""
-    document = copy.deepcopy(document)
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        path = rng.choice([place for place in places(document) if place])
-        holder = document
-        for key in path[:-1]:
-            holder = holder[key]
-        key, old = path[-1], holder[path[-1]]
-        kind = rng.random()
-        if kind < 0.1:
-            del holder[key]
-        elif kind < 0.2:
-            ways = document.get("evidence")
-            if isinstance(ways, dict) and len(ways) == 2:
-                document["evidence"] = dict(zip(ways, reversed(ways.values()), strict=True))
-        elif kind < 0.4 or type(old) not in (int, float):
-            holder[key] = copy.deepcopy(rng.choice(VALUES))
-        elif type(old) is int:
-            holder[key] = old + rng.choice((-old // 2, -1, 1, old, 10 * old))
-        else:
-            holder[key] = old * rng.choice((0.5, 0.99, 1 - 1e-8, 1 + 1e-8, 1.01, 2.0, -1.0))
-    return document
-
-
-def is_false(claim):
-    """Whether the accountant's lower ends contradict a claim that was accepted."""
-    laws = [part for part in claim.parts if getattr(part, "weights", (1,))[0]]
-    if not laws or any(len(getattr(law, "shifts", ())) != 1 for law in laws):
-        return False
-    scale = [float(law.sigma) / float(law.shifts[0]) for law in laws]
-    q, delta = [float(law.weights[0]) for law in laws], float(claim.delta)
-    steps = [float(law.count) for law in laws]
-    for way in ("remove", "add") if claim.direction == "both" else (claim.direction,):
-        direction = core.REMOVE if way == "remove" else core.ADD
-        try:
-            found = core.heterogeneous_delta_bounds(
-                np.array(q), np.array(scale), np.array(steps), float(claim.epsilon), direction
-            )
-        except ac.DomainError:  # noise that the core does not take
-            continue
-        if found[0] > delta * (1 + 1e-12):
-            return True
-    return False
 
 
 def survivors(documents, count, seed):
@@ -171,6 +111,17 @@ def test_the_command_prints_claim_and_verdict(documents, tmp_path, capsys):
     assert "FAIL" in capsys.readouterr().out
     assert main([str(tmp_path / "missing.json")]) == 1
     assert main([]) == 2
+
+
+def test_the_command_says_of_which_direction_a_claim_is(documents, tmp_path, capsys):
+    document, file = copy.deepcopy(documents[4]), tmp_path / "one.json"
+    document["claim"]["direction"] = "add"
+    del document["evidence"]["remove"]
+    file.write_text(json.dumps(document))
+    assert main([str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith("PASS of the direction add alone\n")
+    assert "-differential privacy of the direction add alone," in printed
 
 
 def test_a_file_is_read_to_its_end_or_refused(documents, tmp_path):

@@ -66,6 +66,33 @@ def test_both_judge_the_probes_alike(second):
         assert (second(text) == 0) == passes
 
 
+@pytest.mark.parametrize("path", [(), ("claim",), ("claim", "parts", 0), ("evidence",)], ids=str)
+def test_it_refuses_unknown_keys(second, path):
+    document = json.loads(ac.certificate(*RUNS[0]).text)
+    assert second(json.dumps(document)) == 0
+    for deeper in (path, ("evidence", "remove"), ("evidence", "remove", "rules", 0)):
+        changed = json.loads(json.dumps(document))
+        place = changed
+        for key in deeper:
+            place = place[key]
+        place["surprise"] = 1
+        assert second(json.dumps(changed)) == 1
+
+
+def test_it_refuses_other_versions_and_relations(second):
+    for (run, delta), replaced in ((RUNS[1], 1), (RUNS[3], 0)):  # on a sample, plain
+        document = json.loads(ac.certificate(run, delta).text)
+        claim = document["claim"]
+        assert second(json.dumps(document | {"version": 2})) == 1
+        assert second(json.dumps(document | {"claim": claim | {"relation": "edit"}})) == 1
+        other = json.dumps(document | {"claim": claim | {"relation": "replace-one"}})
+        assert second(other) == replaced
+        one = document | {"claim": claim | {"direction": "remove"}}
+        assert second(json.dumps(one)) == 1
+        one["evidence"] = {"remove": document["evidence"]["remove"]}
+        assert second(json.dumps(one)) == 0
+
+
 def test_what_it_does_not_know_is_no_pass(second):
     rare = ac.certificate(380 * ac.PoissonSampled(ac.Gaussian(0.594), 3.77e-5), 1e-17).text
     assert "labels" in rare

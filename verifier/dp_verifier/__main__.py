@@ -29,11 +29,12 @@ def _report(name):
     except (OSError, UnicodeDecodeError, Refused) as reason:
         print(f"{name}: FAIL: {type(reason).__name__}: {reason}")
         return 1
-    print(f"{name}: claimed: ({given['epsilon']}, {given['delta']})-differential privacy,")
-    print(f"  {given['relation']}, direction {given['direction']}, of the composition of")
+    alone = f" of the direction {given['direction']} alone" * (given["direction"] != "both")
+    print(f"{name}: claimed: ({given['epsilon']}, {given['delta']})-differential privacy{alone},")
+    print(f"  {given['relation']}, of the composition of")
     for part in given["parts"]:
         print("  " + ", ".join(f"{key} {value}".replace("'", "") for key, value in part.items()))
-    print("\n".join(f"shown: {line}" for line in shown), ASSUMED, "PASS", sep="\n")
+    print("\n".join(f"shown: {line}" for line in shown), ASSUMED, f"PASS{alone}", sep="\n")
     return 0
 
 

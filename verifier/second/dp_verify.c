@@ -46,6 +46,7 @@ static void read_part(part *p, value *given)
     p->given = given;
     p->count = whole(maybe(given, "count"), MOST_STEPS);
     if (maybe(given, "lost") || !maybe(given, "sigma")) exit(3);
+    only(given, " sigma shifts weights count ");
     value *shifts = need(given, "shifts", 'a'), *weights = need(given, "weights", 'a');
     p->shifts = (long)length(shifts);
     if (p->shifts < 1 || p->shifts > MOST_SHIFTS || (size_t)p->shifts != length(weights))
@@ -194,6 +195,7 @@ static void growth(arb_t to, const part *p, const arb_t edge, const arb_t c, con
 static void set_rule(part *p, value *rule, const arb_t c)
 {
     if (maybe(rule, "labels")) exit(3);
+    only(rule, " rise spacing first nodes decay ");
     p->rule = rule;
     p->nodes = whole(maybe(rule, "nodes"), MOST_NODES);
     positive(p->rise, maybe(rule, "rise"));
@@ -473,6 +475,7 @@ static void windowed(arb_t to, part *parts, long size, value *given, const arb_t
     const int line = !strcmp(need(given, "kind", 's')->text, "line");
     const long orders = line ? whole(maybe(given, "orders"), MOST_ORDERS) : 1;
     if (maybe(given, "small") || maybe(given, "reverse")) exit(3);
+    only(given, line ? " kind distance rules step orders " : " kind distance rules ");
     arb_t b, c, step, after, t;
     arb_ptr all[] = {b, c, step, after, t};
     for (size_t k = 0; k < sizeof all / sizeof *all; ++k) arb_init(all[k]);
@@ -569,6 +572,8 @@ static void bound(arb_t to, part *parts, long size, value *given, const arb_t ep
     arb_init(t);
     arb_init(u);
     arb_init(v);
+    if (!strcmp(kind, "never_moved") || !strcmp(kind, "plain")) only(given, " kind ");
+    if (!strcmp(kind, "one_step")) only(given, " kind threshold ");
     if (!strcmp(kind, "line") || !strcmp(kind, "chernoff")) {
         windowed(to, parts, size, given, epsilon, remove);
     } else if (!strcmp(kind, "never_moved")) { /* Theorem K6 */
@@ -641,6 +646,8 @@ static int shown(value *claim, value *given, int remove)
             read_part(parts + size++, u);
         }
         if (!size) refuse("no parts");
+        for (long i = 0; i < size && !strcmp(need(claim, "relation", 's')->text, "replace-one"); ++i)
+            if (!parts[i].plain) refuse("the pair of a sample is not that of replacing a record");
         bound(found, parts, size, given, epsilon, remove);
         printf("%s: H(epsilon) <= ", remove ? "remove" : "add");
         arb_printn(found, 8, 0);
@@ -665,10 +672,17 @@ int main(int count, char **names)
     skip(&at);
     if (*at) refuse("more than one document");
     if (strcmp(need(document, "format", 's')->text, "dp-certificate")) refuse("format");
+    only(document, " format version claim evidence note ");
+    whole(maybe(document, "version"), 1);
     value *claim = need(document, "claim", 'o'), *evidence = need(document, "evidence", 'o');
+    only(claim, " relation direction epsilon delta parts ");
     const char *way = need(claim, "direction", 's')->text;
+    const char *relation = need(claim, "relation", 's')->text;
     const int both = !strcmp(way, "both");
     if (!both && strcmp(way, "remove") && strcmp(way, "add")) refuse("direction");
+    if (strcmp(relation, "add-or-remove") && strcmp(relation, "replace-one") && strcmp(relation, "zero-out"))
+        refuse("relation");
+    only(evidence, both ? " remove add " : *way == 'r' ? " remove " : " add ");
     if ((both || !strcmp(way, "remove")) && !shown(claim, need(evidence, "remove", 'o'), 1))
         refuse("remove is not shown");
     if ((both || !strcmp(way, "add")) && !shown(claim, need(evidence, "add", 'o'), 0))

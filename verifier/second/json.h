@@ -131,6 +131,17 @@ static value *need(const value *object, const char *key, char kind)
     return found;
 }
 
+/* Refuses whatever is not one of some keys, of which there is a space on both sides. */
+static void only(const value *object, const char *keys)
+{
+    char word[64];
+    for (const value *u = object->first; u; u = u->next) {
+        const int size = snprintf(word, sizeof word, " %s ", u->key);
+        if (size >= (int)sizeof word || strchr(u->key, ' ') || !strstr(keys, word))
+            refuse("an unknown key");
+    }
+}
+
 static long whole(const value *number, long most)
 {
     char *end;
