@@ -19,6 +19,7 @@ __all__ = [
     "fraction_up",
     "half_square",
     "lift",
+    "product_up",
     "ratio_down",
     "ratio_up",
     "sum_up",
@@ -37,6 +38,11 @@ def up(value: float, units: float = 8.0) -> float:
     if value == 0.0 or value == math.inf:
         return value
     return math.nextafter(value + abs(value) * units * U, math.inf)
+
+
+def product_up(first: float, second: float) -> float:
+    """Return the product of two numbers >= 0, rounded up; 0 only where one of them is 0."""
+    return up(max(first * second, LEAST), 2.0) if first and second else 0.0
 
 
 def lift(value: float) -> float:

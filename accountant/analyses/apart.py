@@ -110,7 +110,9 @@ class Apart(Solver):
             found = more
         low, high = self._fails
         return Bounds(
-            (low + (1.0 - low) * float(found.lower)) * (1.0 - 8.0 * U) if low else found.lower,
+            _down((low + (1.0 - low) * float(found.lower)) * (1.0 - 8.0 * U))
+            if low
+            else found.lower,
             min(up(high + (1.0 - high) * float(found.upper), 8.0), 1.0) if high else found.upper,
         )
 
@@ -139,4 +141,9 @@ def _at_least_once(parts: Parts) -> float:
         beyond = pair.masses(np.array([1.0]))
         mass = float(beyond.p[-1]) * (1.0 - 2.0 * beyond.relative_error)
         log_none += n * math.log1p(-min(max(mass, 0.0), 1.0 - U))
-    return -math.expm1(log_none * (1.0 - 2.0**-48)) * (1.0 - 16.0 * U)
+    return _down(-math.expm1(log_none * (1.0 - 2.0**-48)) * (1.0 - 16.0 * U))
+
+
+def _down(value: float) -> float:
+    """Return the next double below, 0 at least: factors next to 1 lower no subnormal number."""
+    return max(math.nextafter(value, 0.0), 0.0)

@@ -6,8 +6,9 @@ import math
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
+from accountant.analyses.gaussian_parts import gaussian_part, is_exact
 from accountant.analyses.gaussian_tail import FAINT, tail_delta, tail_epsilon
-from accountant.analyses.solvers import Solver, gaussian_part, is_exact
+from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.pairs.base import Parts
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from accountant._core import subsampled_gaussian as core
 from accountant.analyses import mixed
 from accountant.analyses.gaussian_mixtures import CutContour
+from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.shift_cuts import covers, cut_shifts, shifts_of
-from accountant.analyses.solvers import gaussian_part
 
 if TYPE_CHECKING:
     from accountant.analyses.shift_cuts import ShiftCut

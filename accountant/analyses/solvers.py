@@ -15,16 +15,19 @@ from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
 from accountant.analyses.direct import Direct
+from accountant.analyses.gaussian_parts import gaussian_part
+from accountant.analyses.not_listed import delta_listed, epsilon_listed
+from accountant.analyses.other_bounds import bounded_otherwise
 from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
 from accountant.bounds import Bounds
-from accountant.errors import AccountantError, PrecisionError, UnsupportedError
+from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import DominatingPair, GaussianPart, has_rdp
 from accountant.pairs.sums import infinite_mass, total, variation
 
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed
 
-__all__ = ["LEAST", "BesideGrid", "Contour", "Grid", "Renyi", "Solver", "gaussian_part", "is_exact"]
+__all__ = ["LEAST", "BesideGrid", "Contour", "Grid", "Renyi", "Solver"]
 
 Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
@@ -37,16 +40,13 @@ LEAST = 1e-280
 # Number of different parts up to which the grid narrows a contour at these tolerances, and which
 # costs about 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
-# Values of δ whose ε tells that another ε has no smaller one.
-NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)
-# Absolute widths of a δ for which no grid is computed.
-NEGLIGIBLE = 1e-12
+NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)  # whose ε tells that another ε has no smaller δ
+NEGLIGIBLE = 1e-12  # absolute width of a δ for which no grid is computed
 
 # The Rényi analysis answers for losses beyond it, in nats, whose exponentials overflow.
 FAR = 300.0
 
-# Number of answers that a solver caches.
-MOST_ANSWERS = 512
+MOST_ANSWERS = 512  # that a solver caches
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
 GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
@@ -77,11 +77,15 @@ class Solver(ABC):
             pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
             upper = min(pure, self.largest_loss)
             return Bounds(min(self._least(), upper), upper)
-        if infinite_mass(self.parts) >= 1.0:
+        failing = infinite_mass(self.parts)
+        if failing >= 1.0:
             return Bounds(0.0, math.inf)
         if self.variation <= delta:
             return Bounds(0.0, 0.0)
-        return self._once("epsilon", delta, self._epsilon)
+        found = self._once("epsilon", delta, self._epsilon)
+        if found.upper < math.inf and failing == 0.0:
+            return found
+        return capped(found, bounded_otherwise(self.parts, delta, failing))
 
     def delta_bounds(self, epsilon: float) -> Bounds:
         """Bracket δ(epsilon), 0 <= epsilon <= inf."""
@@ -217,6 +221,7 @@ class Grid(Solver):
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)
         self._direct = Direct(parts)
+        self._left_out = total((pair.left_out, n) for pair, n in parts)
         # The profile of one release is at most the conversion of its curve.
         sharper = not self._direct.is_lone and self._renyi
         self._sharper = sharper and any(pair.sharper_rdp for pair, _ in parts)
@@ -296,6 +301,13 @@ class Grid(Solver):
         return True
 
     def _epsilon(self, delta: float) -> Bounds:
+        return epsilon_listed(self._counted_epsilon, delta, self._left_out)
+
+    def _delta(self, epsilon: float) -> Bounds:
+        return delta_listed(self._counted_delta(epsilon), self._left_out)
+
+    def _counted_epsilon(self, delta: float) -> Bounds:
+        """Bracket ε(delta) where what was left out is infinite loss."""
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
         exact = self._direct.epsilon_bounds(delta)
         if exact is not None and not self._sharper and is_within(exact, TOLERANCES[0]):
@@ -309,7 +321,8 @@ class Grid(Solver):
             raise PrecisionError(self._out_of_reach)
         return known
 
-    def _delta(self, epsilon: float) -> Bounds:
+    def _counted_delta(self, epsilon: float) -> Bounds:
+        """Bracket δ(epsilon) where what was left out is infinite loss."""
         exact = self._direct.delta_bounds(epsilon)
         if exact is not None and not self._sharper and self._settles(exact):
             return exact
@@ -385,16 +398,3 @@ def _beside_contour(parts: Parts) -> Solver:
         if len(parts) <= most:
             return Grid(parts, tolerances)
     return Renyi(parts)
-
-
-def gaussian_part(pair: DominatingPair) -> GaussianPart:
-    """Return the parameters of a pair that is Gaussian."""
-    part = pair.gaussian_part
-    if part is None:  # pragma: no cover (chosen by the caller)
-        raise UnsupportedError(f"{pair!r} is not Gaussian")
-    return part
-
-
-def is_exact(pair: DominatingPair) -> bool:
-    """Tell whether the noise multiplier of a Gaussian pair is the true one."""
-    return bool(getattr(pair, "exact", True))

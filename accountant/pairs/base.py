@@ -137,6 +137,14 @@ class DominatingPair:
         return 0.0
 
     @property
+    def left_out(self) -> float:
+        """How much of :attr:`infinite_mass` is no infinite loss, but was not listed.
+
+        It counts in upper ends alone.
+        """
+        return 0.0
+
+    @property
     def loss_error(self) -> float:
         """How far, in nats, round-off may move a loss across the edges given to :meth:`masses`.
 

@@ -55,6 +55,11 @@ class ResponsePair(AtomicPair):
         )
 
     @property
+    def infinite_mass(self) -> float:
+        """As given, exactly."""
+        return self.infinite if self.bound < math.inf else 1.0
+
+    @property
     def lattice(self) -> tuple[float, float] | None:
         """Multiples of ε, or of 2ε when 0 is not among them."""
         spacing = self.bound if self.others else 2.0 * self.bound

@@ -44,6 +44,8 @@ class MixturePair(DominatingPair):
         The reversed pair.
     weight_error : float
         Relative error of the weights.
+    farthest : float
+        The largest shift there is, listed or not, in standard deviations; infinite if unknown.
     """
 
     weights: tuple[float, ...]
@@ -51,11 +53,17 @@ class MixturePair(DominatingPair):
     remainder: float = 0.0
     add: bool = False
     weight_error: float = 0.0
+    farthest: float = math.inf
 
     @property
     def infinite_mass(self) -> float:
         """What was left out (in the reversed pair P is normal, and nothing is)."""
         return 0.0 if self.add else up(self.remainder, 2.0)
+
+    @property
+    def left_out(self) -> float:
+        """All of it: more shifts than are listed."""
+        return self.infinite_mass
 
     @property
     def support(self) -> tuple[float, float]:
@@ -93,7 +101,7 @@ class MixturePair(DominatingPair):
     def mu(self) -> float:
         """The largest shift: not telling how often only hides (Theorem S2)."""
         if self.remainder > 0.0:
-            return math.inf
+            return self.farthest
         return up((len(self.weights) - 1) * self.distance, 2.0)
 
     @property
@@ -141,7 +149,8 @@ class MixturePair(DominatingPair):
         grid = np.linspace(-reach, reach, _TABLE)
         table = self._loss(grid)[0]
         kept = np.concatenate([[True], np.diff(np.maximum.accumulate(table)) > 0.0])
-        x = np.interp(losses, table[kept], grid[kept])
+        # Where rounding hides the slope, the last kept point is not the end of the grid.
+        x = np.interp(losses, table[kept], grid[kept], right=reach)
         tolerance = self._tolerance(reach)
         # Newton from the table, on what has not settled yet.
         active = (losses > table[0]) & (losses < table[-1])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
-from accountant._rounding import TINY, U, half_square, lift, up
+from accountant._rounding import TINY, U, half_square, lift, product_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
@@ -56,6 +56,8 @@ class ReplacementPair(DominatingPair):
         An upper bound on the probability of more than K draws; it counts as infinite loss.
     weight_error : float
         Relative error of the weights.
+    farthest : float
+        The largest distance there is, listed or not; infinite if unknown.
     """
 
     sampling_probability: float
@@ -63,11 +65,17 @@ class ReplacementPair(DominatingPair):
     distances: tuple[float, ...]
     remainder: float = 0.0
     weight_error: float = 0.0
+    farthest: float = math.inf
 
     @property
     def infinite_mass(self) -> float:
         """What was left out."""
-        return up(self.sampling_probability * self.remainder, 2.0)
+        return product_up(self.sampling_probability, self.remainder)
+
+    @property
+    def left_out(self) -> float:
+        """All of it: more draws than are listed."""
+        return self.infinite_mass
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -88,7 +96,7 @@ class ReplacementPair(DominatingPair):
     @property
     def mu(self) -> float:
         """The largest distance: sampling only hides (Theorem S6)."""
-        return math.inf if self.remainder > 0.0 else max(self.distances)
+        return self.farthest if self.remainder > 0.0 else max(self.distances)
 
     @property
     def rho(self) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._rounding import TINY, U, lift, up
+from accountant._rounding import TINY, U, lift, product_up, up
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import (
@@ -82,7 +82,7 @@ class SampledCurve(DominatingPair):
     @property
     def infinite_mass(self) -> float:
         """Only a record that was used can be lost; an added one never is."""
-        return 0.0 if self.add else up(self.q * self.inner.infinite_mass, 2.0)
+        return 0.0 if self.add else product_up(self.q, self.inner.infinite_mass)
 
     def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
         """Return the sample of the inner one, which serves both directions (Theorem E1)."""
@@ -155,7 +155,7 @@ class SampledPair(SampledCurve):
             no_shift=(1.0 - self.q) + self.q * inner.no_shift if known else 0.0,
             always_shifted=inner.always_shifted and self.q == 1.0,
             weight_error=inner.weight_error + 4.0 * U,
-            remainder=up(self.q * inner.remainder, 2.0),
+            remainder=product_up(self.q, inner.remainder),
             add=self.add,
         )
 
@@ -358,6 +358,11 @@ class SampledAtoms(AtomicPair):
             table.relative_error + 8.0 * U,
             error,
         )
+
+    @property
+    def infinite_mass(self) -> float:
+        """Only a record that was used can be lost, however seldom."""
+        return 0.0 if self.add else product_up(self.q, self.inner.infinite_mass)
 
     @property
     def support(self) -> tuple[float, float]:

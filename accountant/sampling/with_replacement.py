@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, ratio_up
+from accountant._rounding import U, ratio_up, times_up, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
@@ -38,6 +38,8 @@ _LEFT_OUT = 1e-25
 _LEAST_WEIGHT = 1e-290
 # Shifts, in standard deviations of the noise, whose squares leave the doubles.
 _FARTHEST = 1e100
+# Noise for lower ends there.
+_MORE_NOISE = 1e-50
 
 
 class _Draws(NamedTuple):
@@ -141,18 +143,30 @@ class WithReplacementSampled(Mechanism):
             unit = ratio_up(2, self.noise_multiplier)
             if unit > _FARTHEST:
                 # The output reveals whether the record was drawn: the loss is the draw's.
-                told = 1.0 - weights[0] * (1.0 - error) + 2.0**-50
-                return (ResponsePair(0.0, infinite=min(told, 1.0)),)
-            return tuple(MixturePair(weights, unit, remainder, add, error) for add in (False, True))
+                told = -math.expm1(self.batch_size * math.log1p(-1.0 / self.dataset_size))
+                return (ResponsePair(0.0, infinite=min(up(told, 24.0), 1.0)),)
+            farthest = times_up(unit, self.batch_size)
+            return tuple(
+                MixturePair(weights, unit, remainder, add, error, farthest) for add in (False, True)
+            )
         hit = [(k, w) for k, w in enumerate(weights) if k > 0 and w > 0.0]
         q = min(1.0, math.fsum(w for _, w in hit) * (1.0 + 2.0**-48) * (1.0 + error))
         distances = tuple(ratio_up(2 * k, self.noise_multiplier) for k, _ in hit)
         shares = tuple(w / q for _, w in hit)
+        farthest = ratio_up(2 * self.batch_size, self.noise_multiplier)
+        doubt = 4.0 * error + 2.0**-46
         return (
             WithReplacementPair(
-                q, shares, distances, remainder / q, 4.0 * error + 2.0**-46, weights, error
+                q, shares, distances, remainder / q, doubt, farthest, weights, error
             ),
         )
+
+    def from_below(self) -> WithReplacementSampled | None:
+        """Return the release with more noise, which is post-processing, where shifts are told."""
+        if self.relation is not NeighbouringRelation.ADD_OR_REMOVE or self.dataset_size == 1:
+            return None
+        is_told = ratio_up(2, self.noise_multiplier) > _FARTHEST
+        return replace(self, noise_multiplier=_MORE_NOISE) if is_told else None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -83,3 +83,14 @@ def test_it_is_chosen_for_such_parts_alone():
 
     assert all(chosen(ac.Gaussian(2.0) + ac.ApproximateDP(0.0, delta=1e-8)))
     assert not any(chosen(ac.Gaussian(2.0) + ac.ApproximateDP(0.1, delta=1e-8)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000, 2**53])
+@pytest.mark.parametrize("delta", [5e-324, 2.34447256e-315, 2.3e-308, 1e-300, 1e-17, 0.5])
+def test_what_fails_is_bracketed_at_any_scale(count, delta):
+    """1 - (1 - δ)^n, exactly: factors next to 1 lower no subnormal number."""
+    found = (count * ac.ApproximateDP(0.0, delta=delta)).delta_bounds(0.3)
+    with composed.precision(4096):
+        truth = -(count * (-arb(delta)).log1p()).expm1()
+        assert not arb(found.lower) > truth
+        assert not arb(found.upper) < truth

@@ -302,3 +302,14 @@ def test_a_shared_sample_of_bounded_losses_has_bounded_losses(scale, q):
         # Beyond 700 nats the loss of the sample counts as that of the whole.
         assert found <= truth * (1 + mpf(10) ** -14) + mpf(10) ** -307 or 2.0 / scale > 700.0
     assert found <= 2.0 / scale * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "inner", [ac.ApproximateDP(0.0, delta=5e-322), ac.ApproximateDP(3e-188, delta=1e-200)], ids=repr
+)
+def test_a_used_record_is_lost_however_seldom(inner):
+    """The product of two chances underflowed, and nothing was left of it."""
+    for rate in (2.6e-297, 1e-300, 5e-324):
+        sampled = ac.PoissonSampled(inner, rate)
+        assert sampled.delta(1e-3) > 0.0
+        assert sampled.epsilon(0.0) == math.inf

@@ -77,12 +77,13 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     atoms = AtomsOnGrid((place + knots.first)[kept].astype(np.float64), past[kept], inside[kept])
     unseen = 0.0 if bounded and above == 0.0 else TINY
     infinite = table.infinite_p
+    faint = 0.0 < infinite < LEAST  # it may have underflowed
     return GridLaw(
         knots,
         upper,
         lower,
-        (infinite + above) * (1.0 + error) + unseen,
-        infinite * (1.0 - 2.0 * error),
+        (infinite + above) * (1.0 + error) + (TINY if faint else unseen),
+        0.0 if faint else infinite * (1.0 - 2.0 * error),
         loss_error,
         float(table.p[between].sum()),
         atoms if between.any() else None,  # chords between knots that carry losses add nothing
