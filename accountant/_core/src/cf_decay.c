@@ -300,7 +300,19 @@ static double close_gap(acct_cf_decay *d, double b, double share, double factor,
     return stop;
 }
 
-double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share) {
+/* Whether the tail is too large even beyond y, about: the transform there by the nodes between which the
+ * loss turns by little; the others' part is taken for 0. */
+static int is_out_of_reach(const acct_cf_decay *d, double share, double y) {
+    const acct_tilted_law *g = d->law;
+    double re = 0.0, im = 0.0;
+    for (int j = 0; j + 1 < g->count && y * (g->loss[j + 1] - g->loss[j]) < 1.5; j++) {
+        re += g->weight[j] * cos(y * (g->loss[j] - d->moments->mean));
+        im += g->weight[j] * sin(y * (g->loss[j] - d->moments->mean));
+    }
+    return 0.5 * d->steps * log(re * re + im * im) > log(share) + log(ACCT_PI * y);
+}
+
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most) {
     double variance = 0.0;
     for (int i = 0; i < d->windows; i++) variance = fmax(variance, d->window[i].variance);
     if (!(variance > 0.0)) return INFINITY;
@@ -310,14 +322,17 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
     /* a few windows about the mode, or many where the law is spread over scales */
     if (find_uniform(d, share, one, 1.5, 1e3 * one, 2))
         stop = close_gap(d, b, share, 1.5, 24);
+    else if (is_out_of_reach(d, share, most))
+        return INFINITY;
     else if (find_uniform(d, share, one, 1.5, 1e3 * one, 24))
         stop = close_gap(d, b, share, 1.5, 24);
+    if (stop > most && is_out_of_reach(d, share, most)) return INFINITY;
     if (stop > 20.0 * total && d->steps < 2000.0) {
         acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), fmin(d->y_uniform, 1e3 * one));
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
     /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, 0.7 * stop, 24))
+    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, fmin(0.7 * stop, most), 24))
         stop = descend(d, b, share);
     return stop;
 }

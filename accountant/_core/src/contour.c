@@ -10,11 +10,13 @@
 /* sets     *alias to Chernoff's bound at distance b2 from [0, 1] (Theorem 5)
  * ensures  the profile at any epsilon is at most exp(log_size - slope epsilon), in units of the contour's
  *          scale: with `certify` the errors of both log A are added, and 1e-9 for round-off
- * returns  the period at which the bound is below e^{-digits}; inf where b2 is the line's own distance */
+ * returns  the period at which the bound is below e^{-digits}; inf where b2 is not on the line's right (sign = +1)
+ *          or left (sign = -1), or a NaN: a bound from the wrong side bounds nothing */
 static double alias_at(const acct_contour *k, acct_tilted_law *law, double epsilon, double digits, double b2,
-                       int certify, acct_alias *alias) {
+                       int sign, int certify, acct_alias *alias) {
+    if (!(b2 > 0.0 && b2 < INFINITY)) return INFINITY;
     if (k->direction == ACCT_REMOVE) b2 = acct_exact_distance(b2);
-    if (b2 == k->b) return INFINITY;
+    if (!(sign * (b2 - k->b) > 0.0)) return INFINITY;
     double error;
     const double log_mgf =
         acct_tilted_law_log_mgf(law, acct_order_at(k->direction, b2), certify ? &error : NULL);
@@ -33,7 +35,7 @@ static double alias_search(const acct_contour *k, acct_tilted_law *law, double e
     for (int i = 0; i < 12; i++) {
         acct_alias alias;
         const double b2 = sign > 0 ? k->b + move : k->b / (1.0 + move / k->b);
-        const double p = alias_at(k, law, epsilon, digits, b2, certify, &alias);
+        const double p = alias_at(k, law, epsilon, digits, b2, sign, certify, &alias);
         if (p < period) {
             period = p;
             *best = alias;
@@ -55,12 +57,12 @@ static double alias_side(const acct_contour *k, acct_tilted_law *law, double eps
                          double spread, int sign, double enough, acct_alias *best) {
     const double move = sqrt(2.0 * digits) / spread;
     double period =
-        alias_at(k, law, epsilon, digits, sign > 0 ? k->b + move : k->b / (1.0 + move / k->b), 1, best);
+        alias_at(k, law, epsilon, digits, sign > 0 ? k->b + move : k->b / (1.0 + move / k->b), sign, 1, best);
     if (period <= fmax(NEARLY_NORMAL * sqrt(2.0 * digits) * spread, enough)) return period;
     acct_alias alias;
     const double hoped = alias_search(k, law, epsilon, digits, spread, sign, 0, &alias);
     period = INFINITY;
-    if (hoped < INFINITY) period = alias_at(k, law, epsilon, digits, k->b + alias.slope, 1, &alias);
+    if (hoped < INFINITY) period = alias_at(k, law, epsilon, digits, k->b + alias.slope, sign, 1, &alias);
     if (!(period <= 1.1 * hoped)) period = alias_search(k, law, epsilon, digits, spread, sign, 1, &alias);
     if (period < INFINITY) *best = alias;
     return period;
@@ -100,19 +102,22 @@ double acct_short_step(double x) {
 /* the first law of a contour resolves integrands that turn by at most this many radians, y L */
 #define LAW_TURNS (11.0 * 30.0)
 
-/* Sets the step of the lattice and the number of points, so that the aliases on both sides are below
- * e^{log_share}, and the bound on the terms left out; ACCT_EPRECISION where they are too many. */
-static int set_lattice(acct_contour *k, acct_tilted_law *law, const acct_moments *m,
-                       const acct_cf_decay *decay, const acct_problem *problem, double y_max,
-                       double log_share) {
+/* Sets the scale and the step of the lattice, so that the aliases on both sides are below e^{log_share}. */
+static int set_step(acct_contour *k, acct_tilted_law *law, const acct_moments *m, const acct_problem *problem,
+                    double log_share) {
     const double spread = sqrt(k->steps * m->m2 + 1.0 / (k->b * k->b));
     k->log_scale = k->steps * m->log_mgf;
     k->log_scale_err = k->steps * m->log_mgf_err;
     const double period = acct_contour_aliases(k, law, problem->epsilon, -log_share, spread);
     if (!(period < INFINITY)) return ACCT_EPRECISION;
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
+    return ACCT_OK;
+}
+
+/* Sets the number of points and the bound on the terms left out; ACCT_EPRECISION where they are too many. */
+static int set_count(acct_contour *k, const acct_cf_decay *decay, double y_max, double most_points) {
     const double points = floor(y_max / k->dy) + 2.0;
-    if (!(points <= problem->most_points)) return ACCT_EPRECISION;
+    if (!(points <= most_points)) return ACCT_EPRECISION;
     k->count = (int)points;
     k->truncated = acct_cf_decay_tail_upper(decay, k->b, (k->count - 1) * k->dy, k->dy);
     k->built_steps = k->steps;
@@ -175,7 +180,8 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     const double b = problem->direction == ACCT_REMOVE ? acct_exact_distance(problem->b) : problem->b;
     const double order = acct_order_at(problem->direction, b);
     /* each source of error gets a tenth of the tolerance */
-    const double share = exp(problem->log_error) * 0.1, log_share = problem->log_error - 2.3;
+    const double least = fmin(problem->log_error, -1.0); /* a line far above the answer has digits, too */
+    const double share = exp(least) * 0.1, log_share = least - 2.3;
     const double poles = b * (b + 1.0);
     if (!(b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
     k->direction = problem->direction;
@@ -196,9 +202,10 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     if (status) return status;
     acct_tilted_law_moments(law, order, 1, &m);
     acct_cf_decay_set(&decay, law, &m, steps);
-    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share);
-    if (!(y_max < INFINITY)) return ACCT_EPRECISION;
-    status = set_lattice(k, law, &m, &decay, problem, y_max, log_share);
+    status = set_step(k, law, &m, problem, log_share);
+    if (status) return status;
+    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share, problem->most_points * k->dy);
+    status = set_count(k, &decay, y_max, problem->most_points);
     if (status) return status;
     /* unless the first law does, one that resolves |y| <= y_last */
     const double y_last = (k->count - 1) * k->dy, reach = acct_tilted_law_reach(law, m.mean);

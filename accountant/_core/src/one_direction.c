@@ -9,6 +9,15 @@
 #include "saddle_point.h"
 #include "status.h"
 
+/* By Cauchy and Schwarz half the root of the chi-square divergence (Theorem 18).  Where that divergence is below
+ * 1, 1/sigma^2 < 1300 as q >= ACCT_LEAST_Q: its two roundings move the result by 2600 u, the other operations by
+ * less than 64 u, and 1e-12 covers both.  A ratio below 1e-150 is raised, against underflow of its square. */
+double acct_without_loss_upper(const acct_step *step, double steps) {
+    const double ratio = fmax(step->q * sqrt(expm1(1.0 / (step->sigma * step->sigma))), 1e-150);
+    const double chi_square = expm1(steps * log1p(ratio * ratio));
+    return chi_square < 1.0 ? 0.5 * sqrt(chi_square) * (1.0 + 1e-12) : 1.0;
+}
+
 double acct_ever_sampled_upper(const acct_step *step, double steps) {
     return fmax(-expm1(steps * step->log_1mq) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
 }
@@ -35,6 +44,25 @@ static double single_epsilon(const acct_step *step, double delta) {
         if (single.upper < INFINITY) most = fmax(most, single.upper);
     }
     return most;
+}
+
+/* About epsilon(delta), where one large loss is to be expected: one step's epsilon at delta/steps, whose profile
+ * falls there like e^{-b epsilon}, moved by what the other steps' losses add, K(1 + b)/b of those below half of
+ * it.  Where several large losses are to be expected that is too much, and the saddle point is good. */
+static double guess_at_tail(acct_workspace *w, const acct_step *step, double steps, double delta,
+                            const acct_window *window, double tail, double middle) {
+    const double noise = acct_loss_inverse(step, tail) / (step->sigma * sqrt(2.0));
+    const double b = exp(tail) * 0.5 * erfc(noise) * steps / delta, c = 1.0 + b;
+    if (step->mixture || !(middle > tail && b > 0.0 && b < 1e6) ||
+        acct_tilted_law_set(&w->law, step, window, 1.0, 0.0, -log(steps) - 7.0))
+        return tail;
+    double a = 0.0;
+    for (int j = 0; j < w->law.count; j++) {
+        const double loss = w->law.loss[j], linear = c * (w->law.exp_loss[j] - 1.0);
+        a += w->law.gauss[j] * ((loss < 0.5 * tail ? expm1(c * loss) : -1.0) - linear);
+    }
+    const double guess = tail + (steps - 1.0) * log1p(a) / b;
+    return guess > tail ? fmin(guess, middle) : tail;
 }
 
 /* relative error of delta aimed at */
@@ -97,6 +125,9 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
 #define FIND 1e-4
 #define TAIL_TOLERANCE 1e-10
 
+/* an estimate so far below where the line was built looks for an answer of 0 */
+#define VANISHING 1e-6
+
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
  * returns 1 once the bracket is as narrow as wanted */
@@ -110,14 +141,15 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         if (acct_plan(w, step, steps, direction, epsilon, log_delta, tolerance, i == 0 ? hint : NULL))
             return 0;
         acct_profile_point zero, p;
-        if (epsilon == 0.0) {
+        double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
+        if (next < VANISHING * epsilon) next = 0.0;
+        if (next == 0.0) {
             acct_contour_profile(&w->contour, 0.0, &zero);
             if (zero.bounds.upper <= delta) {
                 out->upper = 0.0;
                 return 1;
             }
         }
-        const double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
         acct_contour_profile(&w->contour, next, &p);
         const double width = (p.bounds.upper - p.bounds.lower) / delta;
         const double close = acct_tolerance_for(next, -p.slope / delta, LEAST_TOLERANCE);
@@ -132,6 +164,10 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             const int lenient = step->mixture || step->q < 1e-6 || out->upper < 1e-3;
             if (width <= wanted || (rare_contour && acct_bounds_are_narrow(out, lenient ? 1e-7 : 3e-10)))
                 return 1;
+            /* nor where round-off decides, and not the tolerance */
+            if (rare_contour && fabs(next - epsilon) <= 0.02 * next && width > 10.0 * tolerance &&
+                acct_bounds_are_narrow(out, 1e-8))
+                return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
@@ -142,8 +178,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
         const int far = rare_contour && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
-        const double near = far ? fmax(fmin(next, 30.0 * epsilon), epsilon / 30.0) : next;
-        epsilon = near < 1e-300 ? 0.0 : near;
+        epsilon = far ? fmax(fmin(next, 30.0 * epsilon), epsilon / 30.0) : next;
     }
     return 0;
 }
@@ -158,15 +193,16 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     if (acct_saddle_at_delta(&w->law, step, steps, direction, &window, log_delta, &saddle)) return ACCT_OK;
     const double middle = fmax(saddle.epsilon, 0.0),
                  close = acct_tolerance_for(middle, saddle.b, LEAST_TOLERANCE);
-    const int rare =
-        direction == ACCT_REMOVE && steps * step->q < 2.0 && step->sigma < 2.0 * acct_step_smallest(step);
+    const int rare = direction == ACCT_REMOVE && steps * step->q < 2.0 &&
+                     (step->sigma < 2.0 * acct_step_smallest(step) || steps * step->q < 0.05);
     if (!rare &&
         walk(w, step, steps, delta, direction, middle, close, 0, saddle.epsilon > 0.0 ? &saddle : NULL, out))
         return ACCT_OK;
     if (step->mixture && acct_bounds_are_narrow(out, 1e-8)) return ACCT_OK; /* as its round-off allows */
     /* where events are rare, one step spends everything */
-    const double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
-    const double first = steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
+    double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
+    const double first = step->mixture && steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
+    if (tail > 0.0) tail = guess_at_tail(w, step, steps, delta, &window, tail, middle);
     if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */

@@ -8,6 +8,9 @@
 /* at least the probability 1 - (1-q)^n that the record is sampled at all: no delta is above it */
 double acct_ever_sampled_upper(const acct_step *step, double steps);
 
+/* at least both directions' profiles at epsilon = 0, of a plain step (no random shift); no more than 1 */
+double acct_without_loss_upper(const acct_step *step, double steps);
+
 /* sets     *out to a bracket of the profile at epsilon >= 0
  * ensures  out->lower <= delta(epsilon) <= out->upper; status ACCT_OK but for ACCT_ENOMEM */
 int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, double epsilon, int direction,

@@ -17,6 +17,7 @@ int acct_workspace_alloc(acct_workspace *w, int nodes) {
     if (!w->block) return ACCT_ENOMEM;
     acct_tilted_law_place(&w->law, w->block, nodes);
     acct_tilted_law_place(&w->scratch, w->block + law, nodes);
+    w->split_epsilon = NAN;
     w->rare_memory = w->block + 2 * law;
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
     w->contour.amplitude = w->rare_memory + cf;
@@ -107,6 +108,14 @@ static int build_rare(acct_workspace *w, const acct_problem *problem, double log
     return status;
 }
 
+/* how near, as a factor of epsilon, a split must have been the only way */
+#define NEARBY 1.5
+
+static int needs_split(const acct_workspace *w, const acct_problem *problem) {
+    return problem->direction == ACCT_REMOVE && problem->epsilon < NEARBY * w->split_epsilon &&
+           w->split_epsilon < NEARBY * problem->epsilon;
+}
+
 int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
               double log_delta, double tolerance, const acct_saddle *hint) {
     acct_problem problem = {.step = *step,
@@ -130,12 +139,16 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     problem.spread = rare.spread = saddle.spread;
     problem.log_mgf = saddle.log_scale / steps;
     problem.log_error = rare.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
-    /* first a line that ends early; then the rare events; then any line that fits */
+    /* first a line that ends early, unless there was none nearby; then the rare events; then any line that
+     * fits */
     const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
     problem.most_points = direction == ACCT_REMOVE ? 1500 : most_points;
-    status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
-    if (status != ACCT_EPRECISION) return status;
+    if (!needs_split(w, &problem)) {
+        status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
+        if (status != ACCT_EPRECISION) return status;
+    }
     status = build_rare(w, &rare, log_delta, tolerance);
+    if (!status && direction == ACCT_REMOVE) w->split_epsilon = epsilon;
     if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
     problem.most_points = step->mixture ? most_points : 6000;
     return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);

@@ -9,6 +9,7 @@ typedef struct {
     acct_tilted_law law, scratch;
     acct_characteristic_sum cf;
     acct_contour contour;
+    double split_epsilon; /* near here only a rare-event contour was found; NaN: nowhere yet */
     double *rare_memory; /* cf's arrays; a rare-event contour uses them for its own sums */
     double *block;        /* all of the above in one allocation */
 } acct_workspace;

@@ -131,8 +131,8 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     if (status) return status;
     acct_rare_event_set_thresholds(s);
     acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
-    const double right = acct_rare_event_log_mgf(s, s->b_right, 1),
-                 left = acct_rare_event_log_mgf(s, s->b_left, 1);
+    const double right = acct_rare_event_log_mgf_upper(s, s->b_right),
+                 left = acct_rare_event_log_mgf_upper(s, s->b_left);
     acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
                              1.0 + s->b, 1, m);
     k->direction = ACCT_REMOVE;
@@ -226,6 +226,7 @@ int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_ti
     const acct_threshold none = {.origin = step->log_1mq};
     acct_rare_event_plan s = {.step = step,
                               .law = law,
+                              .spare = memory + (size_t)5 * ACCT_MAX_NODES,
                               .steps = problem->steps,
                               .epsilon = problem->epsilon,
                               .log_delta = log_delta,

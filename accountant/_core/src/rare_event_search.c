@@ -5,33 +5,75 @@
 #include "order.h"
 #include "rounding.h"
 #include "status.h"
+#include "vmath.h"
 
 #define ORDERS 22
 
-/* log of the transform of the outcomes with a middling loss but no large one, at a real order:
- * A^n - B^n <= n C A^{n-1} */
-double acct_rare_event_log_mgf(acct_rare_event_plan *s, double b, int certify) {
-    acct_moments m;
-    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
-                             1.0 + b, certify, &m);
-    const double log_a = m.log_mgf + m.log_mgf_err, n = s->steps;
-    const double log_c = acct_between_log_mgf(s->law, &s->thresholds, 1.0 + b, certify);
+static double of_either(double n, double log_a, double log_c) {
     return fmin(n * log_a, log(n) + log_c + (n - 1.0) * log_a) + 1e-12 * n * fabs(log_a) + 1e-12;
 }
 
+/* log of the transform of the outcomes with a middling loss but no large one, at a real order:
+ * A^n - B^n <= n C A^{n-1} */
+static double middling(acct_rare_event_plan *s, double b) {
+    const double log_a = acct_thresholded_log_mgf(s->law, s->thresholds.above_out, s->thresholds.share_out,
+                                                  s->thresholds.outer, 1.0 + b);
+    return of_either(s->steps, log_a, acct_between_log_mgf(s->law, s->thresholds.middle, 1.0 + b));
+}
+
+double acct_rare_event_log_mgf_upper(acct_rare_event_plan *s, double b) {
+    acct_moments m;
+    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
+                             1.0 + b, 1, &m);
+    return of_either(s->steps, m.log_mgf + m.log_mgf_err,
+                     acct_between_log_mgf_upper(s->law, &s->thresholds, 1.0 + b));
+}
+
+#define REVERSE_ORDERS 8
+
+/* orders -m of the reverse term, Chernoff's bound without what lies above the threshold, and N e^{-m(L - from)}
+ * at the nodes */
+typedef struct {
+    double m[REVERSE_ORDERS], base[REVERSE_ORDERS], *fall[REVERSE_ORDERS];
+    double from;
+} reverse_orders;
+
+ACCT_CLONES
+static void set_fall(const acct_tilted_law *g, double m, double from, double *restrict fall) {
+    const double *restrict gauss = g->gauss, *restrict loss = g->loss;
+    for (int j = 0; j < g->count; j++) fall[j] = gauss[j] * acct_vexp(m * (from - loss[j]));
+}
+
+ACCT_CLONES
+static double dot(int count, const double *restrict a, const double *restrict b) {
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) sum[i] += a[j + i] * b[j + i];
+    return acct_lanes_total(sum);
+}
+
+static void set_reverse_orders(acct_rare_event_plan *s, reverse_orders *r) {
+    acct_tilted_law *g = s->law;
+    const double ratio = pow(60.0 * s->unit / s->least, 1.0 / 7.0);
+    r->from = 0.2 * s->least + s->thresholds.outer.origin;
+    for (int i = 0; i < REVERSE_ORDERS; i++) {
+        const double m = r->m[i] = 3.0 / s->unit * pow(ratio, i);
+        r->base[i] = acct_log_chernoff(m) + (s->steps - 1.0) * acct_tilted_law_log_mgf(g, -m, NULL) +
+                     log(s->steps) + (m + 1.0) * s->epsilon;
+        r->fall[i] = s->spare + (size_t)i * ACCT_MAX_NODES;
+        set_fall(g, m, r->from, r->fall[i]);
+    }
+}
+
 /* log of the best of the Chernoff bounds on the reverse term, and the index of its order */
-static double best_reverse_order(acct_rare_event_plan *s, const double *orders, const double *base,
-                                 int *order) {
+static double best_reverse_order(const acct_rare_event_plan *s, const reverse_orders *r, int *order) {
     const acct_tilted_law *g = s->law;
-    const double middle = 0.5 * s->thresholds.outer.scale + s->thresholds.outer.origin;
+    const double beyond = acct_loss(&g->step, g->hi, NULL);
     double best = INFINITY;
-    for (int i = 0; i < 8; i++) {
-        const double m = orders[i];
-        double sum = g->q_above * exp(m * (middle - acct_loss(&g->step, g->hi, NULL))) + ACCT_TINY;
-        for (int j = 0; j < g->count; j++)
-            if (s->thresholds.above_out[j] > 1e-60)
-                sum += g->gauss[j] * s->thresholds.above_out[j] * exp(m * (middle - g->loss[j]));
-        const double v = base[i] + log(sum) - m * middle;
+    for (int i = 0; i < REVERSE_ORDERS; i++) {
+        const double sum = g->q_above * exp(r->m[i] * (r->from - beyond)) +
+                           dot(g->count, r->fall[i], s->thresholds.above_out) + ACCT_TINY;
+        const double v = r->base[i] + log(sum) - r->m[i] * r->from;
         if (v < best) {
             best = v;
             *order = i;
@@ -43,16 +85,8 @@ static double best_reverse_order(acct_rare_event_plan *s, const double *orders, 
 /* the least outer threshold at which the reverse term is negligible */
 static int find_outer(acct_rare_event_plan *s) {
     acct_tilted_law *g = s->law;
-    const double ratio = pow(60.0 * s->unit / s->least, 1.0 / 7.0);
-    double orders[8], base[8];
-    for (int i = 0; i < 8; i++) {
-        const double m = 3.0 / s->unit * pow(ratio, i);
-        acct_moments low;
-        acct_tilted_law_moments(g, -m, 0, &low);
-        orders[i] = m;
-        base[i] = acct_log_chernoff(m) + (s->steps - 1.0) * low.log_mgf + log(s->steps) +
-                  (m + 1.0) * s->epsilon;
-    }
+    reverse_orders reverse;
+    set_reverse_orders(s, &reverse);
     const double most = 8.0 * s->unit;
     double lo = 0.4 * s->least, hi = most;
     for (int i = 0; i < 10 && hi > 1.03 * lo; i++) {
@@ -61,10 +95,10 @@ static int find_outer(acct_rare_event_plan *s) {
         acct_threshold_values(g->count, g->loss, s->thresholds.outer, s->thresholds.above_out,
                               s->thresholds.share_out);
         int order = 0;
-        if (best_reverse_order(s, orders, base, &order) < s->log_wanted) {
+        if (best_reverse_order(s, &reverse, &order) < s->log_wanted) {
             hi = mid;
-            s->reverse_order = orders[order];
-            s->reverse_log = base[order];
+            s->reverse_order = reverse.m[order];
+            s->reverse_log = reverse.base[order];
         } else {
             lo = mid;
         }
@@ -78,10 +112,9 @@ static int find_outer(acct_rare_event_plan *s) {
 static double small_search(acct_rare_event_plan *s, double start, double *b_best) {
     double best = INFINITY, factor = 1.22;
     for (double b2 = start; b2 > 1e-3 * start && b2 < 1e3 * start && !(best < s->log_wanted);) {
-        acct_moments m;
-        acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
-                                 1.0 + b2, 0, &m);
-        const double v = acct_log_chernoff(b2) + s->steps * m.log_mgf - b2 * s->epsilon;
+        const double log_mgf = acct_thresholded_log_mgf(
+            s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner, 1.0 + b2);
+        const double v = acct_log_chernoff(b2) + s->steps * log_mgf - b2 * s->epsilon;
         if (v < best) {
             best = v;
             *b_best = b2;
@@ -131,13 +164,13 @@ void acct_rare_event_set_thresholds(acct_rare_event_plan *s) {
 /* orders nearer to the line's, for the aliases on the right: with many steps the transform soon grows */
 static double refine_right(acct_rare_event_plan *s, double period) {
     const double far = s->b_right - s->b;
-    double size = acct_rare_event_log_mgf(s, s->b_left, 0) - s->b_left * s->epsilon +
+    double size = middling(s, s->b_left) - s->b_left * s->epsilon +
                   acct_log_chernoff(s->b_left);
     const double left = (size - s->log_wanted) / (s->b - s->b_left);
     double right = INFINITY;
     for (double move = far; move > 0.01 * far && right > left; move *= 0.6) {
         const double b2 = s->b + move;
-        size = acct_rare_event_log_mgf(s, b2, 0) - b2 * s->epsilon + acct_log_chernoff(b2);
+        size = middling(s, b2) - b2 * s->epsilon + acct_log_chernoff(b2);
         const double now = (size - s->log_wanted) / move;
         if (now < right) {
             right = now;
@@ -155,7 +188,7 @@ static double find_line(acct_rare_event_plan *s) {
     const double ratio = pow((500.0 - 20.0 * s->log_delta) * s->unit / s->least, 1.0 / ORDERS);
     for (int i = 0; i < ORDERS; i++) {
         b[i] = i == 0 ? 0.0 : 0.1 / s->unit * pow(ratio, i);
-        size[i] = acct_rare_event_log_mgf(s, b[i], 0) - b[i] * s->epsilon;
+        size[i] = middling(s, b[i]) - b[i] * s->epsilon;
         if (!(size[i] == size[i])) size[i] = INFINITY;
         size[i] += acct_log_chernoff(b[i]);
         if (i > 0) least = fmin(least, size[i]);

@@ -7,6 +7,7 @@
 typedef struct {
     const acct_step *step;
     acct_tilted_law *law;
+    double *spare;     /* eight arrays of ACCT_MAX_NODES for the search */
     double steps, epsilon, log_delta, tolerance;
     double log_wanted; /* log of the error of delta that each source may have */
     acct_thresholds thresholds;
@@ -18,9 +19,9 @@ typedef struct {
     double b, b_right, b_left; /* the line and its aliases' orders; b_left = 0: by the mass */
 } acct_rare_event_plan;
 
-/* log of the transform of the outcomes with a middling loss but no large one at order 1 + b, or of an
- * upper bound if the plan's law was set for both thresholds: A^n - B^n <= n C A^{n-1} */
-double acct_rare_event_log_mgf(acct_rare_event_plan *s, double b, int certify);
+/* log of an upper bound on the transform of the outcomes with a middling loss but no large one at order 1 + b, if
+ * the plan's law was set for both thresholds: A^n - B^n <= n C A^{n-1} */
+double acct_rare_event_log_mgf_upper(acct_rare_event_plan *s, double b);
 
 /* both thresholds' chances at the nodes of the plan's law */
 void acct_rare_event_set_thresholds(acct_rare_event_plan *s);

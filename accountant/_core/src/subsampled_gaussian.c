@@ -86,7 +86,7 @@ static int coarse_epsilon(double q, double sigma, double steps, double delta, in
 }
 
 /* The brackets of several steps in the directions asked for; that of the add direction stays [0, 0] where it
- * is known to need less than the remove one. */
+ * is known to need less than the remove one, or that needs nothing: both are the same at 0 (Theorem 18). */
 static int composed_epsilon(const acct_step *step, double steps, double delta, int direction,
                             acct_bounds one[2]) {
     acct_workspace w;
@@ -94,7 +94,8 @@ static int composed_epsilon(const acct_step *step, double steps, double delta, i
     if (!status && direction != ACCT_ADD)
         status = acct_epsilon_one_way(&w, step, steps, delta, ACCT_REMOVE, &one[0]);
     if (!status && (direction == ACCT_ADD ||
-                    (direction == ACCT_EITHER && !acct_add_is_below(&w, step, steps, one[0].lower, delta))))
+                    (direction == ACCT_EITHER && one[0].upper > 0.0 &&
+                     !acct_add_is_below(&w, step, steps, one[0].lower, delta))))
         status = acct_epsilon_one_way(&w, step, steps, delta, ACCT_ADD, &one[1]);
     acct_workspace_free(&w);
     for (int d = ACCT_REMOVE; d <= ACCT_ADD && !status; d++)
@@ -125,7 +126,7 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
     }
     const acct_step step = acct_step_make(q, sigma);
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
-    if (acct_ever_sampled_upper(&step, steps) <= delta) {
+    if (acct_ever_sampled_upper(&step, steps) <= delta || acct_without_loss_upper(&step, steps) <= delta) {
         out->upper = 0.0;
         return ACCT_OK;
     }

@@ -132,6 +132,43 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
     out->m2 = m2;
 }
 
+/* the sum of the terms of thresholded_terms */
+ACCT_CLONES
+static double thresholded_sum(const acct_tilted_law *g, double t, acct_threshold threshold,
+                              const double *restrict above, const double *restrict share) {
+    const double *restrict loss = g->loss, *restrict gauss = g->gauss, *restrict x2 = g->x2;
+    const double *restrict exp_loss = g->exp_loss, *restrict e2_plus = g->e2_plus;
+    const double *restrict e2_minus = g->e2_minus, *restrict quad = g->quad;
+    const double rate = 1.0 / threshold.scale;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double l = loss[k], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+            const double ge = gauss[k] * exp_loss[k], r = (l - threshold.origin) * rate;
+            const double far = z + l - x2[k] - r * r, kept = quad[k] * acct_vexp(far) * share[k];
+            const double near_term = ge * (e2 + t * e2_minus[k] - (1.0 + em1) * above[k]);
+            const double far_term = kept - gauss[k] * (1.0 + (1.0 + t) * (e2_plus[k] + l));
+            sum[i] += above[k] < 0.5 ? near_term : far_term;
+        }
+    return acct_lanes_total(sum);
+}
+
+/* up to here N e^L, L < 620, is negligible whether N underflows or not */
+#define FAR_FOR_SEARCHES 760.0
+
+double acct_thresholded_log_mgf(acct_tilted_law *law, const double *above, const double *share,
+                                acct_threshold threshold, double order) {
+    if (!(law->x2[law->count - 1] < FAR_FOR_SEARCHES)) {
+        acct_moments m;
+        acct_thresholded_moments(law, above, share, threshold, order, 0, &m);
+        return m.log_mgf;
+    }
+    const double missing = law->q_above + order * law->pq_above;
+    const double off = thresholded_sum(law, order - 1.0, threshold, above, share) - missing;
+    return off > -1.0 ? log1p(off) : off <= -1.0 ? -INFINITY : INFINITY;
+}
+
 double acct_thresholded_log_mgf_upper(const acct_tilted_law *law, const double *share,
                                       acct_threshold threshold, double order) {
     double total = 0.0;
@@ -146,8 +183,23 @@ double acct_thresholded_log_mgf_upper(const acct_tilted_law *law, const double *
     return log((total + ACCT_TINY) * ACCT_SLACK);
 }
 
-double acct_between_log_mgf(const acct_tilted_law *law, const acct_thresholds *thresholds, double order,
-                            int certify) {
+ACCT_CLONES
+double acct_between_log_mgf(const acct_tilted_law *law, const double *middle, double order) {
+    const double *restrict loss = law->loss, *restrict x2 = law->x2, *restrict quad = law->quad;
+    const double *restrict chance = middle;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < law->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double far = order * loss[k] - x2[k], w = quad[k] * acct_vexp(far) * chance[k];
+            const double most = far < 700.0 ? w : INFINITY;
+            sum[i] += chance[k] > 0.0 ? most : 0.0;
+        }
+    return log(acct_lanes_total(sum) + ACCT_TINY);
+}
+
+double acct_between_log_mgf_upper(const acct_tilted_law *law, const acct_thresholds *thresholds,
+                                  double order) {
     double total = 0.0, analytic = 0.0;
     for (int j = 0; j < law->count; j++) {
         const double l = law->loss[j], le = law->loss_err[j], far = order * l - law->x2[j];
@@ -159,9 +211,9 @@ double acct_between_log_mgf(const acct_tilted_law *law, const acct_thresholds *t
                                           : acct_threshold_below_error(excess, thresholds->outer, le);
         const double e = (256.0 + 32.0 * law->x2[j] + 8.0 * fabs(order * l)) * ACCT_U + order * le +
                          4.0 * of_below_error;
-        total += certify ? w * (1.0 + e) : w;
+        total += w * (1.0 + e);
     }
-    for (int i = 0; i < law->panels && certify; i++)
+    for (int i = 0; i < law->panels; i++)
         analytic +=
             exp(acct_tilted_law_panel_error(law, i, order, 0.0) - law->panel[i].damp + law->panel[i].middle);
     return log((total + analytic + ACCT_TINY) * ACCT_SLACK);

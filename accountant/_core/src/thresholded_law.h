@@ -16,12 +16,18 @@ void acct_above_errors(const acct_tilted_law *law, double m, double *of_one, dou
 void acct_thresholded_moments(acct_tilted_law *law, const double *above, const double *share,
                               acct_threshold threshold, double order, int certify, acct_moments *out);
 
+/* its log A(c) alone, without errors, for searches */
+double acct_thresholded_log_mgf(acct_tilted_law *law, const double *above, const double *share,
+                                acct_threshold threshold, double order);
+
 /* the log of an upper bound on the same A(c), which does not cancel where A(c) is far below 1 */
 double acct_thresholded_log_mgf_upper(const acct_tilted_law *law, const double *share,
                                       acct_threshold threshold, double order);
 
-/* the log of int middle N e^{cL}; with `certify`, of an upper bound, if the panels were set for both */
-double acct_between_log_mgf(const acct_tilted_law *law, const acct_thresholds *thresholds, double order,
-                            int certify);
+/* the log of an upper bound on int middle N e^{cL}, if the panels were set for both thresholds; and, for
+ * searches, about its log */
+double acct_between_log_mgf_upper(const acct_tilted_law *law, const acct_thresholds *thresholds,
+                                  double order);
+double acct_between_log_mgf(const acct_tilted_law *law, const double *middle, double order);
 
 #endif
