@@ -33,7 +33,7 @@ def job(directory, kind="central", rounds=ROUNDS):
     if kind == "central":
         noise["sampling_probability"] = 0.75
     else:
-        noise |= {"least_survivors": 4, "levels": 2**14}
+        noise |= {"least_survivors": 4, "levels": 2**12, "distribution": "skellam"}
     controller = PrivateFedAvg(directory, budgets, rounds, delta=DELTA, round_timeout=15, **noise)
     made.to_server(controller)
     made.to_server(NPModelPersistor(model=np.zeros(len(TRUTH)).tolist()), id="persistor")

@@ -14,13 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant.errors import DomainError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
 from accountant.learn.release import release_fraction
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.noise import Grid, SecureGenerator
+from accountant.noise.skellam import LARGEST_VARIANCE, skellam
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import PoissonSampled, discrete_gaussian_sum_of_vectors
+from accountant.sampling import (
+    PoissonSampled,
+    discrete_gaussian_sum_of_vectors,
+    skellam_sum_of_vectors,
+)
 
 __all__ = ["CentralNoise", "SecureSumNoise", "clipped"]
 
@@ -29,6 +34,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 # For the rounding of a norm (numpy adds pairwise) and of the quotient by which an update shrinks.
 _SLACK = 1.0 - 1e-12
+DISTRIBUTIONS = ("discrete gaussian", "skellam")
 _FINER = 2.0**20  # steps of the grid in a standard deviation of the noise
 
 RATE = checks.Argument(
@@ -143,57 +149,110 @@ class SecureSumNoise:
     ----------
     noise_multiplier : float
         Standard deviation of the noise of the least survivors together over the clipping norm.
-    clipping_norm : float
-        Bound on the ℓ2 norm of a client's update, in [1e-18, 1e18].
+    clipping_norm : float or AdaptiveQuantile
+        Bound on the ℓ2 norm of a client's update, in [1e-18, 1e18]; or a rule that moves it by a
+        count in the same sum, paid for within ``noise_multiplier``.
     least_survivors : int
         How many clients must answer; with fewer the sum is not opened.
     colluding : int
         How many of those may tell the server their own noise.
     levels : int
         How many integers the clipping norm is: what is below one of them is lost.
+    distribution : {"discrete gaussian", "skellam"}
+        Of each client's noise. Sums of Skellam noise are Skellam noise; sums of discrete Gaussians
+        need noise of two integers or more from each client.
 
     Notes
     -----
     *Guarantee.* Blanking the data of a client that takes part costs a round what
-    :func:`~accountant.sampling.discrete_gaussian_sum_of_vectors` says (docs/theorems_adapters.md,
-    Theorem E12). That a client takes part, or drops out, is not hidden. Whoever opens sums must
-    open no sum of fewer answers.
+    :func:`~accountant.sampling.discrete_gaussian_sum_of_vectors` or
+    :func:`~accountant.sampling.skellam_sum_of_vectors` says (docs/theorems_adapters.md, Theorem
+    E12). That a client takes part, or drops out, is not hidden. Whoever opens sums must open no sum
+    of fewer answers.
     """
 
     noise_multiplier: float
-    clipping_norm: float
+    clipping_norm: float | AdaptiveQuantile
     least_survivors: int
     colluding: int = 0
     levels: int = 2**16
+    distribution: str = "discrete gaussian"
 
     def __post_init__(self) -> None:
         checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier)
-        checks.number(CLIPPING_NORM, self.clipping_norm)
+        checks.number(CLIPPING_NORM, self.rule.clipping_norm)
         least = checks.whole(LEAST_SURVIVORS, self.least_survivors)
         checks.whole(LEVELS, self.levels)
+        checks.choice("distribution", self.distribution, DISTRIBUTIONS)
         if not (checks.whole(COLLUDING, self.colluding) < least):
             raise DomainError(
                 f"colluding must be below least_survivors = {least}; got {self.colluding}. One"
                 " client at least must keep its noise secret"
             )
+        if self.distribution == "skellam" and not (self.scale**2 <= LARGEST_VARIANCE):
+            raise UnsupportedError(
+                "the variance of one client's Skellam noise must be at most"
+                f" {LARGEST_VARIANCE}; got {self.scale**2}. Use fewer levels, or"
+                " distribution='discrete gaussian'"
+            )
+
+    @property
+    def rule(self) -> AdaptiveQuantile:
+        """The rule of the first round; one that is not adaptive never moves."""
+        rule = self.clipping_norm
+        return rule if isinstance(rule, AdaptiveQuantile) else AdaptiveQuantile(float(rule))
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether messages end with a count."""
+        return isinstance(self.clipping_norm, AdaptiveQuantile)
 
     @property
     def scale(self) -> int:
-        """The parameter σ of each client's discrete Gaussian noise, in integers, rounded up."""
+        """The deviation of each client's noise, in integers, rounded up."""
         honest = self.least_survivors - self.colluding
-        return math.ceil(self.noise_multiplier * self.levels / math.sqrt(honest) * (1.0 + 2.0**-50))
+        return math.ceil(self._deviation / math.sqrt(honest) * (1.0 + 2.0**-50))
+
+    @property
+    def _deviation(self) -> float:
+        """That of the least survivors together, in integers."""
+        noise = self.noise_multiplier
+        if self.is_adaptive:
+            noise = self.rule.gradient_noise(noise)
+        return noise * self.levels
+
+    @property
+    def _vote(self) -> int:
+        """By which integer a client says whether it was clipped; 0 without such a count."""
+        if not self.is_adaptive:
+            return 0
+        return max(1, round(self._deviation / (2.0 * self.rule.count_noise)))
+
+    def length(self, model: int) -> int:
+        """Return the length of a message about a model of this length."""
+        return model + self.is_adaptive
 
     def mechanism(self, length: int) -> Mechanism:
         """Return what one round costs each client whose data are blanked."""
+        honest = self.least_survivors - self.colluding
+        farthest = math.hypot(self.levels, self._vote) * (1.0 + 2.0**-50)
+        if self.distribution == "skellam":
+            return skellam_sum_of_vectors(
+                float(honest * self.scale**2),
+                sensitivity=farthest,
+                relation=NeighbouringRelation.ZERO_OUT,
+            )
         return discrete_gaussian_sum_of_vectors(
             float(self.scale),
-            contributors=self.least_survivors - self.colluding,
-            coordinates=length,
-            sensitivity=float(self.levels),
+            contributors=honest,
+            coordinates=self.length(length),
+            sensitivity=farthest,
             relation=NeighbouringRelation.ZERO_OUT,
         )
 
-    def message(self, update: FloatArray, generator: SecureGenerator) -> IntArray:
+    def message(
+        self, update: FloatArray, generator: SecureGenerator, clipping_norm: float | None = None
+    ) -> IntArray:
         """Return what a client sends into the secure sum: its update in integers, with noise.
 
         Parameters
@@ -202,18 +261,38 @@ class SecureSumNoise:
             One that is not finite counts as zero.
         generator : SecureGenerator
             The client's own.
+        clipping_norm : float, optional
+            Of the round, as the server says; by default that of the first. No value of it costs
+            more privacy.
         """
-        kept, _ = clipped(update, self.clipping_norm)
-        whole = np.trunc(kept * (self.levels / self.clipping_norm * _SLACK)).astype(np.int64)
+        norm = self.rule.clipping_norm if clipping_norm is None else clipping_norm
+        checks.number(CLIPPING_NORM, norm)
+        kept, inside = clipped(update, norm)
+        whole = np.trunc(kept * (self.levels / norm * _SLACK)).astype(np.int64)
+        if self.is_adaptive:
+            # A client without data says nothing.
+            vote = self._vote * (2 * inside - 1) * bool(kept.any())
+            whole = np.append(whole, np.int64(vote))
+        if self.distribution == "skellam":
+            return whole + skellam(generator, whole.size, self.scale**2)
         return whole + generator.discrete_gaussian(whole.size, self.scale)
 
-    def opened(self, messages: Iterable[FloatArray]) -> FloatArray | None:
-        """Return the mean of the messages as an update; None where too few arrived."""
+    def opened(
+        self, messages: Iterable[FloatArray], rule: AdaptiveQuantile | None = None
+    ) -> tuple[FloatArray, AdaptiveQuantile] | None:
+        """Return the mean of the messages as an update, and the rule of the next round.
+
+        None where too few arrived. ``rule`` is that of this round, by default of the first.
+        """
+        now = self.rule if rule is None else rule
         arrived = [each for each in messages if bool(np.all(np.isfinite(each)))]
         if len(arrived) < self.least_survivors:
             return None
-        total = np.sum(arrived, axis=0)
-        return np.asarray(total * (self.clipping_norm / self.levels / len(arrived)))
+        mean = np.sum(arrived, axis=0) / len(arrived)
+        if self.is_adaptive:
+            mean, vote = mean[:-1], float(mean[-1])
+            rule = now.updated(0.5 + vote / (2.0 * self._vote))
+        return np.asarray(mean * (now.clipping_norm / self.levels)), rule or now
 
 
 def clipped(update: FloatArray, norm: float) -> tuple[FloatArray, bool]:

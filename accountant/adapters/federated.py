@@ -134,8 +134,7 @@ class FederatedRounds:
                     )
         self._store = store.open(f"sqlite:///{budgets}", create=True)
         noise = self.noise
-        first = noise.rule.clipping_norm if isinstance(noise, CentralNoise) else noise.clipping_norm
-        self._state = found or memory.State(start, clipping_norm=first)
+        self._state = found or memory.State(start, clipping_norm=noise.rule.clipping_norm)
         if self._state.model.shape != start.shape:
             raise DomainError(
                 f"model must have the {self._state.model.size} numbers of the model that was"
@@ -264,20 +263,25 @@ class FederatedRounds:
             survivors the old one.
         """
         asked = self._asked()
-        length = self._state.model.size
+        noise, length = self.noise, self._state.model.size
+        secure = isinstance(noise, SecureSumNoise)
+        expected = noise.length(length) if isinstance(noise, SecureSumNoise) else length
         kept = {
             name: array
             for name, sent in updates.items()
-            if name in asked.participants and (array := _vector(sent, length)) is not None
+            if name in asked.participants and (array := _vector(sent, expected)) is not None
         }
-        if isinstance(self.noise, SecureSumNoise):
-            mean = self.noise.opened(kept.values())
-            return self.model if mean is None else self._released(mean, self._state)
-        rule = replace(self.noise.rule, clipping_norm=asked.clipping_norm)
-        mean, rule = self.noise.release(kept.values(), length, asked.clients, rule, self._generator)
-        paid = replace(
-            self._state, charges=self._state.charges + 1, clipping_norm=rule.clipping_norm
-        )
+        rule = replace(noise.rule, clipping_norm=asked.clipping_norm)
+        if isinstance(noise, SecureSumNoise):
+            opened = noise.opened(kept.values(), rule)
+            if opened is None:
+                return self.model
+            mean, rule = opened
+        else:
+            mean, rule = noise.release(kept.values(), length, asked.clients, rule, self._generator)
+        # A secure sum was counted when it was asked for.
+        charges = self._state.charges + (not secure)
+        paid = replace(self._state, charges=charges, clipping_norm=rule.clipping_norm)
         return self._released(mean, paid)
 
     def _asked(self) -> Round:

@@ -27,7 +27,7 @@ _Handler: TypeAlias = Callable[[Message, Any], Message]
 
 LOG = logging.getLogger("flwr")
 _QUESTION = "client_name"
-_NAME, _SENT = "name", "message"
+_NAME, _SENT, _NORM = "name", "message", "clipping-norm"
 
 
 def answer_names(app: Any, name: Callable[[Any], str] | None = None) -> None:
@@ -73,12 +73,14 @@ def secure_sum_mod(
         if not message.metadata.message_type.startswith("train"):
             return call_next(message, context)
         before = _flat(next(iter(message.content.array_records.values())))
+        told = [each.get(_NORM) for each in message.content.config_records.values()]
+        norm = next((float(each) for each in told if isinstance(each, float)), None)
         reply = call_next(message, context)
         if reply.has_error():
             return reply
         after = _flat(next(iter(reply.content.array_records.values())))
         # Made here and not before: an app is copied to processes, and a generator never is.
-        whole = noise.message(after - before, generator or SecureGenerator())
+        whole = noise.message(after - before, generator or SecureGenerator(), norm)
         reply.content = RecordDict({_SENT: ArrayRecord({_SENT: Array(whole)})})
         return reply
 
@@ -212,7 +214,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         )
         nodes = self._nodes(grid)
         config["server-round"] = asked.number
-        config["clipping-norm"] = asked.clipping_norm
+        config[_NORM] = asked.clipping_norm
         content = RecordDict({"arrays": self._arrays(), "config": config})
         return [
             Message(content, dst_node_id=nodes[name], message_type="train")

@@ -52,6 +52,8 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         counts of this deviation.
     least_survivors, colluding, levels : int, optional
         As in :class:`~accountant.adapters.federated.SecureSumNoise`.
+    distribution : {"discrete gaussian", "skellam"}
+        Of the clients' noise, with ``least_survivors``.
     delta : float
         At which ε is logged before each round.
     server_learning_rate : float
@@ -82,6 +84,7 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         delta: float = 1e-5,
         server_learning_rate: float = 1.0,
         round_timeout: int = 600,
+        distribution: str = "discrete gaussian",
     ) -> None:
         # What a client sends must not stop the job.
         super().__init__(ignore_result_error=True)
@@ -90,7 +93,7 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         self.sampling_probability, self.count_noise = sampling_probability, count_noise
         self.least_survivors, self.colluding, self.levels = least_survivors, colluding, levels
         self.delta, self.server_learning_rate = delta, server_learning_rate
-        self.round_timeout = round_timeout
+        self.round_timeout, self.distribution = round_timeout, distribution
         self.noise()
 
     def noise(self) -> CentralNoise | SecureSumNoise:
@@ -101,9 +104,14 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
                 " least_survivors, where clients do"
             )
         if self.least_survivors is not None:
+            if self.count_noise is not None:
+                raise UnsupportedError(
+                    "count_noise needs sampling_probability: filters of clients do not see the norm"
+                    " of the round. Leave it out; the norm is fixed then"
+                )
             return SecureSumNoise(
                 self.noise_multiplier, self.clipping_norm, self.least_survivors, self.colluding,
-                self.levels,
+                self.levels, self.distribution,
             )  # fmt: skip
         norm: float | AdaptiveQuantile = self.clipping_norm
         if self.count_noise is not None:
@@ -187,7 +195,7 @@ class SecureSumFilter(DXOFilter):  # type: ignore[misc]
 
     Parameters
     ----------
-    noise_multiplier, clipping_norm, least_survivors, colluding, levels
+    noise_multiplier, clipping_norm, least_survivors, colluding, levels, distribution
         Those of the controller.
     """
 
@@ -198,13 +206,15 @@ class SecureSumFilter(DXOFilter):  # type: ignore[misc]
         least_survivors: int,
         colluding: int = 0,
         levels: int = 2**16,
+        distribution: str = "discrete gaussian",
     ) -> None:
         super().__init__(supported_data_kinds=[DataKind.WEIGHTS, DataKind.WEIGHT_DIFF],
                          data_kinds_to_filter=None)  # fmt: skip
         self.noise_multiplier, self.clipping_norm = noise_multiplier, clipping_norm
         self.least_survivors, self.colluding, self.levels = least_survivors, colluding, levels
+        self.distribution = distribution
         self._noise = SecureSumNoise(
-            noise_multiplier, clipping_norm, least_survivors, colluding, levels
+            noise_multiplier, clipping_norm, least_survivors, colluding, levels, distribution
         )
 
     def process_dxo(self, dxo: DXO, shareable: Any, fl_ctx: Any) -> DXO:

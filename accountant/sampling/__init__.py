@@ -29,7 +29,10 @@ from accountant.sampling.poisson import PoissonSampled
 from accountant.sampling.poisson_batches import PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
 from accountant.sampling.sampler import Sampler
-from accountant.sampling.secure_sum import discrete_gaussian_sum_of_vectors
+from accountant.sampling.secure_sum import (
+    discrete_gaussian_sum_of_vectors,
+    skellam_sum_of_vectors,
+)
 from accountant.sampling.separated_poisson import SeparatedParticipations, SeparatedPoisson
 from accountant.sampling.shuffled import ShuffledBatches
 from accountant.sampling.truncated_poisson import TruncatedPoissonSampled, TruncatedPoissonSampler
@@ -58,6 +61,7 @@ __all__ = [
     "WithReplacementSampler",
     "amplify",
     "discrete_gaussian_sum_of_vectors",
+    "skellam_sum_of_vectors",
     "square_root_strategy",
     "tree_strategy",
 ]

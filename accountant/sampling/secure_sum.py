@@ -1,4 +1,4 @@
-"""Secure sums of vectors with discrete Gaussian noise: all but Gaussian noise, sampled or not."""
+"""Secure sums of vectors with integer noise: all but Gaussian noise, sampled or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.discrete_sum import CLIENTS
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.skellam import VARIANCE
 from accountant.mechanisms.stated_guarantees import ApproximateDP
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
@@ -18,10 +19,11 @@ from accountant.sampling.poisson import PoissonSampled
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["discrete_gaussian_sum_of_vectors"]
+__all__ = ["discrete_gaussian_sum_of_vectors", "skellam_sum_of_vectors"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")
+LEAST_VARIANCE = 4.0  # of Theorem M24
 TOO_ROUGH = 1e-12  # of the law of one coordinate, times their number
 
 
@@ -102,3 +104,56 @@ def discrete_gaussian_sum_of_vectors(
     smooth = Gaussian(noise * (1.0 - 8.0 * U), sensitivity=norm, relation=relation)
     sampled = PoissonSampled(smooth, rate) if rate < 1.0 else smooth
     return sampled + ApproximateDP(0.0, delta=lost, relation=relation)
+
+
+def skellam_sum_of_vectors(
+    variance: float,
+    *,
+    sensitivity: float = 1.0,
+    sampling_probability: float = 1.0,
+    relation: NeighbouringRelation = ADD_OR_REMOVE,
+) -> Mechanism:
+    """Return what dominates Skellam noise on a vector of integers.
+
+    Parameters
+    ----------
+    variance : float
+        Of the noise in each coordinate, at least 4: the sum of the variances of those who surely
+        add theirs.
+    sensitivity, sampling_probability, relation
+        As in :func:`discrete_gaussian_sum_of_vectors`.
+
+    Returns
+    -------
+    Mechanism
+        Gaussian noise, sampled where the probability is below 1, of a variance that is smaller by
+        less than 3. The length of the vector does not matter.
+
+    Notes
+    -----
+    *Guarantee.* The noisy vector is as private as one with that Gaussian noise
+    (docs/theorems_mechanisms.md, Theorem M24). The lower ends of the answer are those of that
+    Gaussian. For one integer :class:`~accountant.mechanisms.skellam.Skellam` is exact.
+
+    Examples
+    --------
+    >>> from accountant.sampling import skellam_sum_of_vectors
+    >>> update = skellam_sum_of_vectors(80 * 400.0, sensitivity=100.0)
+    >>> f"{(100 * update).epsilon(1e-6):.3f}"
+    '41.478'
+    """
+    total = checks.number(VARIANCE, variance)
+    norm = checks.number(checks.SENSITIVITY, sensitivity)
+    rate = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
+    if not (total >= LEAST_VARIANCE):
+        raise UnsupportedError(
+            f"skellam_sum_of_vectors must have a variance of at least {LEAST_VARIANCE:g}; got"
+            f" {variance!r}. Use a finer unit"
+        )
+    # A bound κ on second differences of -log P, then D².
+    excess = (0.5 + 2.25 / (total + math.hypot(total, 1.5))) / total
+    bend = max(2.0 * math.log1p(excess), -math.log1p(-1.0 / total)) * (1.0 + 16.0 * U)
+    square = 2.0 * bend / (1.0 + math.sqrt(1.0 - bend)) * (1.0 + 16.0 * U)
+    noise = min(1.0 / math.sqrt(square), sys.float_info.max) if square > 0.0 else math.inf
+    smooth = Gaussian(noise * (1.0 - 8.0 * U), sensitivity=norm, relation=relation)
+    return PoissonSampled(smooth, rate) if rate < 1.0 else smooth

@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,8 @@ DELTA = 1e-5
 ROOMY = Budget(50.0, DELTA)
 CENTRAL = CentralNoise(1.0, 0.5, sampling_probability=0.25)
 SECURE = SecureSumNoise(6.0, 1.0, least_survivors=30, levels=2**12)
+SKELLAM = SecureSumNoise(6.0, 1.0, least_survivors=30, levels=2**9, distribution="skellam")
+MOVING = AdaptiveQuantile(1.0, count_noise=4.0)
 
 
 def made(place, noise=CENTRAL, budgets=None, length=3, rounds=12, seed=1):
@@ -40,7 +43,8 @@ def sent(one, asked, length=3):
     targets = {name: np.full(length, 0.1 * (i % 7)) for i, name in enumerate(NAMES)}
     half = {name: 0.5 * (targets[name] - one.model) for name in asked.participants}
     if isinstance(one.noise, SecureSumNoise):
-        return {n: one.noise.message(u, SecureGenerator(7)) for n, u in half.items()}
+        norm = asked.clipping_norm
+        return {n: one.noise.message(u, SecureGenerator(7), norm) for n, u in half.items()}
     return half
 
 
@@ -99,9 +103,18 @@ def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
     noise = SecureGenerator(3).discrete_gaussian(vector.size, secure.scale)
     alone = [int(x) for x in secure.message(vector, SecureGenerator(3)) - noise]
     assert sum(x * x for x in alone) <= 2**20
+    # With a count the message has one more number; whatever norm the server told.
+    rule = AdaptiveQuantile(norm, count_noise=3.0)
+    counted = SecureSumNoise(1.0, rule, 10, levels=2**10)
+    noise = SecureGenerator(3).discrete_gaussian(vector.size + 1, counted.scale)
+    for told in (norm, 1e-18, 1e18):
+        alone = [int(x) for x in counted.message(vector, SecureGenerator(3), told) - noise]
+        farthest = Fraction(counted.mechanism(vector.size).parts[0][0].sensitivity)
+        assert sum(x * x for x in alone) <= farthest**2
+        assert sum(x * x for x in alone[:-1]) <= 2**20
 
 
-@pytest.mark.parametrize("noise", [CENTRAL, SECURE], ids=["central", "secure sum"])
+@pytest.mark.parametrize("noise", [CENTRAL, SECURE, SKELLAM], ids=["central", "secure", "Skellam"])
 def test_one_client_moves_the_sum_by_the_norm_at_most(noise, tmp_path):
     rng = np.random.default_rng(0)
     for trial in range(5):
@@ -143,6 +156,50 @@ def test_the_noise_has_the_deviation_that_is_charged():
     assert secure.mechanism(4000).epsilon(DELTA) == pytest.approx(
         ac.Gaussian(2.0).epsilon(DELTA), rel=1e-3
     )
+
+
+def test_skellam_noise_has_the_deviation_that_is_charged():
+    secure = SecureSumNoise(
+        2.0, 0.5, least_survivors=20, colluding=4, levels=2**10, distribution="skellam"
+    )
+    total = sum(secure.message(np.zeros(4000), SecureGenerator(i)) for i in range(16))
+    assert np.std(total) * 0.5 / 2**10 == pytest.approx(1.0, rel=0.05)
+    cost = (100 * secure.mechanism(4000)).epsilon(DELTA)
+    assert cost == pytest.approx((100 * ac.Gaussian(2.0)).epsilon(DELTA), rel=5e-3)
+    # What the account counts is what was drawn: sixteen honest clients of this variance.
+    unit = secure.mechanism(4000)
+    drawn = math.sqrt(16) * secure.scale / secure.levels
+    assert unit.noise_multiplier / unit.sensitivity <= drawn * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("distribution", ["discrete gaussian", "skellam"])
+def test_the_norm_of_a_secure_sum_moves_by_a_count_that_is_paid_for(distribution, tmp_path):
+    noise = SecureSumNoise(
+        6.0, replace(MOVING, clipping_norm=10.0), 30, levels=2**8, distribution=distribution
+    )
+    assert noise.mechanism(3).epsilon(DELTA) == pytest.approx(
+        ac.Gaussian(6.0).epsilon(DELTA), rel=2e-3
+    )
+    # The count has the deviation that was asked for.
+    votes = [
+        sum(int(noise.message(np.zeros(3), SecureGenerator(40 * t + i))[-1]) for i in range(30))
+        for t in range(200)
+    ]
+    assert np.std(votes) / (2 * noise._vote) == pytest.approx(4.0, rel=0.2)
+    one = made(tmp_path, noise)
+    for turn in range(8):
+        asked = one.begin()
+        one.release({
+            name: noise.message(np.full(3, 0.1), SecureGenerator(9**turn + i), asked.clipping_norm)
+            for i, name in enumerate(NAMES)
+        })  # fmt: skip
+    asked = one.begin()
+    assert asked.clipping_norm < 7.0
+    one.close()
+    again = made(tmp_path, noise)
+    assert again.begin().clipping_norm == asked.clipping_norm
+    # A message without the count is no message.
+    assert np.array_equal(again.release({n: np.zeros(3) for n in NAMES}), one.model)
 
 
 def test_clients_leave_when_their_own_budget_is_spent(tmp_path):
@@ -343,6 +400,10 @@ def test_mistakes_are_told():
         SecureSumNoise(1.0, 1.0, 0)
     with pytest.raises(errors.DomainError, match="colluding must be below least_survivors = 5"):
         SecureSumNoise(1.0, 1.0, 5, colluding=5)
+    with pytest.raises(errors.DomainError, match="distribution"):
+        SecureSumNoise(1.0, 1.0, 5, distribution="gaussian")
+    with pytest.raises(ac.UnsupportedError, match="Use fewer levels"):
+        SecureSumNoise(4.0, 1.0, 4, levels=2**16, distribution="skellam")
     # Too coarse for the sum to be smooth.
     with pytest.raises(ac.UnsupportedError, match="finer unit"):
         SecureSumNoise(1.0, 1.0, 100, levels=1).mechanism(1000)

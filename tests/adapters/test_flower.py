@@ -16,6 +16,7 @@ from accountant.adapters.flower import (
     answer_names,
     secure_sum_mod,
 )
+from accountant.learn import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
 
@@ -25,6 +26,9 @@ DELTA = 1e-5
 NAMES = {1000 + i: f"site-{i}" for i in range(20)}
 CENTRAL = CentralNoise(1.0, 1.0, sampling_probability=0.5)
 SECURE = SecureSumNoise(3.0, 1.0, least_survivors=15, levels=2**12)
+MOVING = SecureSumNoise(
+    3.0, AdaptiveQuantile(5.0, count_noise=2.0), 15, levels=2**10, distribution="skellam"
+)
 START = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(3, np.float64)}
 
 
@@ -74,7 +78,7 @@ class Grid:
 
 
 def app(noise=CENTRAL, metrics=True):
-    found = ClientApp(mods=[secure_sum_mod(noise)] if noise is SECURE else None)
+    found = ClientApp(mods=[secure_sum_mod(noise)] if noise is not CENTRAL else None)
     answer_names(found, lambda context: NAMES[context.node_config["partition-id"]])
 
     @found.train()
@@ -96,7 +100,7 @@ def strategy(place, noise=CENTRAL, epsilon=30.0, planned=20):
     )
 
 
-@pytest.mark.parametrize("noise", [CENTRAL, SECURE], ids=["central", "secure sum"])
+@pytest.mark.parametrize("noise", [CENTRAL, SECURE, MOVING], ids=["central", "secure", "moving"])
 def test_a_run_learns_and_is_charged_round_by_round(noise, tmp_path):
     one = strategy(tmp_path, noise)
     result = one.start(Grid(app(noise)), initial(), num_rounds=12)
@@ -108,6 +112,8 @@ def test_a_run_learns_and_is_charged_round_by_round(noise, tmp_path):
     }  # fmt: skip
     flat = np.concatenate([a.ravel() for a in arrays.to_numpy_ndarrays()])
     assert np.mean(flat) == pytest.approx(1.0, abs=0.35)
+    if noise is MOVING:  # clients were told each round's norm
+        assert one.rounds.begin().clipping_norm < 4.0
     # Nobody pays for what clients say about their data.
     assert result.train_metrics_clientapp == {}
     assert list(one.configure_evaluate(1, arrays, ConfigRecord(), None)) == []

@@ -150,9 +150,11 @@ class _Context:
         return None
 
 
-def test_sites_add_their_own_noise(tmp_path, monkeypatch):
+@pytest.mark.parametrize("distribution", ["discrete gaussian", "skellam"])
+def test_sites_add_their_own_noise(distribution, tmp_path, monkeypatch):
     monkeypatch.setattr("nvflare.apis.dxo_filter.add_job_audit_event", lambda **_: None)
     noise = {"noise_multiplier": 3.0, "clipping_norm": 1.0, "least_survivors": 15, "levels": 2**12}
+    noise["distribution"] = distribution
     budgets = dict.fromkeys(SITES, (30.0, DELTA))
     one = Controller(
         str(tmp_path), budgets, 12, answer=lambda *told: through(noise, *told), **noise
@@ -174,6 +176,8 @@ def test_the_arguments_say_which_noise_it_is(tmp_path):
     assert central(tmp_path).noise() == CentralNoise(1.0, 1.0, 0.5)
     adaptive = central(tmp_path, count_noise=2.0).noise()
     assert adaptive == CentralNoise(1.0, AdaptiveQuantile(1.0, count_noise=2.0), 0.5)
+    with pytest.raises(ac.UnsupportedError, match="do not see the norm"):
+        central(tmp_path, sampling_probability=None, least_survivors=3, count_noise=2.0)
     for wrong in ({"sampling_probability": None}, {"least_survivors": 3}):
         with pytest.raises(ac.UnsupportedError, match="give one of sampling_probability"):
             central(tmp_path, **wrong)

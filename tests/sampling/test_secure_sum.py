@@ -7,7 +7,11 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.sampling import discrete_gaussian_sum_of_vectors, secure_sum
+from accountant.sampling import (
+    discrete_gaussian_sum_of_vectors,
+    secure_sum,
+    skellam_sum_of_vectors,
+)
 
 
 def divergence(sigma, shift, q, epsilon):
@@ -98,3 +102,54 @@ def test_noise_at_the_scale_of_integers_is_refused():
     with pytest.raises(ac.DomainError, match="coordinates"):
         discrete_gaussian_sum_of_vectors(5.0, coordinates=0)
     assert secure_sum.TOO_ROUGH < 1e-11
+
+
+def skellam_divergence(variance, shift, q, epsilon):
+    """Return δ of the sampled vector with Skellam noise when the record is removed."""
+    with mp.workdps(30):
+        reach = math.ceil(11 * math.sqrt(variance)) + 8
+        law = [mp.besseli(k, variance) * mp.exp(-variance) for k in range(reach + max(shift) + 1)]
+        axes = [range(-reach, reach + s + 1) for s in shift]
+        delta, factor = mpf(0), mp.exp(mpf(epsilon))
+        for cell in itertools.product(*axes):
+            p = mp.fprod(law[abs(x - s)] for x, s in zip(cell, shift, strict=True))
+            r = mp.fprod(law[abs(x)] for x in cell)
+            delta += max((1 - mpf(q)) * r + mpf(q) * p - factor * r, mpf(0))
+        return delta
+
+
+@pytest.mark.parametrize("q", [1.0, 0.1])
+@pytest.mark.parametrize(("variance", "shift"), [(4.0, (1, 1)), (9.0, (2, 1)), (9.0, (3,))])
+def test_no_vector_with_skellam_noise_exceeds_the_upper_end(variance, shift, q):
+    norm = math.hypot(*shift)
+    release = skellam_sum_of_vectors(variance, sensitivity=norm, sampling_probability=q)
+    least = ac.Gaussian(math.sqrt(variance - 3.0), sensitivity=norm)
+    least = ac.PoissonSampled(least, q) if q < 1 else least
+    for epsilon in (0.0, 0.3, 2.0):
+        upper = mpf(release.delta(epsilon))
+        assert skellam_divergence(variance, shift, q, epsilon) <= upper
+        assert upper <= mpf(least.delta(epsilon))
+
+
+@pytest.mark.parametrize("variance", [4, 5, 9, 100, 1000])
+def test_the_price_of_one_unit_is_the_largest_step_of_the_quantiles(variance):
+    with mp.workdps(60):
+        reach = math.ceil(12 * math.sqrt(variance)) + 60
+        law = [mp.besseli(k, variance) * mp.exp(-variance) for k in range(reach)]
+        tails = [mp.fsum(law[c:]) for c in range(reach)]
+        quantiles = [mp.sqrt(2) * mp.erfinv(1 - 2 * t) for t in tails if t > 1e-30]
+        largest = max(b - a for a, b in itertools.pairwise(quantiles))
+    found = 1.0 / skellam_sum_of_vectors(float(variance)).noise_multiplier
+    assert largest <= found <= largest * (1 + mpf(1) / variance)
+
+
+def test_skellam_noise_of_any_variance():
+    for variance in (4.0, 4.1, 1e3, 2.0**53, 1e100, 1.7e308):
+        unit = skellam_sum_of_vectors(variance).noise_multiplier
+        assert math.sqrt(variance) * (1 - 1.5 / variance - 1e-12) < unit < math.sqrt(variance)
+    with pytest.raises(ac.UnsupportedError, match="at least 4"):
+        skellam_sum_of_vectors(3.9)
+    # One integer: the exact mechanism is as good, and no better.
+    exact = (1000 * ac.Skellam(250.0)).epsilon_bounds(1e-6)
+    vector = (1000 * skellam_sum_of_vectors(250.0)).epsilon(1e-6)
+    assert exact.lower <= vector <= exact.upper * 1.02
