@@ -332,7 +332,7 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
     /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, fmin(0.7 * stop, most), 24))
+    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, fmin(0.7 * stop, 8.0 * most), 24))
         stop = descend(d, b, share);
     return stop;
 }

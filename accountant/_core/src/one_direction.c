@@ -204,6 +204,9 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     const double first = step->mixture && steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
     if (tail > 0.0) tail = guess_at_tail(w, step, steps, delta, &window, tail, middle);
     if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
+    if (tail > 0.0 && first < FIND && !acct_bounds_are_narrow(out, 1e-8) &&
+        walk(w, step, steps, delta, direction, tail, FIND, 0, NULL, out))
+        return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */
     const double best = tail > 0.0 ? tail : middle;

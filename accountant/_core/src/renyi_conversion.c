@@ -17,7 +17,8 @@ static void search_moments(acct_tilted_law *bulk, acct_tilted_law *far, const ac
     *k1 = m.mean;
     *k2 = m.m2;
     const double var = step->sigma * step->sigma, edge = bulk->hi;
-    double x = c, p;
+    double x = c, p; /* the far mode, x = c p, walked to from above */
+    if (x < edge - 4.0 * step->sigma) return;
     for (int i = 0; i < 30; i++) {
         acct_loss(step, x, &p);
         if (fabs(c * p - x) < 1e-2 * step->sigma) break;
@@ -72,12 +73,14 @@ static double best_log_distance(order_search *s) {
     for (int i = 0; i < 60; i++) {
         const double b = exp(t);
         cumulants_at(s, b, &k, &k1, &k2);
-        const double h = steps * (b * k1 - k) + s->log_delta + log1p(b);
+        const double g = b * k1 - k, r = -s->log_delta - log1p(b), h = steps * g - r;
         if (h > 0.0 || !(h == h))
             hi = t;
         else
             lo = t;
         double next = t - h / (steps * b * k2 * b + b / (1.0 + b));
+        if (g > 0.0 && r > 0.0) /* on logarithms: K grows like b^2, and far like e^{b^2} */
+            next = t - log(steps * g / r) / (b * b * k2 / g + b / ((1.0 + b) * r));
         if (!(next > t - 1.5)) next = t - 1.5;
         if (next > t + 1.5) next = t + 1.5;
         if (!(next > lo && next < hi)) next = 0.5 * (lo + hi);
@@ -115,7 +118,11 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
     const acct_step step = acct_step_make(q, sigma);
     double *memory = malloc(2 * ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
-    order_search s = {.step = &step, .steps = steps, .log_delta = log(delta), .gaussian = q == 1.0};
+    order_search s; /* member by member: the laws' panels are large, and are not to be cleared */
+    s.step = &step;
+    s.steps = steps;
+    s.log_delta = log(delta);
+    s.gaussian = q == 1.0;
     acct_tilted_law_place(&s.bulk, memory, ACCT_MAX_NODES);
     acct_tilted_law_place(&s.far, memory + ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES), ACCT_MAX_NODES);
     const acct_window window = {.lo = -9.0 * sigma, .hi = 1.0 + 9.0 * sigma};

@@ -113,6 +113,11 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean);
  *       overwrites law->weight */
 void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, acct_moments *out);
 
+/* sets     *sum to that of N (e^{cL} - 1 - c (e^L - 1)) over the nodes, c > 1 or c < 0, and *error to a bound on the
+ *          summands' round-off, that of adding them not counted
+ * returns  0 where a factor leaves the range of vmath.h: nothing is set */
+int acct_tilted_law_excess(const acct_tilted_law *law, double order, double *sum, double *error);
+
 /* the K of acct_tilted_law_moments alone, and the bound on its error unless that is NULL; may overwrite
  * law->weight */
 double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error);

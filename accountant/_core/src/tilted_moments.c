@@ -223,6 +223,12 @@ static int in_range(const acct_tilted_law *law, double order) {
     return ends < 600.0 && most < 690.0;
 }
 
+int acct_tilted_law_excess(const acct_tilted_law *law, double order, double *sum, double *error) {
+    if (!in_range(law, order)) return 0;
+    *sum = terms_and_error(law, order > 1.0, order, error);
+    return 1;
+}
+
 double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error) {
     acct_moments m = {.order = order};
     const double missing = law->q_above + order * law->pq_above;
