@@ -15,7 +15,8 @@ cdef extern from "search.h" nogil:
         ACCT_NO_RANK
 
     int acct_boundary(
-        const acct_search *search, double guess, int64_t cheap, int64_t dear, int64_t *rank
+        const acct_search *search, double guess, double power, int64_t cheap, int64_t dear,
+        int64_t *rank
     )
     int acct_crossing(
         const acct_search *search, double guess, int64_t low, int64_t high, int falls,
@@ -79,7 +80,7 @@ def boundary(object cost, double target, bint counts, double guess, int64_t chea
     cdef int status
     with nogil:
         acct_enter(&saved)
-        status = acct_boundary(&asked, guess, cheap, dear, &rank)
+        status = acct_boundary(&asked, guess, 0.0, cheap, dear, &rank)
         acct_leave(&saved)
     checked(status, caller)
     return None if rank == ACCT_NO_RANK else rank

@@ -87,7 +87,8 @@ def calibrate_sigma(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the σ returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the bit patterns of doubles; some ten certified evaluations.
+    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some seven
+    certified evaluations.
 
     Examples
     --------
@@ -162,7 +163,8 @@ def calibrate_steps(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the steps returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the integers; some ten certified evaluations.
+    *Algorithm.* Interpolation on the integers from an approximate root; some four certified
+    evaluations.
 
     Examples
     --------
@@ -231,7 +233,8 @@ def calibrate_q(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the q returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the bit patterns of doubles; some ten certified evaluations.
+    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some seven
+    certified evaluations.
 
     Examples
     --------

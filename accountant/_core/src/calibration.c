@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "calibration_guess.h"
 #include "domain.h"
 #include "search.h"
 #include "status.h"
@@ -15,8 +16,9 @@
 /* a question with one unknown, which `unknown` points to */
 typedef struct {
     const acct_target *target;
-    double q, sigma, steps, *unknown;
+    acct_unknown of;
     int direction;
+    acct_bounds met; /* the last bracket of one direction that met the target */
 } problem;
 
 static int valid_target(const acct_target *t) {
@@ -24,39 +26,48 @@ static int valid_target(const acct_target *t) {
            (t->upper || t->records == 1.0);
 }
 
-static int upper_of_one_record(const problem *p, double *epsilon) {
+static int upper_of_one_record(problem *p, double *epsilon) {
+    const acct_unknown *a = &p->of;
     acct_bounds found = {0.0, INFINITY};
-    const int status = acct_psg_epsilon(p->q, p->sigma, p->steps, p->target->delta, p->direction, &found);
+    const int status = acct_psg_epsilon(a->q, a->sigma, a->steps, p->target->delta, p->direction, &found);
     *epsilon = found.lower <= found.upper ? found.upper : INFINITY;
+    if (*epsilon <= p->target->epsilon) p->met = found;
     return status;
 }
 
 static int spent(void *context, double value, double *epsilon) {
     problem *p = context;
     const acct_target *t = p->target;
-    *p->unknown = value;
-    const int status = t->upper
-                           ? t->upper(t->context, p->q, p->sigma, p->steps, t->delta, p->direction, epsilon)
-                           : upper_of_one_record(p, epsilon);
+    const acct_unknown *a = &p->of;
+    *a->unknown = value;
+    const int status =
+        t->upper ? t->upper(t->context, a->q, a->sigma, a->steps, t->delta, p->direction, epsilon)
+                 : upper_of_one_record(p, epsilon);
     if (status != ACCT_EPRECISION) return status;
     *epsilon = INFINITY;
     return ACCT_OK;
 }
 
 /* Searches by the direction that nearly always costs more; then asks for both.  What is too dear in one
- * direction is too dear; what is not, only if the other agrees. */
-static int boundary(problem *p, enum acct_grid grid, double guess, int64_t cheap, int64_t dear,
+ * direction is too dear; what is not, only if the other agrees.  Epsilon is about a `power` of the unknown. */
+static int boundary(problem *p, enum acct_grid grid, double guess, double power, int64_t cheap, int64_t dear,
                     int64_t *rank) {
-    const acct_search search = {spent, p, p->target->epsilon, grid};
+    const acct_target *t = p->target;
+    const acct_search search = {spent, p, t->epsilon, grid};
     double both;
+    const int near = !t->upper && acct_calibration_guess(&p->of, t->epsilon, t->delta, &guess, &power);
+    const double slope = near ? fabs(power) : 0.0;
     p->direction = ACCT_REMOVE;
-    int status = acct_boundary(&search, guess, cheap, dear, rank);
+    int status = acct_boundary(&search, guess, slope, cheap, dear, rank);
     if (status || *rank == ACCT_NO_RANK) return status;
     const double found = acct_grid_value(grid, *rank);
+    const acct_unknown *a = &p->of;
+    *a->unknown = found; /* the last point that met the target */
+    if (!t->upper && acct_psg_remove_decides(a->q, a->sigma, a->steps, t->delta, &p->met)) return ACCT_OK;
     p->direction = ACCT_EITHER;
     status = spent(p, found, &both);
-    if (status || both <= p->target->epsilon) return status;
-    return acct_boundary(&search, found, cheap, dear, rank);
+    if (status || both <= t->epsilon) return status;
+    return acct_boundary(&search, found, slope, cheap, dear, rank);
 }
 
 /* Roughly the mu of the Gaussian mechanism that spends the target, for one record: the root of
@@ -77,7 +88,7 @@ static double ever_used(double q, double draws) {
 }
 
 int acct_calibrate_sigma(const acct_target *target, double q, double steps, double *sigma) {
-    problem p = {.target = target, .q = q, .steps = steps, .unknown = &p.sigma};
+    problem p = {.target = target, .of = {.q = q, .steps = steps, .unknown = &p.of.sigma}};
     int64_t rank;
     *sigma = NAN;
     if (!valid_target(target) || !acct_valid_noise(q, 1.0) || !acct_valid_steps(steps)) return ACCT_EDOMAIN;
@@ -87,7 +98,7 @@ int acct_calibrate_sigma(const acct_target *target, double q, double steps, doub
     const double excess = 1.0 / guess / guess;
     if (q < 1.0) guess = 1.0 / sqrt(log1p(excess));
     const int status =
-        boundary(&p, ACCT_DOUBLES, guess, acct_grid_rank(ACCT_DOUBLES, DBL_MAX), LEAST_RANK, &rank);
+        boundary(&p, ACCT_DOUBLES, guess, -1.0, acct_grid_rank(ACCT_DOUBLES, DBL_MAX), LEAST_RANK, &rank);
     if (status) return status;
     if (rank == ACCT_NO_RANK) return ACCT_EPRECISION;
     if (rank == LEAST_RANK) return ACCT_EUNBOUNDED;
@@ -96,14 +107,14 @@ int acct_calibrate_sigma(const acct_target *target, double q, double steps, doub
 }
 
 int acct_calibrate_steps(const acct_target *target, double q, double sigma, double *steps) {
-    problem p = {.target = target, .q = q, .sigma = sigma, .unknown = &p.steps};
+    problem p = {.target = target, .of = {.q = q, .sigma = sigma, .unknown = &p.of.steps}};
     int64_t rank;
     *steps = NAN;
     if (!valid_target(target) || !acct_valid_noise(q, sigma)) return ACCT_EDOMAIN;
     if (q == 0.0 || sigma == INFINITY) return ACCT_EUNBOUNDED;
     const double ratio = gaussian_guess(target) / q;
     const double guess = ratio * ratio / fmax(gain_of(sigma), LEAST_DOUBLE);
-    const int status = boundary(&p, ACCT_COUNTS, guess, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
+    const int status = boundary(&p, ACCT_COUNTS, guess, 0.5, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
     if (status) return status;
     if (rank == (int64_t)ACCT_MOST_STEPS) return ACCT_EUNBOUNDED;
     *steps = rank == ACCT_NO_RANK ? 0.0 : (double)rank; /* not even one step: none costs nothing */
@@ -111,7 +122,9 @@ int acct_calibrate_steps(const acct_target *target, double q, double sigma, doub
 }
 
 int acct_calibrate_q(const acct_target *target, double sigma, double steps, double *q) {
-    problem p = {.target = target, .sigma = sigma, .steps = steps, .unknown = &p.q, .direction = ACCT_EITHER};
+    problem p = {.target = target,
+                 .of = {.sigma = sigma, .steps = steps, .unknown = &p.of.q},
+                 .direction = ACCT_EITHER};
     int64_t rank;
     double whole;
     *q = NAN;
@@ -124,7 +137,7 @@ int acct_calibrate_q(const acct_target *target, double sigma, double steps, doub
         return ACCT_OK;
     }
     const double guess = gaussian_guess(target) / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
-    status = boundary(&p, ACCT_DOUBLES, guess, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
+    status = boundary(&p, ACCT_DOUBLES, guess, 1.0, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
     if (status) return status;
     *q = rank == ACCT_NO_RANK ? 0.0 : acct_grid_value(ACCT_DOUBLES, rank); /* nothing is released at q = 0 */
     return ACCT_OK;

@@ -7,6 +7,8 @@
 
 /* Misses in a row after which interpolation gives way to bisection. */
 #define PATIENCE 6
+/* The share of the least |y| that a point which halves no bracket may have and be no miss. */
+#define PROGRESS 0.1
 /* A change of the logarithm of a cost that is no jitter: it says whether the cost rises or falls. */
 #define TREND 1e-4
 /* A cost that is dearer than the target by less than a double can say. */
@@ -21,6 +23,7 @@ typedef struct {
 /* where the search has been: the last two points, and of those with a finite y the nearest to the target */
 typedef struct {
     const acct_search *search;
+    int smooth; /* whether the cost hardly jitters: it is enough to aim at the crossing */
     point before, here;
     point
         near[3]; /* one for each cost, the last: a cost that is flat over a few doubles has no slope there */
@@ -126,15 +129,21 @@ static double slope_of(const walk *w) {
     return isfinite(rise) ? fmin(fmax(rise, 0.1), 10.0) : 1.0;
 }
 
-/* Walks towards `end` until the cost has crossed the target, with the slope known if two points are. */
-static int cross(walk *w, int64_t end, int slope_is_known, int *crossed) {
+/* by what share of itself a step may be wrong that is drawn from points so far apart: the cost bends */
+static double doubt_of(const walk *w, double apart) { return w->smooth ? fmin(fabs(apart), 0.1) : 0.1; }
+
+/* Walks towards `end` until the cost has crossed the target; `power` is about the slope there, 0 where that is
+ * not known. */
+static int cross(walk *w, int64_t end, double power, int *crossed) {
     const int side = met(&w->here), sign = end > w->here.rank ? 1 : -1;
-    double slope = slope_is_known ? slope_of(w) : 1.0, shortest = 1e-6, longest = slope_is_known ? 8.0 : 1.0;
+    double slope = power > 0.0 ? power : 1.0, longest = power > 0.0 ? 8.0 : 1.0;
+    double doubt = w->smooth ? 1e-4 : 0.1, shortest = w->smooth ? 0.0 : 1e-6;
     *crossed = 0;
     while (w->here.rank != end) {
         /* Assume a power law and overstep a little: it is crossing that counts.  The limits grow, so that a
          * cost which is flat, or a slope which was misjudged, is left behind soon. */
-        const double y = w->here.y, step = isfinite(y) ? 1.1 * fabs(y) / slope + shortest : longest;
+        const double y = w->here.y;
+        const double step = isfinite(y) ? (1.0 + doubt) * fabs(y) / slope + shortest : longest;
         const int status = visit(w, stepped(w, &w->here, sign, fmin(step, longest), end));
         if (status) return status;
         if (met(&w->here) != side) {
@@ -142,7 +151,8 @@ static int cross(walk *w, int64_t end, int slope_is_known, int *crossed) {
             return ACCT_OK;
         }
         slope = slope_of(w);
-        shortest *= 8.0;
+        doubt = doubt_of(w, log_ratio(w->here.value, w->before.value));
+        shortest = 8.0 * fmax(shortest, 1e-16);
         longest *= 2.0;
     }
     return ACCT_OK;
@@ -155,7 +165,7 @@ static int64_t beyond(const walk *w, int64_t middle, int misses) {
     const point *a = &w->near[0], *b = &w->near[1], *c = &w->near[2];
     if (w->count < 2) return middle;
     const double x1 = log_ratio(b->value, a->value);
-    double shift = -a->y * x1 / (b->y - a->y), doubt = 0.1 * fabs(shift);
+    double shift = -a->y * x1 / (b->y - a->y), doubt = doubt_of(w, x1) * fabs(shift);
     if (w->count == 3) {
         /* Newton's form of the inverse parabola through the three points, at y = 0 */
         const double x2 = log_ratio(c->value, a->value);
@@ -163,14 +173,19 @@ static int64_t beyond(const walk *w, int64_t middle, int misses) {
         const double bend = curvature * a->y * b->y;
         if (fabs(bend) < fabs(shift)) {
             shift += bend;
-            doubt = 0.1 * fabs(bend);
+            doubt = doubt_of(w, x2) * fabs(bend);
         }
     }
     /* towards the far end of the bracket; an estimate that points elsewhere is noise */
     const int sign = middle > a->rank ? 1 : -1;
     const int64_t boldness = INT64_C(1) << (3 * misses);
-    const double ahead = sign * shift < 0.0 ? 0.0 : sign * shift;
-    const int64_t rank = moved(w, a, sign * (ahead + (double)boldness * doubt), middle) + sign * boldness;
+    double ahead = (sign * shift < 0.0 ? 0.0 : sign * shift) + (double)boldness * doubt;
+    int64_t beside = sign * boldness;
+    if (w->smooth && misses == 0) { /* the first rank beyond, for which rounding goes half a rank on, or less */
+        ahead += w->search->grid == ACCT_COUNTS ? 0.5 / a->value : 0x1p-54;
+        beside = 0;
+    }
+    const int64_t rank = moved(w, a, sign * ahead, middle) + beside;
     return distance(rank, a->rank) < distance(middle, a->rank) ? rank : middle;
 }
 
@@ -186,22 +201,26 @@ static int close_in(walk *w, double precision, int64_t *rank) {
             next = beyond(w, next, misses);
         else if (patience > 0)
             patience--; /* a step, or noise: trust interpolation less from now on */
+        const double nearest = w->count > 0 ? fabs(w->near[0].y) : INFINITY;
         const int status = visit(w, least(most(next, low + 1), high - 1));
         if (status) return status;
         *(met(&w->here) ? &good : &bad) = w->here;
-        misses = distance(good.rank, bad.rank) > width / 2 ? misses + 1 : 0;
+        /* what comes so much nearer is on its way */
+        const int slow = !(w->smooth && fabs(w->here.y) < PROGRESS * nearest);
+        misses = slow && distance(good.rank, bad.rank) > width / 2 ? misses + 1 : 0;
     }
     *rank = good.rank;
     return ACCT_OK;
 }
 
-int acct_boundary(const acct_search *search, double guess, int64_t cheap, int64_t dear, int64_t *rank) {
-    walk w = {.search = search};
+int acct_boundary(const acct_search *search, double guess, double power, int64_t cheap, int64_t dear,
+                  int64_t *rank) {
+    walk w = {.search = search, .smooth = power > 0.0};
     const int64_t first = acct_grid_rank(search->grid, guess);
     int crossed, status = visit(&w, least(most(first, least(cheap, dear)), most(cheap, dear)));
     if (status) return status;
     *rank = met(&w.here) ? dear : ACCT_NO_RANK;
-    status = cross(&w, met(&w.here) ? dear : cheap, 0, &crossed);
+    status = cross(&w, met(&w.here) ? dear : cheap, power, &crossed);
     return status || !crossed ? status : close_in(&w, 0.0, rank);
 }
 
@@ -226,7 +245,7 @@ static int outwards(walk *w, const int64_t last[2], const int sign[2], int *cros
             if (!(isfinite(nearer) && fabs(nearer) > TREND)) continue;
             const int way = nearer > 0.0 ? side : 1 - side;
             restart(w, way == side ? &before : found, way == side ? found : &front[way]);
-            return cross(w, last[way], 1, crossed);
+            return cross(w, last[way], slope_of(w), crossed);
         }
     return ACCT_OK;
 }

@@ -31,8 +31,11 @@ int64_t acct_grid_rank(enum acct_grid grid, double value); /* rounded to even, k
 
 /* sets     *rank to a point that costs at most the target and whose dearer neighbour costs more; ACCT_NO_RANK
  *          where even `cheap` costs more, and `dear` where it does not
- * requires a cost that grows from `cheap` to `dear`, the two ends of the grid, 0 <= both < 2^63 */
-int acct_boundary(const acct_search *search, double guess, int64_t cheap, int64_t dear, int64_t *rank);
+ * requires a cost that grows from `cheap` to `dear`, the two ends of the grid, 0 <= both < 2^63; `power` is
+ *          about d log(cost) / d log(value) at the guess, without its sign, for a cost that hardly jitters; 0
+ *          where that is not known */
+int acct_boundary(const acct_search *search, double guess, double power, int64_t cheap, int64_t dear,
+                  int64_t *rank);
 
 /* The same where it is not known whether the cost rises or falls between the ends; `falls` says what to
  * expect.  ACCT_NO_RANK where all points tried were on the same side of the target.  With `precision` > 0 the point

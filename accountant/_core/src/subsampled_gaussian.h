@@ -27,4 +27,8 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
  * ensures out->lower <= epsilon(delta) <= out->upper; upper may be +inf */
 int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out);
 
+/* Whether acct_psg_epsilon in either direction sets no other bracket than *remove, which it set for the remove
+ * direction of the same question; 0 says nothing */
+int acct_psg_remove_decides(double q, double sigma, double steps, double delta, const acct_bounds *remove);
+
 #endif
