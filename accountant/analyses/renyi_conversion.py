@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import intervals as iv
-from accountant._rounding import U
+from accountant._rounding import TINY, U
 from accountant.analyses.golden_section import golden
 from accountant.pairs.sums import infinite_mass, total
 
@@ -106,6 +106,8 @@ def best_delta(
     order = _best_order(loose, orders, limit)
     if order is None:
         return 1.0
+    if form != "mironov":
+        return _delta_upper(curve(order), order, epsilon)
     log_delta = formula(iv, iv.of(curve(order)), iv.of(order), iv.of(epsilon))
     return min(iv.exp(log_delta).up(), 1.0)
 
@@ -181,6 +183,19 @@ def _excess_upper(lib: Any, order: float, delta: Any) -> Any:
     # more roundings, and that of 1/α is at most one unit of 1/(α - 1) in the logarithm.
     sizes = (abs(lib.log(delta)) + math.log(order) + 1.0) / (order - 1.0)
     return _canonne(lib, 0.0, order, delta) + _SLACK * (sizes - math.log1p(-1.0 / order))
+
+
+def _delta_upper(rho: float, order: float, epsilon: float) -> float:
+    """Return Canonne's δ, rounded up."""
+    # The logarithm is that of the formula with log(1 - 1/α) = log(α - 1) - log α, whose two terms
+    # carry 8 units each, as does the last; a product and α - 1 take three roundings, the sums four.
+    below = order - 1.0
+    logs = abs(math.log(below)) + math.log(order)
+    log_delta = below * (rho - epsilon + math.log(below) - math.log(order)) - math.log(order)
+    log_delta += 2.0 * _SLACK * (below * (rho + epsilon + logs + 1.0) + math.log(order))
+    if log_delta >= 0.0:
+        return 1.0
+    return min(math.exp(log_delta) * (1.0 + _SLACK) + TINY, 1.0)
 
 
 def _mironov(lib: Any, rho: Any, order: Any, delta: Any) -> Any:

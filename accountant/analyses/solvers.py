@@ -21,7 +21,7 @@ from accountant.analyses.other_bounds import bounded_otherwise
 from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import DominatingPair, GaussianPart, has_rdp
+from accountant.pairs.base import GaussianPart, Parts, has_rdp
 from accountant.pairs.sums import infinite_mass, total, variation
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST", "BesideGrid", "Contour", "Grid", "Renyi", "Solver"]
 
-Parts: TypeAlias = tuple[tuple[DominatingPair, int], ...]
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
 
@@ -45,7 +44,6 @@ NEGLIGIBLE = 1e-12  # absolute width of a δ for which no grid is computed
 
 # The Rényi analysis answers for losses beyond it, in nats, whose exponentials overflow.
 FAR = 300.0
-
 MOST_ANSWERS = 512  # that a solver caches
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
@@ -213,6 +211,7 @@ class Grid(Solver):
 
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
+    _upper_alone = False  # whether lower ends say nothing
 
     def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
         super().__init__(parts)
@@ -271,7 +270,8 @@ class Grid(Solver):
         if tolerance not in self._grids:
             from accountant.analyses.pld import Composed
 
-            self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
+            grid = Composed(self.parts, tolerance=tolerance, upper_alone=self._upper_alone)
+            self._grids[tolerance] = grid
         return self._grids[tolerance]
 
     def _ask(

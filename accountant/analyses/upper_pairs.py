@@ -87,6 +87,10 @@ def _upper_pair(pair: DominatingPair, joint: JointPair) -> DominatingPair | None
         return None
 
 
+class _UpperGrid(Grid):
+    _upper_alone = True
+
+
 class UpperPairs(Solver):
     """The smaller of two bounds: dominating pairs on a grid, and Rényi curves.
 
@@ -103,7 +107,7 @@ class UpperPairs(Solver):
         super().__init__(parts)
         pairs = dominating(parts, joint)
         has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
-        self._grid = Grid(pairs, _roomy(wanted_tolerances()) if has_curve else None)
+        self._grid = _UpperGrid(pairs, _roomy(wanted_tolerances()) if has_curve else None)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
     def epsilon_bounds(self, delta: float) -> Bounds:

@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
-from accountant.analyses.pld.lattice import common_spacing, fitting_spacing, lattice_parts
+from accountant.analyses.pld.lattice import lattice_parts
 from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.refinement import finer, most_excess
 from accountant.analyses.pld.saddle_point import (
@@ -26,6 +25,7 @@ from accountant.analyses.pld.saddle_point import (
     saddle_at_delta,
     saddle_at_epsilon,
 )
+from accountant.analyses.pld.spacings import Spacings
 from accountant.analyses.pld.within_memory import law_within
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
@@ -42,12 +42,6 @@ MEMORY_CAP = 512 * 2**20
 NEAR, TRIM = 32.0, 1e-3
 # Number of points of a grid that takes a few milliseconds.
 SMALL = 2**12
-
-# Lattices up to this many, incommensurate, are looked for a grid that contains all nearly.
-MOST_FITTED = 2
-# Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
-DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
-ROUGH = 1e-5  # tolerances of grids that are coarse anyway
 
 # So many scales of the profile, 1/tilt, may its saddle point be off.
 MISSED = 1.5
@@ -100,6 +94,9 @@ class Composed:
         five times the tolerance of 1e-6.
     memory_cap : int
         Approximate limit, in bytes, on the memory of one evaluation.
+    upper_alone : bool
+        Lower ends are 0, and the first grid's upper end is the answer: about as near to the truth
+        as the tolerance, which no lower end confirms.
     """
 
     @to_nearest
@@ -109,6 +106,7 @@ class Composed:
         *,
         tolerance: float = 1e-6,
         memory_cap: int = MEMORY_CAP,
+        upper_alone: bool = False,
     ) -> None:
         self._tolerance = float(real(TOLERANCE, tolerance))
         self._memory_cap = int(count(CAP, memory_cap))
@@ -116,18 +114,15 @@ class Composed:
         refuse_huge(used)
         self._laws = [coarse_law(pair, n) for pair, n in used]
         self._used = used
-        self._lattices, self._parts = lattice_parts(used, self._laws)
-        self._finest = common_spacing(self._lattices) if self._lattices else None
+        lattices, self._parts = lattice_parts(used, self._laws)
+        self._upper_alone = upper_alone
+        self._spacings = self._spaced(lattices)
         infinite = sum(
             law.times * math.log1p(-min(law.infinite, 1.0 - 1e-16)) for law in self._laws
         )
         self._infinite = -math.expm1(infinite)
         self._done: list[ComposedLaw] = []
         self._wide: list[ComposedLaw] = []  # reach farther than they are accurate
-        self._pure = all(part.pure for part in self._parts)
-        self._atoms = any(
-            part.pair.loss_atoms is not None and not part.pure for part in self._parts
-        )
 
     @to_nearest
     def delta_bounds(self, epsilon: float) -> Bounds:
@@ -155,7 +150,7 @@ class Composed:
             return Bounds(0.0, self._infinite_upper())
         parts = self._parts
         saddle = saddle_at_epsilon(self._laws, epsilon)
-        if self._atoms and saddle.log_delta > FARTHEST:
+        if self._spacings.atoms and saddle.log_delta > FARTHEST:
             parts = self._without_rare(math.exp(min(saddle.log_delta, 0.0) - DOUBT))
             saddle = saddle_at_epsilon([part.law for part in parts], epsilon)
         if saddle.log_delta < FARTHEST:
@@ -258,7 +253,7 @@ class Composed:
 
         They may rule the tilt, though they hardly count: their mass goes to infinite loss.
         """
-        if self._pure:
+        if self._spacings.pure:
             return self._parts
         rare = 0.02 * self._tolerance * delta / len(self._parts)
         return tuple(part if part.pure else part.without_rare(rare) for part in self._parts)
@@ -281,9 +276,10 @@ class Composed:
                 known = bounds.intersection(known)
                 if self._is_narrow(one, excess):
                     return known
+        parts = self._loosened(parts, saddle, scale)
         if name != "epsilon":
             saddle = self._gentler(parts, saddle)
-        spacing, best, size, blind = self._first_spacing(parts, saddle, scale), math.inf, 0, 0
+        spacing, best, size, blind = self._spacings.first(parts, saddle, scale), math.inf, 0, 0
         trim, tried, unlucky, moved, last = 1.0, False, False, name != "epsilon", 0.0
         for _ in range(6):
             plan = self._plan(parts, saddle, scale, spacing, trim)
@@ -292,7 +288,7 @@ class Composed:
             except TooLarge as refusal:
                 size = refusal.size
                 break
-            last = 0.0 if self._lattices else spacing
+            last = 0.0 if self._spacings.lattices else spacing
             bounds, excess = width(one)
             # Every grid certifies its bracket, however wide.
             known = bounds.intersection(known)
@@ -305,6 +301,8 @@ class Composed:
                 # Few rare large losses: their variance says little about the profile at the answer.
                 moved, saddle = True, self._moved(parts, saddle, at)
                 continue
+            if self._upper_alone and bounds.upper < (math.inf if name == "epsilon" else 1.0):
+                return known
             blind += excess == math.inf
             if blind > 2:
                 break
@@ -318,8 +316,23 @@ class Composed:
                     break
                 unlucky = True
             best, tried = min(best, excess), True
-            spacing = self._fitted(spacing * finer(excess, size, len(self._parts), self._tolerance))
+            share = finer(excess, size, len(self._parts), self._tolerance)
+            spacing = self._spacings.fitted(spacing * share)
         raise self._too_wide(name, size, best, known)
+
+    def _loosened(
+        self, parts: Sequence[GridPart], saddle: Saddle, scale: float
+    ) -> Sequence[GridPart]:
+        """Give up the lattices that a grid need not contain, from now on; return the parts."""
+        found = self._spacings.loosened(saddle, scale)
+        if found is None:
+            return parts
+        lattices, self._parts = found
+        self._spacings = self._spaced(lattices)
+        return self._parts
+
+    def _spaced(self, lattices: tuple[float, ...]) -> Spacings:
+        return Spacings(lattices, self._parts, self._tolerance, upper_alone=self._upper_alone)
 
     def _is_narrow(self, one: ComposedLaw, excess: float) -> bool:
         return excess <= most_excess(one.size, len(self._parts), self._tolerance)
@@ -355,43 +368,5 @@ class Composed:
         fine = math.log(1e-3 * trim * self._tolerance * min(1.0, saddle.tilt * scale))
         share = log_share([part.law for part in parts], saddle)
         loss = fine + min(max(share, FAINTEST) + USUAL, 0.0)
-        return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), loss)
-
-    def _spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
-        """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
-        tables = [(part.seen_atoms(), part.times) for part in parts if not part.pure]
-        atoms = [(t, n) for t, n in tables if t is not None and has_few_atoms(t, saddle.tilt, 1)]
-        share = 1.5 if atoms else 5.5
-        allowed = share * self._tolerance * scale / (saddle.tilt + 1.0)
-        most = 0.3 / (saddle.tilt + 1.0)
-        everything = sum(part.times for part in self._parts)
-        # A lattice that is itself the grid has no error, unless it is needlessly fine.
-        if self._pure and self._finest and self._finest >= 0.1 * math.sqrt(allowed / everything):
-            return self._finest
-        loose = sum(part.times for part in self._parts if not part.pure) or everything
-        if self._pure and self._finest is None:
-            return fitting_spacing(self._lattices, most, 1e-5 * most, 0.2 * self._tolerance)
-        spacing = min(math.sqrt(allowed / loose), most)
-        if atoms and not self._lattices:
-            spacing = min(widest_spacing(atoms, saddle.tilt, spacing), most)
-        return self._fitted(spacing)
-
-    def _first_spacing(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
-        """Return a spacing whose bracket tells, at little cost, how fine a large grid must be."""
-        spacing = self._spacing(parts, saddle, scale)
-        small = DEVIATIONS * saddle.deviation < LARGE * spacing or self._tolerance > ROUGH
-        if small or self._atoms or self._pure:
-            return spacing
-        return self._fitted(COARSER * spacing)
-
-    def _fitted(self, spacing: float) -> float:
-        """Return a spacing of at most ``spacing`` whose grid fits the lattices."""
-        if not self._lattices or max(self._lattices) < 4.0 * spacing:
-            return spacing
-        if self._finest is None:
-            if len(self._lattices) > MOST_FITTED and not self._pure:
-                return spacing  # no grid fits all; the largest losses lie on knots anyway
-            return fitting_spacing(self._lattices, spacing, 0.1 * spacing, 0.2 * self._tolerance)
-        if self._finest >= spacing:
-            return self._finest / math.ceil(self._finest / spacing)
-        return self._finest * math.floor(spacing / self._finest)
+        tail = fine + min(saddle.log_delta, 0.0)
+        return GridPlan(saddle, spacing, tail, loss, self._upper_alone)

@@ -111,9 +111,11 @@ class ComposedLaw:
             for part, t in zip(parts, knots, strict=True)
         ]
         self._scales(laws, counts, parts)
-        self._upper, self._lower = (
-            self._side(laws, counts, begin, orders, upper) for upper in (True, False)
-        )
+        self._upper = self._side(laws, counts, begin, orders, True)
+        self._upper_alone = plan.upper_alone
+        self._lower = self._upper  # read only where it is the lower one
+        if not plan.upper_alone:
+            self._lower = self._side(laws, counts, begin, orders, False)
         self._begin = self._upper.total.first
         self._low = self._offset + (self._begin + 1) * self._spacing
         # The profile can be read up to the window's last knot, or a little beyond the law's last.
@@ -294,6 +296,8 @@ class ComposedLaw:
 
     def delta_lower(self, epsilon: float) -> float:
         """Return a number not above the profile at ``epsilon``."""
+        if self._upper_alone:
+            return 0.0
         epsilon += self._shift
         finite = 0.0
         if epsilon < self.high:
@@ -328,6 +332,8 @@ class ComposedLaw:
 
     def epsilon_lower(self, delta: float, resolution: float) -> float:
         """Return an ε >= 0 below which the profile is certified to exceed ``delta``."""
+        if self._upper_alone:
+            return 0.0
         if delta < self._lower.infinite:
             return math.inf
         epsilon = min(self._root(self._lower, delta, -self._shift, resolution), self._top)

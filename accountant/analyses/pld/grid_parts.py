@@ -47,6 +47,17 @@ class GridPart(NamedTuple):
     law: CoarseLaw
     offset: float | None
     pure: bool  # all finite losses are on that lattice
+    spacing: float = 0.0  # of the lattice
+    dense: bool = False  # finitely many losses in cells, as those of a density
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether each of its losses is looked at."""
+        return not self.dense and self.pair.loss_atoms is not None
+
+    def off_lattice(self, *, dense: bool) -> GridPart:
+        """Return the part with losses anywhere in the cells, looked at unless they are dense."""
+        return self._replace(offset=None, pure=False, dense=dense)
 
     def without_rare(self, mass: float) -> GridPart:
         """Return the part, of ``mass`` in all its releases less at the top of its coarse law."""
@@ -63,7 +74,7 @@ class GridPart(NamedTuple):
 
     def seen_atoms(self) -> Atoms | None:
         """Return the atoms that the coarse law has, where the loss is discrete."""
-        table = self.pair.loss_atoms
+        table = self.pair.loss_atoms if self.has_atoms else None
         if table is None:
             return None
         seen = table.loss <= self.law.high[-1]
@@ -77,6 +88,7 @@ class GridPlan(NamedTuple):
     spacing: float
     log_tail: float  # of the mass above the grid, relative to one
     log_loss: float  # of the tilted mass outside the grid or the window
+    upper_alone: bool = False  # nothing is asked from below
 
 
 def largest_loss(parts: Sequence[GridPart]) -> float:
@@ -139,7 +151,7 @@ def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
 
 def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
     """Return the laws of one part; ``size`` is the number of knots of the total loss."""
-    table = part.pair.loss_atoms
+    table = part.pair.loss_atoms if part.has_atoms else None
     # Cells of a lattice would do, but for masses under Q that are below the doubles.
     if table is not None and part.pure and np.abs(table.loss).max() < FAR:
         table = None

@@ -77,7 +77,8 @@ def lattice_parts(
         else:
             spacings.add(lattice[1])
             offset = math.remainder(*lattice)
-            parts.append(GridPart(pair, n, law, offset, _is_pure(pair, law, offset, lattice[1])))
+            pure = _is_pure(pair, law, offset, lattice[1])
+            parts.append(GridPart(pair, n, law, offset, pure, lattice[1]))
     return tuple(sorted(spacings)), tuple(parts)
 
 
