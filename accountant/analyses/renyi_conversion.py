@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import intervals as iv
-from accountant._rounding import TINY, U
+from accountant._rounding import U
 from accountant.analyses.golden_section import golden
 from accountant.pairs.sums import infinite_mass, total
 
@@ -95,8 +95,13 @@ def best_delta(
     form: str,
     orders: Iterable[float] | None = None,
     limit: float = math.inf,
+    *,
+    floats: bool = False,
 ) -> float:
-    """Return a certified upper bound on δ, at the best order found below ``limit``."""
+    """Return a certified upper bound on δ, at the best order found below ``limit``.
+
+    With ``floats`` Canonne's formula takes no intervals, and has a few digits less.
+    """
     formula = _log_delta_mironov if form == "mironov" else _log_delta_canonne
 
     def loose(order: float) -> float:
@@ -106,7 +111,7 @@ def best_delta(
     order = _best_order(loose, orders, limit)
     if order is None:
         return 1.0
-    if form != "mironov":
+    if floats and form == "canonne":
         return _delta_upper(curve(order), order, epsilon)
     log_delta = formula(iv, iv.of(curve(order)), iv.of(order), iv.of(epsilon))
     return min(iv.exp(log_delta).up(), 1.0)
@@ -129,9 +134,15 @@ def epsilon_upper(parts: Parts, delta: float, curve: RenyiCurve | None = None) -
     return best_epsilon(curve or curve_of(parts), remaining, "canonne", limit=HIGHEST)
 
 
-def delta_upper(parts: Parts, epsilon: float, curve: RenyiCurve | None = None) -> float:
-    """Bound δ(epsilon) of one direction from above; ``curve`` as in :func:`epsilon_upper`."""
-    finite = best_delta(curve or curve_of(parts), epsilon, "canonne", limit=HIGHEST)
+def delta_upper(
+    parts: Parts, epsilon: float, curve: RenyiCurve | None = None, *, floats: bool = False
+) -> float:
+    """Bound δ(epsilon) of one direction from above; ``curve`` as in :func:`epsilon_upper`.
+
+    ``floats`` as in :func:`best_delta`.
+    """
+    curve = curve or curve_of(parts)
+    finite = best_delta(curve, epsilon, "canonne", limit=HIGHEST, floats=floats)
     infinite = infinite_mass(parts)
     return min(math.nextafter(finite + infinite, 1.0), 1.0) if infinite > 0.0 else finite
 
@@ -186,7 +197,7 @@ def _excess_upper(lib: Any, order: float, delta: Any) -> Any:
 
 
 def _delta_upper(rho: float, order: float, epsilon: float) -> float:
-    """Return Canonne's δ, rounded up."""
+    """Return Canonne's δ by floats, rounded up."""
     # The logarithm is that of the formula with log(1 - 1/α) = log(α - 1) - log α, whose two terms
     # carry 8 units each, as does the last; a product and α - 1 take three roundings, the sums four.
     below = order - 1.0
@@ -195,7 +206,7 @@ def _delta_upper(rho: float, order: float, epsilon: float) -> float:
     log_delta += 2.0 * _SLACK * (below * (rho + epsilon + logs + 1.0) + math.log(order))
     if log_delta >= 0.0:
         return 1.0
-    return min(math.exp(log_delta) * (1.0 + _SLACK) + TINY, 1.0)
+    return min(math.exp(log_delta) * (1.0 + _SLACK) + 5e-324, 1.0)
 
 
 def _mironov(lib: Any, rho: Any, order: Any, delta: Any) -> Any:

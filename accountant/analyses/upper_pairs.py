@@ -30,7 +30,7 @@ class CurveBounds:
 
     def delta(self, epsilon: float) -> float:
         """Bound the profile."""
-        return renyi_conversion.delta_upper(self.parts, epsilon, _curve(self.parts))
+        return renyi_conversion.delta_upper(self.parts, epsilon, _curve(self.parts), floats=True)
 
     def rdp(self, order: float) -> float:
         """Bound the Rényi divergence."""

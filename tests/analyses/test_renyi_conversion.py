@@ -1,6 +1,7 @@
 """Floats with a bound on their rounding, against the formulas in sixty digits; C against Python."""
 
 import math
+import random
 
 import mpmath
 import numpy as np
@@ -59,3 +60,19 @@ def test_the_formula_of_the_core_is_this_one(q, sigma, steps, delta):
     exact = rc._canonne(iv, iv.of(rho) * float(steps), iv.of(order), iv.of(delta)).up()
     size = float(steps) * rho + (1.0 - math.log(delta)) / (order - 1.0)
     assert abs(epsilon - exact) <= 1e-10 * size
+
+
+def test_deltas_by_floats_are_not_below_the_formula():
+    rng = random.Random(16)
+    with mpmath.workdps(50):
+        for _ in range(2000):
+            order = 1.0 + math.exp(rng.uniform(-30.0, 21.0))
+            rho, epsilon = (math.exp(rng.uniform(-60.0, 7.0)) for _ in range(2))
+            below = mpmath.mpf(order) - 1
+            exact = below * (mpmath.mpf(rho) - epsilon + mpmath.log(below / order)) - mpmath.log(
+                order
+            )
+            found = rc._delta_upper(rho, order, epsilon)
+            assert found >= min(mpmath.exp(exact), 1)
+            size = 1 + below * (rho + epsilon + abs(mpmath.log(below)) + mpmath.log(order) + 1)
+            assert found <= mpmath.exp(exact + 1e-14 * size) + 5e-324
