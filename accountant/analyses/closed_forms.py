@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from accountant._core import subsampled_gaussian as core
-from accountant._rounding import U
+from accountant._rounding import LEAST, TINY, U
 from accountant.analyses.gaussian_parts import gaussian_part, is_exact
 from accountant.analyses.gaussian_tail import FAINT, tail_delta, tail_epsilon
 from accountant.analyses.solvers import Solver
@@ -49,6 +49,8 @@ class MergedGaussian(Solver):
         precision = math.fsum(n * (unit / s) ** 2 for s, (_, n) in zip(sigmas, parts, strict=True))
         sigma = unit / math.sqrt(precision)
         self._sigma = sigma * (1.0 - 16.0 * U), sigma * (1.0 + 16.0 * U)
+        if sigma < TINY:  # it may have underflowed; the least double already costs all there is
+            self._sigma = LEAST, math.nextafter(2.0 * sigma, 1.0)
 
     def _least(self) -> float:
         return math.inf

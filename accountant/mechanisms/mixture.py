@@ -11,7 +11,7 @@ import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_up, up
-from accountant.errors import DomainError
+from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
@@ -123,7 +123,8 @@ class MixturePair(DominatingPair):
 
     @property
     def _units(self) -> FloatArray:
-        return np.array(self.shifts) / self.sigma
+        with np.errstate(over="ignore"):
+            return np.asarray(np.array(self.shifts) / self.sigma)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -200,6 +201,8 @@ class MixturePair(DominatingPair):
         return self._remove(edges)
 
     def _remove(self, edges: FloatArray) -> Masses:
+        if not math.isfinite(self._units[-1]):  # its cells would have no number for a mass
+            raise PrecisionError("the shifts over the noise must be doubles for a table of losses")
         below = int(np.searchsorted(edges, self.support[0], side="right"))
         x = np.maximum.accumulate(self._inverse(edges[below:]))
         q, error = cells(x, 0.0)
@@ -216,14 +219,16 @@ class MixturePair(DominatingPair):
         """Return the loss at x, in standard deviations, and its slope."""
         means, logs = self._units.tolist(), np.log(np.array(self.weights)).tolist()
         top, total, slope = np.full_like(x, -np.inf), np.zeros_like(x), np.zeros_like(x)
-        # Twice computed rather than kept: there may be many weights and many points.
-        for mean, log in zip(means, logs, strict=True):
-            top = np.maximum(top, log + mean * (x - 0.5 * mean))
-        for mean, log in zip(means, logs, strict=True):
-            term = np.exp(log + mean * (x - 0.5 * mean) - top)
-            total += term
-            slope += mean * term
-        return top + np.log(total), slope / total
+        # Twice computed rather than kept: there may be many weights and many points. Squares of
+        # shifts that leave the doubles make losses that are no numbers, and edges that stay.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for mean, log in zip(means, logs, strict=True):
+                top = np.maximum(top, log + mean * (x - 0.5 * mean))
+            for mean, log in zip(means, logs, strict=True):
+                term = np.exp(log + mean * (x - 0.5 * mean) - top)
+                total += term
+                slope += mean * term
+            return top + np.log(total), slope / total
 
     def _inverse(self, edges: FloatArray) -> FloatArray:
         """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone."""

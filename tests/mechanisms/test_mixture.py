@@ -33,3 +33,17 @@ def test_no_loss_is_beyond_the_end_where_weights_add_up_roughly(weights):
     mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0.0, 1.0], probabilities=weights)
     largest = _largest_loss(weights)
     assert largest <= mixture.pairs()[1].support[1] <= largest + 1e-11
+
+
+@pytest.mark.parametrize("noise", [1e-300, 1e-160, 1e-154, 1e-10])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_shifts_whose_squares_leave_the_doubles(noise):
+    """The record is told as often as it is used: half of all times."""
+    one = ac.MixtureOfGaussians(
+        noise, sensitivities=[0.0, 1.0, 3e10], probabilities=[0.5, 0.25, 0.25]
+    )
+    for mechanism in (one, ac.PoissonSampled(ac.Laplace(1.0), 0.1) + one):
+        found = mechanism.delta_bounds(1.0)
+        assert found.lower <= 0.51
+        assert found.upper >= 0.5 * (1.0 - 1e-12)
+        assert mechanism.epsilon(1e-5) > 40.0

@@ -261,7 +261,7 @@ def equal(rng):
 
 def asked(rng):
     """One kind of release, several times, as a user asks it."""
-    return drawn(rng, None, 1, CHEAP), _as_a_user
+    return drawn(rng, None, 1, CHEAP), as_a_user
 
 
 def several(rng):
@@ -274,13 +274,13 @@ def native(rng):
     """Gaussian noise alone, or with parts that only fail."""
     failing = {relation: [only_failing] for relation in ac.NeighbouringRelation}
     kinds = [sampled_gaussian, exact_gaussians]
-    return drawn(rng, kinds, rng.choice([0, 0, 1]), failing), _as_a_user
+    return drawn(rng, kinds, rng.choice([0, 0, 1]), failing), as_a_user
 
 
 def anything(rng):
     """Whatever there is, as a user asks it."""
     dense = DENSITIES if rng.random() < 0.3 else None
-    return drawn(rng, dense, rng.randint(1, 3)), _as_a_user
+    return drawn(rng, dense, rng.randint(1, 3)), as_a_user
 
 
 # How many of every two hundred.
@@ -288,7 +288,7 @@ SHARES = {equal: 160, several: 18, asked: 10, native: 11, anything: 1}
 CATEGORIES = [category for category, share in SHARES.items() for _ in range(share)]
 
 
-def _as_a_user(mechanism, question, at):
+def as_a_user(mechanism, question, at):
     return getattr(mechanism, question)(at)
 
 
@@ -297,7 +297,7 @@ def _coarsely(mechanism, question, at):
     lower = upper = 0.0
     for parts in problems_of(mechanism):
         if not all(has_pld(pair) for pair, _ in parts):
-            return _as_a_user(mechanism, question, at)
+            return as_a_user(mechanism, question, at)
         try:
             found = getattr(pld, question)(parts, at, tolerance=0.1)
         except ac.PrecisionError as error:

@@ -328,11 +328,18 @@ def _wrong(profile, epsilon, delta, side):
     return None
 
 
-UNDECIDED = []
+UNDECIDED = []  # what no precision decided, most of it equal
 
 
-def violation(number):
-    """Return what is wrong with the package's answer to problem ``number``, or None."""
+def _unchanged(found):
+    return found
+
+
+def violation(number, change=None):
+    """Return what is wrong with the package's answer to problem ``number``, or None.
+
+    ``change`` may alter the answer before it is judged.
+    """
     rng = random.Random(number)
     with precision(BITS[-1]):
         case = rng.choice(KINDS)(rng)
@@ -340,7 +347,7 @@ def violation(number):
     question = "delta_bounds" if ask_delta else "epsilon_bounds"
     at = epsilon(rng) if ask_delta else delta(rng)
     try:
-        found = case.ask(question, at)
+        found = (change or _unchanged)(case.ask(question, at))
     except ac.PrecisionError:
         return None
     shown = f"{number}: ({case.name}).{question}({at!r}) = {found}"
