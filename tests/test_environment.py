@@ -260,11 +260,68 @@ def random_question(rng):
     return functools.reduce(operator.add, kinds), between(1e-30, 0.9), between(1e-3, 10.0)
 
 
+def random_mix(rng):
+    """A question about users, discrete noise, other laws, a loader or several of these."""
+
+    def between(low, high):
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    def steps(most):
+        return round(between(1, most))
+
+    sigma, rate, size = between(0.5, 20.0), between(1e-4, 0.5), rng.choice((2, 3, 10, 40))
+    kinds = (
+        lambda: steps(1e4) * ac.PoissonSampled(ac.Gaussian(sigma), rate),
+        lambda: steps(1e4) * ac.Gaussian(10.0 * sigma),
+        lambda: steps(1e4) * ac.PoissonSampled(ac.Gaussian(sigma), rate / 10).group(size),
+        lambda: steps(30) * ac.DiscreteGaussian(sigma),
+        lambda: steps(30) * ac.DiscreteLaplace(sigma),
+        lambda: steps(30) * ac.PoissonSampled(ac.DiscreteLaplace(sigma), rate),
+        lambda: steps(30) * ac.RandomizedResponse(1.0 / sigma, k=size),
+        lambda: steps(30) * ac.Laplace(sigma),
+        lambda: steps(30) * ac.ApproximateDP(1.0 / sigma, delta=between(1e-12, 1e-3)),
+        lambda: steps(100) * ac.ZCDP(0.1 / sigma),
+        lambda: sampling.PoissonSampler(
+            dataset_size=1000, sampling_probability=rate, steps=steps(1000)
+        ).mechanism(sigma),
+        lambda: sampling.WithReplacementSampled(2 * sigma, batch_size=size, dataset_size=1000),
+        lambda: (
+            steps(20) * sampling.FixedSizeSampled(2 * sigma, batch_size=size, dataset_size=1000)
+        ),
+        lambda: steps(3) * sampling.Allocated(sigma, steps=size),
+    )
+    parts = [kind() for kind in rng.sample(kinds, rng.choice((1, 1, 1, 2)))]
+    return parts, between(1e-12, 0.5), between(1e-2, 5.0)
+
+
+def mixed_bracket(parts, delta, epsilon):
+    """The brackets of the composition, or what it is refused by."""
+    try:
+        run = functools.reduce(operator.add, parts)
+    except ac.AccountantError as refused:
+        return type(refused).__name__
+    return bracket(run, delta, epsilon)
+
+
 def bracket(run, delta, epsilon):
     try:
         return tuple(run.epsilon_bounds(delta)), tuple(run.delta_bounds(epsilon))
     except (ac.PrecisionError, ac.UnsupportedError) as refused:
         return type(refused).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(QUESTIONS // 10))
+def test_random_mixes(seed):
+    """A tenth as many questions as there are about one kind of noise."""
+    question = random_mix(random.Random(seed))
+    modes.forget()
+    expected = mixed_bracket(*question)
+    for name in modes.MODES:
+        modes.forget()
+        with modes.mode(name):
+            found = mixed_bracket(*question)
+        assert found == expected, name
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ class Decay:
         rises = np.maximum.accumulate(self.loss)
         kept = np.concatenate([[True], rises[1:] > rises[:-1]])
         self.rising = self.loss[kept], self.x[kept]
+        self.ends = float(self.loss[0] - self.mode), float(self.loss[-1] - self.mode)
         self.best: int | None = None
 
     def log_bound(self, y: float) -> tuple[float, FloatArray]:
@@ -62,7 +63,7 @@ class Decay:
 
     def _drop(self, y: float, width: float) -> tuple[float, FloatArray]:
         """Return what intervals of one width of the loss take off, and their ends."""
-        low, high = (float(end - self.mode) / width - 0.5 for end in self.loss[[0, -1]])
+        low, high = self.ends[0] / width - 0.5, self.ends[1] / width - 0.5
         first, last = max(-40, math.floor(low) + 1), min(40, math.ceil(high) - 1)
         x = np.interp(self.mode + width * (np.arange(first, last + 1) + 0.5), *self.rising)
         if x.size < 2:
@@ -76,13 +77,14 @@ class Decay:
             rise = slopes[n:] * (x[1:] - middle)
             left, right = losses[n:] - rise, losses[n:] + rise
         least = np.minimum(noise[:-1] + c * left, noise[1:] + c * right)
-        least += self.rule.log_label(x[1:])
+        if self.rule.is_labelled:
+            least += self.rule.log_label(x[1:])
         height = np.exp(least - self.log_mass) / slopes[1:n]
         length = loss[1:] - loss[:-1]
         t = 0.5 * y * length
         sinc = np.where(t < 3.0, np.maximum(np.sin(t) / t, 0.2173), 1.0 / t)
         gains = np.maximum(height * length * (1.0 - sinc), 0.0)
-        used = np.flatnonzero(gains > 1e-4 * gains.sum())
+        used = (gains > 1e-4 * gains.sum()).nonzero()[0]
         if used.size == 0:
             return 0.0, x[:0]
         start, stop = used[0], used[-1] + 1

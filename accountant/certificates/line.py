@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accountant.certificates.decay import Decay
+from accountant.certificates.step import log_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +47,11 @@ class Rule:
     rise: float = 0.0
     spacing: float = 0.0
     nodes: int = 0
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether steps are kept with a probability only."""
+        return False
 
     @property
     def most_rise(self) -> float:
@@ -97,11 +103,11 @@ class Rule:
             return lambda rise: 0.0
         step, x = self.step, np.linspace(self.low, self.high, 200)
         noise, scale = step.log_density(x), step.sigma**2 / step.furthest
-        whole = float(np.logaddexp.reduce(noise + c * step.loss(x)))
+        whole = log_sum(noise + c * step.loss(x))
 
         def growth(rise: float) -> float:
             moved = step.loss(x + scale * math.log(math.cos(2.0 * rise / scale)))
-            return float(np.logaddexp.reduce(noise + c * moved)) - whole
+            return log_sum(noise + c * moved) - whole
 
         return growth
 
@@ -149,19 +155,23 @@ class Search:
         ends, tables = [], []
         with np.errstate(all="ignore"):
             for rule in self.rules:
-                x, loss, noise = rule.step.reach(c, rule.low, rule.high)
-                moments = rule.step.count * rule.step.log_moments(c, x, loss, noise)
-                start = int(np.searchsorted(x, rule.high))
-                tables.append((x, moments, noise + c * loss + math.log(rule.step.sigma), start))
-                size += float(moments[min(start, x.size - 1)])
-            for rule, (x, moments, height, start) in zip(self.rules, tables, strict=True):
-                base = size - moments[min(start, x.size - 1)]
+                at = rule.step.reach(c, rule.low, rule.high)
+                start = min(int(at.x.searchsorted(rule.high)), at.x.size - 1)
+                moments = rule.step.count * rule.step.log_moments(c, at, start)
+                tables.append((at, moments, start))
+                size += float(moments[0])
+            for rule, (at, moments, start) in zip(self.rules, tables, strict=True):
+                base, unit = size - moments[0], math.log(rule.step.sigma)
                 room = self.share + self.log_delta - math.log(rule.step.count / min(b, 1.0)) - 20.0
-                fits = np.flatnonzero(height[start:] < room - base - moments[start:])
-                if fits.size == 0 or not height[0] < room - size:
+                if not at.noise[0] + c * at.loss[0] + unit < room - size:
                     return None
-                size = float(base + moments[start + fits[0]])
-                ends.append(max(float(x[start + fits[0]]), rule.high))
+                height = at.noise[start:] + c * at.loss[start:] + unit
+                fits = height < room - base - moments
+                first = int(fits.argmax())
+                if not fits[first]:
+                    return None
+                size = float(base + moments[first])
+                ends.append(max(float(at.x[start + first]), rule.high))
         return (size, ends) if math.isfinite(size) else None
 
     def bound(self, b: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erfc, log_ndtr
 
 from accountant.certificates.line import MOST_ORDERS, NoLineError, Rule, Search, rounded
-from accountant.certificates.step import LARGE
+from accountant.certificates.step import LARGE, log_sum
 
 if TYPE_CHECKING:
     from accountant.certificates.step import Step
@@ -63,6 +63,11 @@ class Labelled(Rule):
         return log_ndtr(-z), log_ndtr(z)
 
     @property
+    def is_labelled(self) -> bool:
+        """Whether steps are kept with a probability only."""
+        return self.upper is not None
+
+    @property
     def most_rise(self) -> float:
         """The height of the path that keeps its ends negligible, and one for orders below 0."""
         scale = self.step.sigma**2 / self.step.furthest
@@ -108,14 +113,14 @@ class Labelled(Rule):
         """Return the logarithm of the transform of the steps with a label, at a real order."""
         exponent = c * self.loss
         if (exponent + self.noise + log_label).max() > LARGE or exponent.max() > LARGE:
-            return float(np.logaddexp.reduce(self.noise + exponent + log_label))
+            return log_sum(self.noise + exponent + log_label)
         label, grown = np.exp(log_label), np.expm1(np.minimum(self.loss, LARGE))
         second = label * (np.expm1(exponent) - c * grown) - (1.0 - label) * (1.0 + c * grown)
         return math.log1p(max(float(np.exp(self.noise) @ second), -0.999))
 
     def log_integral(self, c: float, log_label: FloatArray) -> float:
         """Return the logarithm of the integral of a label's steps that hardly ever occur."""
-        return float(np.logaddexp.reduce(self.noise + c * self.loss + log_label))
+        return log_sum(self.noise + c * self.loss + log_label)
 
     def log_excess(self, c: float) -> float:
         """Return the logarithm of what the path errs by in all small steps, cell by cell."""
@@ -127,7 +132,7 @@ class Labelled(Rule):
         end = int(np.searchsorted(self.x, self.high)) - 1
         height = self.noise[end] + c * self.loss[end] + self.small[end]
         ended = float(height) + math.log(self.rise / (self.x[1] - self.x[0]))
-        whole = np.logaddexp(float(np.logaddexp.reduce(suprema)) + alias, ended)
+        whole = np.logaddexp(log_sum(suprema) + alias, ended)
         return float(whole) + self.log_stretch(self.rise) + math.log(2.0 * self.step.count)
 
 
@@ -169,7 +174,7 @@ class RareSearch(Search):
         with np.errstate(all="ignore"):
             size, shares = self._sizes(b)
             if self.splits:
-                size += min(float(np.logaddexp.reduce(shares)), 0.0)
+                size += min(log_sum(shares), 0.0)
             for rule in self.rules:
                 room = self.goal - size - math.log(rule.step.count / min(b, 1.0))
                 end = int(np.searchsorted(rule.x, rule.high)) - 1
@@ -196,7 +201,7 @@ class RareSearch(Search):
 
         ``on_path`` leaves out orders at which the path chosen for the line is too coarse.
         """
-        best = (math.inf, 1.0)
+        best, rising, last = (math.inf, 1.0), 0, math.inf
         for b in np.logspace(-1.0, 3.5, 46) / self.scale:
             c = 1.0 + float(b)
             found = b * math.log(b / c) - math.log(c) - b * self.epsilon
@@ -207,6 +212,9 @@ class RareSearch(Search):
                     break
             if math.isfinite(found):
                 best = min(best, (float(found), float(b)))
+            rising, last = rising + 1 if found > last else 0, found
+            if rising == 3:  # it is convex
+                break
         return best
 
     def log_large(self) -> float:
@@ -216,18 +224,22 @@ class RareSearch(Search):
             for u in self.rules
             if u.upper is not None
         ]
-        best = float(np.logaddexp.reduce(parts)) if parts else -math.inf
+        best = log_sum(parts) if parts else -math.inf
         if best < self.goal:
             return best
+        rising, last = 0, math.inf
         for m in np.logspace(0.0, 3.0, 31) / self.scale:
             found = m * math.log(m / (1.0 + m)) - math.log1p(m) + (m + 1.0) * self.epsilon
             found += 0.5 * self.precision * m * (m + 1.0)
             with np.errstate(all="ignore"):
                 whole = [u.step.count * u.log_moment(-m, np.zeros(u.x.size)) for u in self.rules]
                 jumps = [math.log(u.step.count) + u.log_integral(-m, u.large) for u in self.rules]
-            found += sum(whole) + float(np.logaddexp.reduce(jumps))
+            found += sum(whole) + log_sum(jumps)
             if found < best:
                 best, self.reverse = float(found), float(m)
+            rising, last = rising + 1 if found > last else 0, float(found)
+            if rising == 3:  # it is convex
+                break
         return best
 
     def orders(self, b: float, period: float, size: float) -> tuple[int, list[FloatArray]]:
@@ -243,11 +255,8 @@ class RareSearch(Search):
         ]
 
         def rest(y: float) -> float:
-            falls = [
-                float(np.logaddexp.reduce(weight - y * angle)) + share
-                for (weight, _, angle), share in parts
-            ]
-            tail = float(np.logaddexp.reduce(falls)) + math.log(step / y**2 + 1.0 / y)
+            falls = [log_sum(weight - y * angle) + share for (weight, _, angle), share in parts]
+            tail = log_sum(falls) + math.log(step / y**2 + 1.0 / y)
             return whole + tail - self.goal
 
         low, high = 0.0, step

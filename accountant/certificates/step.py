@@ -5,21 +5,36 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from accountant.pairs.base import FloatArray
 
-__all__ = ["Step"]
+__all__ = ["Step", "log_sum"]
 
 # Exponents beyond which sums of exponentials are taken by their logarithms.
 LARGE = 500.0
 # Orders above which no window goes as far as the tilted noise.
 FARTHEST = 300.0
 ROOM = 45.0
+
+
+class Reach(NamedTuple):
+    """Equally spaced points, the loss and the noise there, and what moments are made of."""
+
+    x: FloatArray
+    loss: FloatArray
+    noise: FloatArray  # log N
+    log_spacing: float
+    mass: FloatArray  # N times the spacing
+    grown: FloatArray  # e^L - 1
+    least: float  # loss
+    most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +80,25 @@ class Step:
         """What shifts that are not listed add to δ (Theorem D9)."""
         return self.count * self.lost / (self.stays - self.lost) if self.lost else 0.0
 
-    @property
+    @cached_property
     def furthest(self) -> float:
         """The largest shift."""
         return float(self.shifts.max())
 
+    @cached_property
+    def _only(self) -> tuple[float, float] | None:
+        """The shift and its weight, if there is one."""
+        return (float(self.shifts[0]), float(self.weights[0])) if self.shifts.size == 1 else None
+
     def loss(self, x: Any) -> Any:
         """Return L at real or complex points, of the branch that is real on the real line."""
-        x = np.asarray(x)[..., None]
+        x = np.asarray(x)
+        if self._only is not None:
+            shift, weight = self._only
+            u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
+            if u.real.max() < LARGE:
+                return np.log1p(weight * np.expm1(u))
+        x = x[..., None]
         u = self.shifts * (2.0 * x - self.shifts) / (2.0 * self.sigma**2)
         highest = u.real.max()
         if highest < LARGE:
@@ -89,6 +115,12 @@ class Step:
 
     def mean_shift(self, x: FloatArray) -> FloatArray:
         """Return the posterior mean of the shift, σ² times the slope of the loss."""
+        if self._only is not None:
+            shift, weight = self._only
+            u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
+            if u.max() < LARGE:
+                masses = weight * np.exp(u)
+                return np.asarray(shift * masses / (masses + self.stays))
         u = self.shifts * (2.0 * x[..., None] - self.shifts) / (2.0 * self.sigma**2)
         if u.max() < LARGE:
             masses = self.weights * np.exp(u)
@@ -101,7 +133,11 @@ class Step:
 
     def log_density(self, x: Any) -> Any:
         """Return log N at real or complex points."""
-        return -(x**2) / (2.0 * self.sigma**2) - math.log(self.sigma * math.sqrt(2.0 * math.pi))
+        return -(x**2) / (2.0 * self.sigma**2) - self._log_unit
+
+    @cached_property
+    def _log_unit(self) -> float:
+        return math.log(self.sigma * math.sqrt(2.0 * math.pi))
 
     def log_mass_above(self, x: float, *, moved: bool) -> float:
         """Return the logarithm of P{X > x} (moved) or Q{X > x}."""
@@ -127,16 +163,25 @@ class Step:
         low, high = -reach / float(self.shifts.min()), reach / float(self.shifts.min())
         for _ in range(200):
             middle = 0.5 * (low + high)
-            inside = float(self.loss(middle)) <= loss
+            if middle in (low, high):
+                break
+            inside = self._loss_at(middle) <= loss
             low, high = (middle, high) if inside else (low, middle)
         return low
+
+    def _loss_at(self, x: float) -> float:
+        if self._only is None:
+            return float(self.loss(x))
+        shift, weight = self._only
+        u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
+        return math.log1p(weight * math.expm1(u)) if u < LARGE else u + math.log(weight)
 
     def widened(self, width: float) -> Step:
         """Return the step with further noise."""
         return replace(self, sigma=math.hypot(self.sigma, width))
 
-    def reach(self, c: float, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return points from low to high or beyond the tilted noise, L and log N there.
+    def reach(self, c: float, low: float, high: float) -> Reach:
+        """Return points from low to high or beyond the tilted noise, and what is known there.
 
         Orders between the same powers of two have the same points.
         """
@@ -149,22 +194,32 @@ class Step:
             return known
         size = int(min(max(400, 8.0 * (far - low) / self.sigma), 6000))
         x = np.linspace(low, far, size)
-        self._reached[far, low] = x, self.loss(x), self.log_density(x)
-        return self._reached[far, low]
+        loss, noise, spacing = self.loss(x), self.log_density(x), math.log(x[1] - x[0])
+        ends = float(loss.min()), float(loss.max())
+        made = Reach(x, loss, noise, spacing, np.exp(noise + spacing), np.expm1(loss), *ends)
+        self._reached[far, low] = made
+        return made
 
     @cached_property
-    def _reached(self) -> dict[tuple[float, float], tuple[FloatArray, FloatArray, FloatArray]]:
+    def _reached(self) -> dict[tuple[float, float], Reach]:
         return {}
 
-    def log_moments(
-        self, c: float, x: FloatArray, loss: FloatArray, noise: FloatArray
-    ) -> FloatArray:
-        """Return log A(c) on the windows that end at each of equally spaced points."""
-        exponent, spacing = c * loss, math.log(x[1] - x[0])
-        if exponent.max() > LARGE or float(loss.max()) > LARGE:
-            return np.asarray(np.logaddexp.accumulate(noise + exponent + spacing))
-        second = np.cumsum(np.exp(noise + spacing) * (np.expm1(exponent) - c * np.expm1(loss)))
-        return np.log1p(np.maximum(second, -0.9))
+    @staticmethod
+    def log_moments(c: float, at: Reach, start: int) -> FloatArray:
+        """Return log A(c) on the windows that end at each point from one on."""
+        exponent = c * at.loss
+        if c * (at.most if c >= 0.0 else at.least) > LARGE or at.most > LARGE:
+            whole = np.logaddexp.accumulate(at.noise + exponent + at.log_spacing)
+            return np.asarray(whole[start:])
+        second = (at.mass * (np.expm1(exponent) - c * at.grown)).cumsum()
+        return np.asarray(np.log1p(np.maximum(second[start:], -0.9)))
+
+
+def log_sum(exponents: ArrayLike) -> float:
+    """Return the logarithm of the sum of exponentials."""
+    exponents = np.asarray(exponents)
+    top = float(exponents.max())
+    return top + math.log(float(np.exp(exponents - top).sum())) if math.isfinite(top) else top
 
 
 def quantile(log_share: float) -> float:

@@ -149,9 +149,25 @@ def incomplete():
     yield document
 
 
+def coarse():
+    """Yield false claims whose nodes are so far apart that sums err, with orders enough for it."""
+    for remove, wider in ((True, 6), (False, 8)):
+        way = "remove" if remove else "add"
+        document = one_way(2 * ac.PoissonSampled(ac.Gaussian(1.0), 0.3), 1e-5, remove)
+        document["claim"]["epsilon"] *= 0.999
+        for offset in (0.0, 0.25, 0.5, 0.75):
+            less = scaled(copy.deepcopy(document), way, "orders", 20)
+            for each in less["evidence"][way]["rules"]:
+                each["first"] += offset * wider * each["spacing"]
+                each["spacing"] *= wider
+                each["nodes"] = each["nodes"] // wider + 1
+                each.pop("decay", None)
+            yield less
+
+
 def probes():
     """Yield (text, whether it must pass)."""
-    for each in incomplete():
+    for each in (*incomplete(), *coarse()):
         yield json.dumps(each), False
     for each, passes in gridded():
         yield json.dumps(each), passes
