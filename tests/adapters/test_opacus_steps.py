@@ -137,10 +137,11 @@ def test_norms_by_layer(loop, monkeypatch):
     assert len({noise for noise, _ in done.rows}) == (20 if loop is norm_schedule else 1)
 
 
-def test_empty_batches_are_steps(monkeypatch):
-    done = twins(plain, monkeypatch, number=12, batch_size=1)
+@pytest.mark.parametrize("loop", [plain, physical], ids=lambda loop: loop.__name__)
+def test_empty_batches_are_steps(loop, monkeypatch):
+    done = twins(loop, monkeypatch, number=12, batch_size=1)
     assert done.refused is None
-    assert len(done.rows) == 10 * 12
+    assert len(done.rows) == (6 if loop is physical else 10) * 12
     assert any(not float(torch.cat(each).norm()) for each in done.sums)
 
 

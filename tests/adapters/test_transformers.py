@@ -162,6 +162,15 @@ def test_arguments_that_no_theorem_covers_are_refused(tmp_path, options, why):
         privacy.attach(trainer)
 
 
+@pytest.mark.parametrize("sharding", ["is_fsdp_enabled", "is_deepspeed_enabled"])
+def test_sharded_gradients_are_refused_by_name(tmp_path, monkeypatch, sharding):
+    trainer = trainer_of(tmp_path)
+    monkeypatch.setattr(trainer, sharding, True)
+    privacy = PrivacyCallback(units_worker.units(), 1.0, 0.5, delta=DELTA)
+    with pytest.raises(ac.UnsupportedError, match=r"fsdp and deepspeed.*Use one process a device"):
+        privacy.attach(trainer)
+
+
 def test_a_callback_that_was_not_attached_is_refused(tmp_path):
     trainer = trainer_of(tmp_path)
     trainer.add_callback(PrivacyCallback(units_worker.units(), 1.0, 0.5, delta=DELTA))
