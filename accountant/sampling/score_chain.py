@@ -26,7 +26,7 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 _BATCH, _VALUES = 16, 2**20  # points of the line at a time, and entries of their matrices
 _CUT = 6.0  # smoothed transforms are cut where they have fallen to e^{-CUT²/2}
 # The line's place times the mean's deviation, and the smoothing noise over that deviation.
-_TILT, _SMOOTHING = 1.5, 0.1
+_TILT, _SMOOTHING = 0.75, 0.1
 _LARGEST = 300.0  # of exponents at a strike
 _FARTHER = (2.0, 3.0, 4.0)  # tilts that bound aliases, over that of the line
 
