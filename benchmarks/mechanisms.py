@@ -69,7 +69,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="rewrite the section of the page")
     parser.add_argument("--only", default="", help="mechanisms whose name contains this")
-    parser.add_argument("--limit", type=float, default=1.0, help="seconds for a run of the peer")
+    parser.add_argument("--limit", type=float, default=0.25, help="seconds for a run of the peer")
     parser.add_argument("--jobs", type=int, default=1, help="rows measured at once")
     parser.add_argument("--results", type=Path, default=RESULTS, help="what was measured so far")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")

@@ -54,6 +54,8 @@ MOST_NATS = 3.0
 
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
+# Grids without any bracket, from which on it is given up.
+MOST_BLIND = 2
 # How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
 DOUBT = 25.0
 
@@ -216,7 +218,9 @@ class Composed:
             size = max(upper, 0.01 * saddle.spread)
             return Bounds(lower, upper), (upper - lower) / (size * self._tolerance)
 
-        return self._refine(parts, saddle, scale, width, "epsilon")
+        # Where masses are hardly told from nothing, a finer grid tells no more.
+        blind = MOST_BLIND if delta < math.exp(FARTHEST) else 0
+        return self._refine(parts, saddle, scale, width, "epsilon", blind=blind)
 
     @property
     def held(self) -> int:
@@ -267,8 +271,12 @@ class Composed:
         name: str,
         *,
         near: bool = True,
+        blind: int = 0,
     ) -> Bounds:
-        """Evaluate ever finer grids until ``width`` is at most one."""
+        """Evaluate ever finer grids until ``width`` is at most one.
+
+        ``blind`` of the grids that may have no bracket are not to be tried.
+        """
         known: Bounds | None = None
         for one in (*self._done, *self._wide) if near else self._done:
             if one.covers(saddle.epsilon):
@@ -279,7 +287,7 @@ class Composed:
         parts = self._loosened(parts, saddle, scale)
         if name != "epsilon":
             saddle = self._gentler(parts, saddle)
-        spacing, best, size, blind = self._spacings.first(parts, saddle, scale), math.inf, 0, 0
+        spacing, best, size = self._spacings.first(parts, saddle, scale), math.inf, 0
         trim, tried, unlucky, moved, last = 1.0, False, False, name != "epsilon", 0.0
         for _ in range(6):
             plan = self._plan(parts, saddle, scale, spacing, trim)
@@ -304,7 +312,7 @@ class Composed:
             if self._upper_alone and bounds.upper < (math.inf if name == "epsilon" else 1.0):
                 return known
             blind += excess == math.inf
-            if blind > 2:
+            if blind > MOST_BLIND:
                 break
             if trim == 1.0 and excess < math.inf and one.omitted_share(at) > 0.5:
                 # What is left out, and not the spacing, makes the bracket wide.
