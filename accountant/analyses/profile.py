@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, overload
 
 from accountant import checks
+from accountant.analyses import both_directions
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
@@ -176,8 +177,9 @@ def _solvers(problems: Problems) -> tuple[Solver, ...]:
 
 
 def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
-    return _worst(
-        _solvers(problems),
+    solvers = _solvers(problems)
+    return both_directions.epsilon_bounds(solvers, delta) or _worst(
+        solvers,
         lambda one: one.epsilon_bounds(delta),
         lambda one: one.largest_loss,
         lambda one: one.quick_epsilon_upper(delta),
