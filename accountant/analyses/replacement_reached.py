@@ -15,7 +15,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import fft_error, fft_size
-from accountant.analyses.replacement_game import BELOW, Plan
+from accountant.analyses.replacement_game import BELOW, Plan, norm
 from accountant.sampling.lattice_envelope import mirrored
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _steps(kernels: FloatArray, count: int, plan: Plan, value: FloatArray) -> Fl
         whole[size - 1 : 2 * size - 1] = value
         found = np.fft.irfft(transforms * np.fft.rfft(whole), span, axis=1)
         best = found[:, size - 1 : 2 * size - 1].max(axis=0)
-        error = relative * float(np.linalg.norm(whole))
+        error = relative * norm(whole)
         value = np.minimum(np.maximum(best - error, 0.0) * (1.0 - 16.0 * U), most)
     return value
 

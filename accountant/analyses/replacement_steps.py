@@ -18,6 +18,7 @@ from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.replacement_game import Plan, Value, play
 from accountant.analyses.replacement_reached import Reached, reach
 from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.sampling.fixed_size import FixedSizePair
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementGame", "plays"]
 
-# Knots of the window; with the knots around them they fill a transform of 4096 points.
-_SIZE = 1900
+# Knots of the window, and where only printed digits are asked for; with the knots around them they
+# fill transforms of 4096 and of 3072 points.
+_SIZE, _PRINTED_SIZE, _PRINTED = 1900, 1425, 1e-4
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
-_LOW, _HIGH, _WIDEST = 0.15, 1.4, 80.0
+_LOW, _HIGH, _WIDEST = 0.15, 1.15, 80.0
 _LEAST_DELTA = 1e-15
-# Of the lattice from below: its spacing as a share of the other's, and the most knots.
-_FINER, _MOST_KNOTS = 0.5, 2**14
+# From below: the largest ε of the window as a share of the answer, its knots, and the most of them.
+_REACHED, _KNOTS, _MOST_KNOTS = 1.4, 6000, 2**14
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -156,6 +158,7 @@ class ReplacementGame(Solver):
         if found is None:  # pragma: no cover (chosen by the caller)
             raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
         self._steps = found
+        self._size = _SIZE if wanted_tolerances()[0] < _PRINTED else _PRINTED_SIZE
         self._played: list[tuple[float, Value, Reached]] = []
         self._other: Grid | None = None
 
@@ -200,8 +203,8 @@ class ReplacementGame(Solver):
 
     def _reached(self, epsilon: float, tilt: float) -> Reached:
         """Play from below, around the same answer."""
-        width = (_LOW + _HIGH) * epsilon
-        law, spacing = self._steps.law_below(_FINER * width / _SIZE, width)
+        width = (_LOW + _REACHED) * epsilon
+        law, spacing = self._steps.law_below(width / _KNOTS, width)
         if law is None:
             return Reached(np.zeros(1), np.zeros(1), 0.0)
         size = (law.masses.size - 1) // 2 + 1
@@ -214,15 +217,15 @@ class ReplacementGame(Solver):
         if not target >= _LEAST_DELTA:
             return None
         epsilon = float(self._steps.epsilon(target).upper)
-        spacing = (_LOW + _HIGH) * epsilon / _SIZE
-        if not 0.0 < spacing * _SIZE <= _WIDEST or spacing < 1e-6:
+        spacing = (_LOW + _HIGH) * epsilon / self._size
+        if not 0.0 < spacing * self._size <= _WIDEST or spacing < 1e-6:
             return None
         near = [float(self._steps.delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
         if not near[0] > near[1] > 0.0:
             return None
         tilt = (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon)
         low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return epsilon, Plan(low, spacing, _SIZE, tilt)
+        return epsilon, Plan(low, spacing, self._size, tilt)
 
     def _beside(self) -> Grid:
         if self._other is None:

@@ -104,20 +104,15 @@ def rectangles(corner: Corner, step: Step, fine: float, guide: float = 0.0) -> C
     along = corner.product * step.unit**2 / a
     across = math.sqrt(max(corner.second * step.unit**2 - along * along, 0.0)) * (1.0 + 1e-12)
     cut = _cut((a, along, across), guide or step.q, fine)
-    x, y = cut.x, cut.y
     p, q, error = _rectangle_masses(cut, step.q)
-    # ℓ_P grows along the first axis, ℓ_Q along both.
-    far = np.append(x, math.inf), np.append(-math.inf, x)
-    log_p = [_log_ratio(step.q, a, edges) for edges in far]
-    raised, lowered = np.append(y, math.inf), np.append(-math.inf, y)
-    log_q = [
-        _log_mixture(step.q, edges, other, along, across)
-        for edges, other in ((far[0], raised), (far[1], lowered))
-    ]
+    # ℓ_P grows along the first axis, ℓ_Q along both: a cell is between two opposite corners.
+    x, y = (np.concatenate([[-math.inf], edges, [math.inf]]) for edges in (cut.x, cut.y))
+    log_p = _log_ratio(step.q, a, x)[:, None]
+    log_q = _log_mixture(step.q, x, y, along, across)
     # Exponents are off by a few units of themselves.
     doubt = 32.0 * U * (4.0 + 4.0 * step.unit * (_REACH + 4.0 * step.unit) - math.log(step.q))
-    high = log_p[0][:, None] - log_q[1] + doubt
-    low = log_p[1][:, None] - log_q[0] - doubt
+    high = log_p[1:] - log_q[:-1, :-1] + doubt
+    low = log_p[:-1] - log_q[1:, 1:] - doubt
     return Cells(p.ravel(), q.ravel(), low.ravel(), high.ravel(), error)
 
 
@@ -150,11 +145,29 @@ class _Cut(NamedTuple):
 @lru_cache(maxsize=1)
 def _cut(shift: tuple[float, float, float], guide: float, fine: float) -> _Cut:
     a, along, across = shift
-    x, y = _edges(guide, a, fine, _FEWEST[0]), _edges(guide, across, fine, _FEWEST[1])
-    (x_still, e0), (x_moved, e1), (x_other, e2) = (cells(x, mean) for mean in (0.0, a, along))
-    (y_still, e3), (y_moved, e4) = (cells(y, mean) for mean in (0.0, across))
-    error = max(e0, e1, e2) + max(e3, e4)
-    return _Cut(x, y, (x_still, x_moved, x_other), (y_still, y_moved), error)
+    first, y = _first_axis(a, guide, fine), _edges(guide, across, fine, _FEWEST[1])
+    x_other, e0 = cells(first.edges, along)
+    (y_still, e1), (y_moved, e2) = (cells(y, mean) for mean in (0.0, across))
+    error = max(first.error, e0) + max(e1, e2)
+    along_it = first.still, first.moved, x_other
+    return _Cut(first.edges, y, along_it, (y_still, y_moved), error)
+
+
+class _FirstAxis(NamedTuple):
+    """Edges, masses of their cells under two normal laws, and a relative error."""
+
+    edges: FloatArray
+    still: FloatArray
+    moved: FloatArray
+    error: float
+
+
+# Boxes of one |a|² follow each other.
+@lru_cache(maxsize=32)
+def _first_axis(a: float, guide: float, fine: float) -> _FirstAxis:
+    x = _edges(guide, a, fine, _FEWEST[0])
+    (still, e0), (moved, e1) = (cells(x, mean) for mean in (0.0, a))
+    return _FirstAxis(x, still, moved, max(e0, e1))
 
 
 def _rectangle_masses(cut: _Cut, q: float) -> tuple[FloatArray, FloatArray, float]:
@@ -173,4 +186,7 @@ def _log_ratio(q: float, shift: float, x: FloatArray) -> FloatArray:
 def _log_mixture(q: float, x: FloatArray, y: FloatArray, along: float, across: float) -> FloatArray:
     one = along * (x - 0.5 * along) if along > 0.0 else np.zeros(x.size)
     two = across * (y - 0.5 * across) if across > 0.0 else np.zeros(y.size)
-    return np.asarray(np.logaddexp(math.log1p(-q), math.log(q) + np.add.outer(one, two)))
+    # Two corners are infinite in opposite directions: no cell asks for them.
+    with np.errstate(invalid="ignore"):
+        exponents = math.log(q) + np.add.outer(one, two)
+        return np.asarray(np.logaddexp(math.log1p(-q), exponents))
