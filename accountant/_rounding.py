@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEAST",
+    "NORMAL",
     "TINY",
     "U",
     "fraction_up",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._core import subsampled_gaussian as core
+from accountant._rounding import NORMAL, lift
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def divergence_upper(q: float, sigma: float, steps: float, order: float) -> floa
     # Zero steps spend nothing, even if one step's divergence overflows.
     if steps == 0:
         return 0.0
-    product = steps * core.renyi_bounds(q, sigma, order, core.EITHER)[1]
+    one = core.renyi_bounds(q, sigma, order, core.EITHER)[1]
+    # What underflows has lost digits, or all of itself, before it is multiplied.
+    product = steps * (lift(one) if q > 0.0 and sigma < math.inf else one)
     # One rounding, to nearest: the next double is above the exact product. Zero is exact.
     return math.nextafter(product, math.inf) if product > 0.0 else 0.0
 
@@ -73,6 +76,8 @@ def each_divergence_upper(
     values = (q, sigma, orders)
     _, one_step = evaluate(core.fill_renyi_bounds, inner, values, workers, core.EITHER)
     some = np.greater(steps, 0.0)
+    seen = np.greater(q, 0.0) & np.less(sigma, math.inf)
+    one_step = np.where(seen, np.maximum(one_step, NORMAL), one_step)  # as above
     # An overflow to infinity is still an upper bound.
     with np.errstate(over="ignore"):
         total = np.multiply(np.where(some, steps, 1.0), one_step)
