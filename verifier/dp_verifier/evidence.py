@@ -91,14 +91,14 @@ def outside(rules, remove):
 
 def large(steps, rules, reverse, epsilon):
     """Return a bound on the outcomes with a large step: (K3) in closed form, or less."""
-    cut = [(u.law, u.law.count, u.upper, u.wide) for u in rules if u.labelled]
+    marked = [u for u in rules if u.labelled]  # the others are never large: their 1 - chi is 0
+    cut = [(u.law, u.law.count, u.upper, u.wide) for u in marked]
     p = sometimes((n, law.mass_above(x, True, wide)) for law, n, x, wide in cut)
     q = sometimes((n, law.mass_above(x, False, wide)) for law, n, x, wide in cut)
     if not reverse:
         return p
     m = ball(reverse)
-    integrals = [u.over_cells(-m, 0, LARGE) + u.outside(m, LARGE) for u in rules]
-    jumps = sum(u.law.count * each for u, each in zip(rules, integrals, strict=True))
+    jumps = sum(u.law.count * (u.over_cells(-m, 0, LARGE) + u.outside(m, LARGE)) for u in marked)
     back = chernoff(m, (m + 1) * epsilon) * moments(steps, -m, ALL) * jumps
     return p.min(p - epsilon.exp() * q + back)
 
