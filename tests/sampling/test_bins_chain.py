@@ -2,12 +2,13 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from accountant.sampling import bins_chain
 from accountant.sampling.bins_chain import farthest, lower_side, nearest, upper_sides
-from support.oracle.bins_monte_carlo import simulated_delta
+from support.oracle.bins_monte_carlo import means, simulated_delta
 
 ROOT = (1.0, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375)
 
@@ -38,6 +39,97 @@ def test_grouped_slopes_are_projections():
     # Never longer than what they are projections of.
     for slopes in (even, odd):
         assert slopes @ slopes <= column @ column
+
+
+COLUMNS = ((1.0, 0.5), (1.0, 2.0), (1.0, 0.0, 0.7), (1.0, 0.1, 0.1, 0.9))
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Return plans in place of sides, of short runs."""
+    monkeypatch.setattr(bins_chain, "_side", lambda plan, *_: plan)
+    monkeypatch.setattr(bins_chain, "_LONGEST", {"below": 4, "calls": 5})
+
+
+def covariances(slopes):
+    """Return those of terms with these slopes, by the ages of the scores that go on by one."""
+    rows, ages = slopes.shape
+    loads = np.zeros((rows, rows + ages - 1))
+    for row in range(rows):
+        # The own score last.
+        loads[row, row : row + ages] = slopes[row, ::-1]
+    return loads @ loads.T
+
+
+def of_runs(one, times):
+    return np.kron(np.eye(times), one)
+
+
+@pytest.mark.parametrize("column", COLUMNS[:3])
+@pytest.mark.parametrize(
+    ("bins", "steps"), [(8, 8), (13, 13), (13, 14), (13, 16), (12, 24), (12, 25), (12, 30)]
+)
+@pytest.mark.usefixtures("plans")
+def test_chains_from_below_share_no_more_than_the_bins(column, bins, steps):
+    """Every pair of terms, against the mean vectors of the bins, the last bin first."""
+    epochs, rest = divmod(steps, bins)
+    slopes = np.array(column) / np.linalg.norm(column) * math.sqrt(epochs) * (1 - 1e-12)
+    complete = rest >= len(column) - 1
+    plan = lower_side(slopes, bins, epochs, complete=complete, joint=100, delta=1e-4)
+    (plain,) = plan.slopes
+    one = np.tile(plain, (plan.rows, 1))
+    one[: plan.short_rows] *= plan.short
+    chain = of_runs(covariances(one), plan.runs)
+    kept = len(chain)
+    assert bins - 2 * (len(column) - 1) - plan.runs < kept <= plan.bins == bins
+    # Any of the bins may be 1; which are left out is not the plan's: those that share the least.
+    late = bins - len(column) + 1 if epochs == 1 and not complete else bins
+    shifts = means(column, bins, steps)[:late][::-1][:kept]
+    assert (chain <= shifts @ shifts.T + 1e-15).all()
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize(("bins", "steps"), [(8, 8), (13, 13), (13, 14), (13, 26), (29, 29)])
+@pytest.mark.parametrize("gap", [1, 2, 3])
+@pytest.mark.usefixtures("plans")
+def test_chains_from_above_share_no_less_than_the_bins(column, bins, steps, gap):
+    """Every pair of terms, against the mean vectors of the bins, at every rotation."""
+    once = steps <= bins
+    lags = lags_of(column, 1.0, -(-steps // bins))
+    plan = upper_sides(lags, bins, gap, once=once, joint=100, delta=1e-4)("calls")
+    (slopes,) = plan.slopes
+    chain = of_runs(covariances(np.tile(slopes, (plan.rows, 1))), plan.runs)
+    assert len(chain) == plan.bins
+    apart = slopes.size - 1
+    starts = np.arange(plan.runs) * (plan.rows + apart)
+    places = gap * (starts[:, None] + np.arange(plan.rows)).ravel()
+    assert places[-1] + gap <= bins
+    shifts = means(column, bins, steps)
+    for rotation in range(bins):
+        kept = (places + rotation) % bins
+        if once and plan.runs == 1:
+            kept = np.sort(kept)
+        assert (shifts[kept] @ shifts[kept].T <= chain + 1e-15).all()
+
+
+@pytest.mark.parametrize("delta", [1e-10, 1e-4, 0.5])
+def test_what_is_cut_off_is_counted(delta):
+    """The tails beyond the cuts, with mpmath; and how far means from below are too small."""
+    column, bins = np.array([0.4, 0.3, 0.2]), 20
+    lags = tuple(float(column[d:] @ column[: 3 - d]) for d in range(3))
+    sides = upper_sides(lags, bins, 1, once=True, joint=100, delta=delta)
+    (slopes,) = (bins_chain._factor(lags),)
+    plan = bins_chain._Plan((slopes,), 1.0, 0, bins, 1, bins)
+    right = mpmath.mpf(bins_chain._end(plan, "calls", delta))
+    assert sides("calls").escaped >= 3 * mpmath.ncdf(-right)
+    assert sides("calls").escaped < 0.005 * delta
+    left = mpmath.mpf(bins_chain._end(plan, "puts", delta))
+    assert sides("puts").escaped >= (bins + 2) * mpmath.ncdf(left)
+    assert sides("puts").escaped < 0.005 * delta
+    low = lower_side(column, bins, 1, complete=True, joint=100, delta=delta)
+    # The mean of what is rounded downwards is 1, less what the values are moved by.
+    assert 1e-9 < 1.0 - low.mean < low.shrunk < 1e-8
+    assert 0.0 < low.added(0.1)[0] < low._replace(shrunk=0.0).added(0.1)[0]
 
 
 @pytest.mark.parametrize(
