@@ -179,7 +179,8 @@ class SecureSumNoise:
     distribution: str = "discrete gaussian"
 
     def __post_init__(self) -> None:
-        checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier)
+        if checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier) == math.inf:
+            raise DomainError("noise_multiplier must be finite; got inf. Noise is in integers")
         checks.number(CLIPPING_NORM, self.rule.clipping_norm)
         least = checks.whole(LEAST_SURVIVORS, self.least_survivors)
         checks.whole(LEVELS, self.levels)
@@ -297,6 +298,8 @@ class SecureSumNoise:
 
 def clipped(update: FloatArray, norm: float) -> tuple[FloatArray, bool]:
     """Return the update with a norm of at most ``norm``, and whether it had one before."""
+    # Squares of short floats and of integers lose digits, or wrap around.
+    update = np.asarray(update, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         found = math.sqrt(float(np.sum(np.square(update))))
     if not math.isfinite(found):

@@ -204,7 +204,7 @@ def _delta_upper(rho: float, order: float, epsilon: float) -> float:
     logs = abs(math.log(below)) + math.log(order)
     log_delta = below * (rho - epsilon + math.log(below) - math.log(order)) - math.log(order)
     log_delta += 2.0 * _SLACK * (below * (rho + epsilon + logs + 1.0) + math.log(order))
-    if log_delta >= 0.0:
+    if not log_delta < 0.0:  # also where products leave the doubles and it is no number
         return 1.0
     return min(math.exp(log_delta) * (1.0 + _SLACK) + 5e-324, 1.0)
 

@@ -84,6 +84,11 @@ class SampledCurve(DominatingPair):
         """Only a record that was used can be lost; an added one never is."""
         return 0.0 if self.add else product_up(self.q, self.inner.infinite_mass)
 
+    @property
+    def left_out(self) -> float:
+        """What of it the inner pair did not list."""
+        return 0.0 if self.add else product_up(self.q, self.inner.left_out)
+
     def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
         """Return the sample of the inner one, which serves both directions (Theorem E1)."""
         inner = self.inner.pld_upper_pair(joint)

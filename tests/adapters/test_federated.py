@@ -114,6 +114,28 @@ def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
         assert sum(x * x for x in alone[:-1]) <= 2**20
 
 
+@pytest.mark.parametrize(
+    "vector",
+    [
+        np.full(300, 100.0, dtype=np.float16),
+        np.full(3, 1e-3, dtype=np.float16),
+        np.linspace(-1.0, 1.0, 999, dtype=np.float32),
+        np.full(7, 2**32),
+        np.full(7, 2**31 - 1, dtype=np.int32),
+    ],
+    ids=lambda v: str(v.dtype),
+)
+def test_updates_of_other_types_are_clipped_in_doubles(vector):
+    """Squares of integers wrapped around, and halves left the integers they are cast to."""
+    noise = SecureSumNoise(1.0, 1.0, 2 * 10**6, levels=2**30)
+    none = SecureGenerator(3).discrete_gaussian(vector.size, noise.scale)
+    alone = [int(x) for x in noise.message(vector, SecureGenerator(3)) - none]
+    assert 0 < sum(x * x for x in alone) <= 2**60
+    kept, _ = clipped(vector, 1.0)
+    assert kept.dtype == np.float64
+    assert sum(Fraction(x) ** 2 for x in kept.tolist()) <= 1
+
+
 @pytest.mark.parametrize("noise", [CENTRAL, SECURE, SKELLAM], ids=["central", "secure", "Skellam"])
 def test_one_client_moves_the_sum_by_the_norm_at_most(noise, tmp_path):
     rng = np.random.default_rng(0)
@@ -398,6 +420,8 @@ def test_mistakes_are_told():
         CentralNoise(9.0, AdaptiveQuantile(1.0, count_noise=1.0))
     with pytest.raises(errors.DomainError, match="least_survivors"):
         SecureSumNoise(1.0, 1.0, 0)
+    with pytest.raises(errors.DomainError, match="noise_multiplier must be finite; got inf"):
+        SecureSumNoise(math.inf, 1.0, 5)
     with pytest.raises(errors.DomainError, match="colluding must be below least_survivors = 5"):
         SecureSumNoise(1.0, 1.0, 5, colluding=5)
     with pytest.raises(errors.DomainError, match="distribution"):

@@ -76,3 +76,9 @@ def test_deltas_by_floats_are_not_below_the_formula():
             assert found >= min(mpmath.exp(exact), 1)
             size = 1 + below * (rho + epsilon + abs(mpmath.log(below)) + mpmath.log(order) + 1)
             assert found <= mpmath.exp(exact + 1e-14 * size) + 5e-324
+
+
+def test_deltas_by_floats_are_numbers_where_products_leave_the_doubles():
+    assert rc._delta_upper(0.0, 1e9, 1e302) == 1.0
+    assert rc._delta_upper(1e308, 1e9, 1e308) == 1.0
+    assert rc._delta_upper(1.0, 2.0, math.inf) == 1.0

@@ -313,3 +313,28 @@ def test_a_used_record_is_lost_however_seldom(inner):
         sampled = ac.PoissonSampled(inner, rate)
         assert sampled.delta(1e-3) > 0.0
         assert sampled.epsilon(0.0) == math.inf
+
+
+# Draws that are not listed ----------------------------------------------------------------------
+
+
+def test_lower_ends_of_samples_leave_out_draws_that_are_not_listed():
+    """At ε = 500 the truth is 1e-6 of what is not listed, which lower ends counted."""
+    q, draws = 0.1, sampling.WithReplacementSampled(1.0, batch_size=100, dataset_size=1000)
+    sample = ac.PoissonSampled(draws, q)
+    assert sample.pairs()[0].left_out == sample.pairs()[0].infinite_mass > 0.0
+    assert sample.pairs()[1].left_out == 0.0
+    with mp.workdps(60):
+        weights = [mpf(q) * comb(100, k) * mpf(999) ** (100 - k) for k in range(101)]
+        weights = [weight / mpf(1000) ** 100 for weight in weights]
+        weights[0] += 1 - mpf(q)
+        for epsilon in (350.0, 500.0):
+            low, high = mpf(0), mpf(100)
+            for _ in range(200):
+                x = (low + high) / 2
+                ratio = mp.fsum(w * mp.exp(2 * k * (x - k)) for k, w in enumerate(weights))
+                low, high = (x, high) if ratio < mp.exp(epsilon) else (low, x)
+            truth = mp.fsum(w * mp.ncdf(2 * k - low) for k, w in enumerate(weights))
+            truth -= mp.exp(epsilon) * mp.ncdf(-low)
+            bounds = sample.delta_bounds(epsilon)
+            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
