@@ -72,12 +72,12 @@ class Side(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Bins of one row, and how many rows of them there are."""
+    """Bins of one row, and how many rows of them there are; the last bins are in the first run."""
 
     slopes: tuple[FloatArray, ...]  # of each bin of a row, by age
-    short: float  # slopes of the last bins of a run, over those of the others
+    short: float  # slopes of the last bins of all, over those of the others
     short_rows: int
-    rows: int
+    rows: int  # of a run
     runs: int
     bins: int
 
@@ -106,7 +106,7 @@ def lower_side(
     share = math.sqrt((epochs - 1) / epochs)
     usable = bins if share > 0.0 else bins - late
     rows = usable // width
-    count = max(1, rows // _LONGEST["below"]) if share == 0.0 or not late else 1
+    count = max(1, rows // _LONGEST["below"])
     short = -(-late // width) if share > 0.0 else 0
     plan = _Plan(slopes, share, short, rows // count, count, bins)
     return _side(plan, "below", joint, delta)
@@ -234,11 +234,13 @@ def _side(plan: _Plan, shape: str, joint: int, delta: float) -> Side:
     def part(share: float, rows: int) -> Part:
         return Part(tuple(_table(s * share, edges, shape, end) for s in plan.slopes), rows)
 
-    plain = part(1.0, plan.rows - plan.short_rows)
-    parts = (part(plan.short, plan.short_rows), plain) if plan.short_rows else (plain,)
+    runs = [Run((part(1.0, plan.rows),), plan.runs)]
+    if plan.short_rows:
+        last = (part(plan.short, plan.short_rows), part(1.0, plan.rows - plan.short_rows))
+        runs = [Run(last, 1), *(Run(run.parts, run.times - 1) for run in runs if run.times > 1)]
     most = 1.0 + _FARTHEST * deviation
-    chain = Chain(masses, merges, (Run(parts, plan.runs),), plan.bins, most)
-    more = sum(_means(chain, each) * each.rows for each in parts)
+    chain = Chain(masses, merges, tuple(runs), plan.bins, most)
+    more = sum(_means(chain, p) * p.rows * run.times for run in runs for p in run.parts)
     draws = chain.draws
     slack = draws * (error + 8.0 * U * masses.size) * 2.0 + 1e-13
     escaped = 0.0
@@ -248,7 +250,7 @@ def _side(plan: _Plan, shape: str, joint: int, delta: float) -> Side:
     elif shape == "puts":
         escaped = draws * score_cells.tail(-end)
     line = Line.of(chain, deviation, delta)
-    mean = 1.0 + plan.runs * more / plan.bins
+    mean = 1.0 + more / plan.bins
     shrunk = 2.0 * score_cells.SLACK * plan.slopes[0].size
     return Side(line, mean, slack, escaped * (1.0 + 1e-9), shrunk)
 

@@ -61,10 +61,6 @@ def covariances(slopes):
     return loads @ loads.T
 
 
-def of_runs(one, times):
-    return np.kron(np.eye(times), one)
-
-
 @pytest.mark.parametrize("column", COLUMNS[:3])
 @pytest.mark.parametrize(
     ("bins", "steps"), [(8, 8), (13, 13), (13, 14), (13, 16), (12, 24), (12, 25), (12, 30)]
@@ -77,9 +73,13 @@ def test_chains_from_below_share_no_more_than_the_bins(column, bins, steps):
     complete = rest >= len(column) - 1
     plan = lower_side(slopes, bins, epochs, complete=complete, joint=100, delta=1e-4)
     (plain,) = plan.slopes
-    one = np.tile(plain, (plan.rows, 1))
-    one[: plan.short_rows] *= plan.short
-    chain = of_runs(covariances(one), plan.runs)
+    rows = np.tile(plain, (plan.runs, plan.rows, 1))
+    # The last bins are in the first run.
+    rows[0, : plan.short_rows] *= plan.short
+    chain = np.zeros((plan.runs * plan.rows,) * 2)
+    for run in range(plan.runs):
+        here = slice(run * plan.rows, (run + 1) * plan.rows)
+        chain[here, here] = covariances(rows[run])
     kept = len(chain)
     assert bins - 2 * (len(column) - 1) - plan.runs < kept <= plan.bins == bins
     # Any of the bins may be 1; which are left out is not the plan's: those that share the least.
@@ -98,7 +98,8 @@ def test_chains_from_above_share_no_less_than_the_bins(column, bins, steps, gap)
     lags = lags_of(column, 1.0, -(-steps // bins))
     plan = upper_sides(lags, bins, gap, once=once, joint=100, delta=1e-4)("calls")
     (slopes,) = plan.slopes
-    chain = of_runs(covariances(np.tile(slopes, (plan.rows, 1))), plan.runs)
+    one = covariances(np.tile(slopes, (plan.rows, 1)))
+    chain = np.kron(np.eye(plan.runs), one)
     assert len(chain) == plan.bins
     apart = slopes.size - 1
     starts = np.arange(plan.runs) * (plan.rows + apart)
@@ -189,6 +190,22 @@ def test_many_bins_are_cut_into_runs():
     calls = upper_sides(lags, 600, 1, once=True, joint=900, delta=1e-5)("calls")
     below, above = low.removed(0.2)[0], calls.removed(0.2)[1]
     assert 0.0 < below < above < 1.6 * below
+
+
+def test_whole_epochs_are_cut_into_runs_too():
+    """The mean of two epochs: runs, the first with the cut columns, against one run of all bins."""
+    slopes = np.array(ROOT[:2]) / math.sqrt(1.25)
+    sides = []
+    for longest in (128, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bins_chain, "_LONGEST", {"below": longest})
+            sides.append(lower_side(slopes, 520, 2, complete=False, joint=100, delta=1e-4))
+    runs, one = sides
+    assert runs.mean == pytest.approx(one.mean, rel=1e-12)
+    # A little is lost between runs.
+    for kind in ("removed", "added"):
+        few, all_of_it = (getattr(side, kind)(0.1)[0] for side in (runs, one))
+        assert 0.95 * all_of_it < few < all_of_it
 
 
 def test_searches_return_what_was_checked():
