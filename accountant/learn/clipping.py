@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from accountant import checks
+from accountant._rounding import U
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 
@@ -225,13 +226,15 @@ class AdaptiveQuantile(Clipping):
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return (σ⁻² - (2 count_noise)⁻²)^(-1/2), rounded up (Theorem T8)."""
-        rest = noise_multiplier**-2 - (2.0 * self.count_noise) ** -2
+        # In units of σ⁻², so that no square leaves the doubles; four roundings are taken away.
+        ratio = 0.5 * (noise_multiplier / self.count_noise)
+        rest = 1.0 - ratio * ratio - 4.0 * U
         if not (rest > 0.0):
             raise DomainError(
                 f"count_noise must be above half the noise multiplier {noise_multiplier:g};"
                 f" got {self.count_noise!r}. The count alone would spend the whole step"
             )
-        return float(rest**-0.5 * (1.0 + 1e-12))
+        return math.nextafter(noise_multiplier * (rest**-0.5 * (1.0 + 1e-12)), math.inf)
 
     def updated(self, noisy_fraction: float) -> AdaptiveQuantile:
         """Return the rule of the next step, the norm kept inside its domain."""
