@@ -77,8 +77,8 @@ MUTANTS = [
     Mutant(
         "large outcomes of a rare-event contour counted once too little",
         "tail_event.c",
-        "    pq += law->pq_above;\n    reverse = ",
-        "    pq += 0.5 * law->pq_above;\n    reverse = ",
+        "    pq += law->pq_above;\n    if (",
+        "    pq += 0.5 * law->pq_above;\n    if (",
     ),
     Mutant(
         "middling outcomes of a rare-event contour left out",
