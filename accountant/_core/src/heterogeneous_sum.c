@@ -35,7 +35,7 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     sums->parts = 0;
     for (int i = 0; i < ACCT_CACHED_LAYOUTS; i++) sums->cached[i].cell = sums->cached[i].layout.panels = 0;
     sums->log_mgf_err = sums->outside = 0.0;
-    sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->below = 0.0;
+    sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->below = sums->lost = 0.0;
     sums->reverse_log = 0.0;
     sums->reverse_events = -INFINITY;
     sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
@@ -161,6 +161,7 @@ static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     sums->log_stay += n * log1p(-q);
     sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
     sums->stay_err = fmax(sums->stay_err, law->above_err);
+    sums->lost += acct_tail_event_lost(law, n, 0);
     /* A(-m) >= A_I(-m) */
     const double log_event = log(n * (q + ACCT_UNDERFLOW)) - m * loss_hi - low + low_err +
                              1e-9 * (1.0 + fabs(m * loss_hi));
@@ -308,6 +309,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
         k->tail.mass_err = (sums->stay_err + ACCT_U * (16.0 + sums->parts)) *
                                (1.0 - sums->log_stay - sums->log_stay_ratio) +
                            fmin(sums->below * ACCT_SLACK, 1.0);
+        k->tail.lost = sums->lost;
         k->tail.reverse_slope = m + 1.0;
         k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + sums->reverse_events +
                               1e-9 * (1.0 + fabs(sums->reverse_log));

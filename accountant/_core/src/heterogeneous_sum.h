@@ -50,8 +50,9 @@ typedef struct {
     double right_log, right_err, left_log, left_err; /* sums of n K at the aliases' orders */
     double outside; /* mass of all outcomes with a step below its window (uncut: or above), either law */
     /* the tail event (tail_event.h, Theorem 16): sums of n log(1 - Q), of n log(1 - (P-Q)/(1-Q)), of
-     * n log A(-m), and of the shares n Q e^{-mL}/A(-m); of the masses with a step below (acct_below_share) */
-    double log_stay, log_stay_ratio, stay_err, reverse_log, below;
+     * n log A(-m), and of the shares n Q e^{-mL}/A(-m); of the masses with a step below (acct_below_share) and
+     * of what underflow moves them by (acct_tail_event_lost) */
+    double log_stay, log_stay_ratio, stay_err, reverse_log, below, lost;
     double reverse_events; /* the logarithm of a sum */
     int levels; /* decay[j] bounds sum n log|phi| for y in [level[j], level[j+1]]; */
     double level[ACCT_DECAY_LEVELS + 1], decay[ACCT_DECAY_LEVELS + 1]; /* the last holds for all y beyond */

@@ -35,17 +35,18 @@ static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double los
     return reverse_upper(law, tail->steps, loss_hi, m, tail->log_mgf);
 }
 
-/* the number of shifts of a step */
-static int shifts(const acct_tilted_law *law) { return law->step.mixture ? law->step.mixture->count : 1; }
+double acct_tail_event_lost(const acct_tilted_law *law, double steps, int nodes) {
+    const int shifts = law->step.mixture ? law->step.mixture->count : 1;
+    return (8.0 + nodes + shifts) * ACCT_UNDERFLOW * steps;
+}
 
 /* Q^n and P^n - Q^n of the event that some step lies above, from one step's masses q and pq: each is
- * 1 - (1 - mass)^n, without cancellation where the masses are small.  Underflow moves each of the `terms` that
- * they are sums of, by what two values of exp or erfc and three products err by. */
+ * 1 - (1 - mass)^n, without cancellation where the masses are small.  `nodes`: of the sums that they are. */
 static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
-                       double q, double pq, int terms) {
+                       double q, double pq, int nodes) {
     tail->direction = direction;
     tail->steps = steps;
-    tail->lost = (8.0 + terms) * ACCT_UNDERFLOW * steps;
+    tail->lost = acct_tail_event_lost(law, steps, nodes);
     tail->outside = steps * law->outside;
     tail->left_out = 0.0;
     tail->q_mass = -expm1(steps * log1p(-q));
@@ -60,7 +61,7 @@ double acct_below_share(const acct_tilted_law *law, double steps) {
 
 /* both masses and their error; of exponents of size steps * q, too */
 static void set_both(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
-    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above, shifts(law));
+    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above, 0);
     tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) +
                      acct_below_share(law, steps);
 }
@@ -136,7 +137,7 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     reverse = (reverse + of_reverse * exp(m * unit) +
                (law->q_above + ACCT_UNDERFLOW) * exp(m * (unit - loss_hi)) + ACCT_TINY) *
               ACCT_SLACK;
-    set_masses(tail, law, steps, ACCT_REMOVE, q, pq, law->count + shifts(law));
+    set_masses(tail, law, steps, ACCT_REMOVE, q, pq, law->count);
     /* a relative error r of q is at most (n + 1) r q/(1 - q) in what pq is multiplied by and divided by */
     tail->mass_err = ((law->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
                      (1.0 + steps * q) / (1.0 - q);

@@ -27,6 +27,10 @@ typedef struct {
     double reverse_order, log_mgf; /* order and log A of one step that acct_tail_event_set made it of */
 } acct_tail_event;
 
+/* What underflow moves the masses of `steps` steps by, at most: two values of exp or erfc and three products
+ * for each shift, and for each of the `nodes` of a sum that they are. */
+double acct_tail_event_lost(const acct_tilted_law *law, double steps, int nodes);
+
 /* reads the window off the law; epsilon places the Chernoff bound,
  * unless reverse_order > 0 does.  Without `certify` (searches)
  * the law's own errors are left out.  Overwrites law->weight. */
