@@ -253,12 +253,10 @@ class BallsInBins(Sampler):
         for length in sorted({int(1.3**i) for i in range(40)}):
             if not bands < length <= self.bins // 2:
                 continue
-            rows = np.zeros((length, length))
-            for j in range(length):
-                rows[j:, j][:bands] = column[: length - j]
-            direction = rows.sum(axis=1)
+            # The rows' sums of the block of the strategy, and its columns' products with them.
+            direction = np.cumsum(np.pad(column, (0, length - bands)))
             direction /= float(np.linalg.norm(direction)) * (1.0 + 64.0 * U * length)
-            reach = np.sort(direction @ rows)[::-1]
+            reach = np.sort(np.convolve(direction, column[::-1])[bands - 1 :])[::-1]
             blocks = self.bins // length
             for kept in range(1, length + 1):
                 share = kept * blocks / self.bins * rough
