@@ -55,7 +55,9 @@ static int boundary(problem *p, enum acct_grid grid, double guess, double power,
     const acct_target *t = p->target;
     const acct_search search = {spent, p, t->epsilon, grid};
     double both;
-    const int near = !t->upper && acct_calibration_guess(&p->of, t->epsilon, t->delta, &guess, &power);
+    const int near =
+        t->upper ? 0 : acct_calibration_guess(&p->of, t->epsilon, t->delta, &guess, &power);
+    if (near < 0) return near;
     const double slope = near ? fabs(power) : 0.0;
     p->direction = ACCT_REMOVE;
     int status = acct_boundary(&search, guess, slope, cheap, dear, rank);
@@ -63,7 +65,8 @@ static int boundary(problem *p, enum acct_grid grid, double guess, double power,
     const double found = acct_grid_value(grid, *rank);
     const acct_unknown *a = &p->of;
     *a->unknown = found; /* the last point that met the target */
-    if (!t->upper && acct_psg_remove_decides(a->q, a->sigma, a->steps, t->delta, &p->met)) return ACCT_OK;
+    const int decides = t->upper ? 0 : acct_psg_remove_decides(a->q, a->sigma, a->steps, t->delta, &p->met);
+    if (decides) return decides < 0 ? decides : ACCT_OK;
     p->direction = ACCT_EITHER;
     status = spent(p, found, &both);
     if (status || both <= t->epsilon) return status;

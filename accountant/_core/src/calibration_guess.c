@@ -7,6 +7,7 @@
 #include "order.h"
 #include "plan.h"
 #include "saddle_point.h"
+#include "status.h"
 #include "subsampled_gaussian.h"
 
 /* values tried; the step in log(value) that ends the search, and the longest */
@@ -126,15 +127,15 @@ int acct_calibration_guess(acct_unknown *asked, double epsilon, double delta, do
     guess *g = malloc(sizeof *g);
     double *memory = malloc(ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     double t = log(*value);
-    int found = 0;
-    if (g && memory && isfinite(t)) {
+    int found = g && memory ? 0 : ACCT_ENOMEM;
+    if (!found && isfinite(t)) {
         acct_tilted_law_place(&g->law, memory, ACCT_MAX_NODES);
         g->asked = asked;
         g->epsilon = epsilon;
         g->log_delta = log(delta);
         found = approach(g, &t, *power);
     }
-    if (found) {
+    if (found > 0) {
         const double along = excess(g, t + APART), here = excess(g, t), slope = (along - here) / APART;
         const double at = exp(t - here / slope), rise = slope / (epsilon * g->rate);
         found = at > 0.0 && at < INFINITY && isfinite(rise) && rise != 0.0;

@@ -9,7 +9,7 @@ typedef struct {
 
 /* sets     *value to about where the steps cost epsilon at delta, and *power to about
  *          d log(epsilon) / d log(value) there, beginning with what they hold; *asked is left as it was
- * returns  whether it found that, else both are left as they were; nothing is certified */
+ * returns  whether it found that, else both are left as they were, or ACCT_ENOMEM; nothing is certified */
 int acct_calibration_guess(acct_unknown *asked, double epsilon, double delta, double *value, double *power);
 
 #endif

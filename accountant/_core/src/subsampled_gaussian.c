@@ -152,7 +152,9 @@ int acct_psg_remove_decides(double q, double sigma, double steps, double delta, 
     acct_workspace w;
     if (!valid(q, sigma, steps, ACCT_REMOVE) || !acct_valid_delta(delta)) return 0;
     if (!(q >= ACCT_LEAST_Q && steps > 1.0 && sigma < INFINITY && remove->lower > 0.0)) return 0;
-    if (needs_unsampled(q, remove) || acct_workspace_alloc(&w, ACCT_MAX_NODES)) return 0;
+    if (needs_unsampled(q, remove)) return 0;
+    const int status = acct_workspace_alloc(&w, ACCT_MAX_NODES);
+    if (status) return status;
     const acct_step step = acct_step_make(q, sigma);
     const int decides = acct_add_is_below(&w, &step, steps, remove->lower, delta);
     acct_workspace_free(&w);

@@ -28,7 +28,7 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
 int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out);
 
 /* Whether acct_psg_epsilon in either direction sets no other bracket than *remove, which it set for the remove
- * direction of the same question; 0 says nothing */
+ * direction of the same question; 0 says nothing.  Or a status below 0 */
 int acct_psg_remove_decides(double q, double sigma, double steps, double delta, const acct_bounds *remove);
 
 #endif
