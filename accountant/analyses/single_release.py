@@ -120,7 +120,9 @@ def epsilon_between_losses(
     if not depth < DEEP or not other > 0.0:
         return None
     slope = max(above - rest, TINY)  # e^ε·B
-    guess = max(top + math.log(slope / other), 0.0)
+    ratio = slope / other
+    log_ratio = math.log(ratio) if ratio > 0.0 else math.log(slope) - math.log(other)
+    guess = max(top + log_ratio, 0.0)
     error = (4.0 * table.relative_error + (table.p.size + 16) * U) * delta / slope
     step = 1.1 * (error + table.loss_error) + 4.0 * U * (guess + abs(top))
     for _ in range(TRIES):
