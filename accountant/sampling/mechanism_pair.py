@@ -110,6 +110,11 @@ class MechanismPair(AtomicPair):
         shift = (2.0 * law.value_error + 8.0 * U) * (1.0 if self.upper else -1.0)
         return atoms_of(law, table.spacing, shift, add=self.add)
 
+    @property
+    def pure_epsilon(self) -> float:
+        """That of one run: a mean of ratios lies between the least and the largest (S23)."""
+        return self.one.pure_epsilon
+
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) of the pair itself."""
         found = self._at(epsilon, _FIRST)

@@ -114,6 +114,15 @@ def test_below_is_below():
             assert least >= 0.97 * most
 
 
+def test_losses_are_bounded_as_those_of_one_run():
+    one = AllocatedMechanism(ac.Laplace(2.0), steps=20)
+    largest = 0.5
+    assert one.epsilon(0.0) <= largest
+    # All 20 runs may have their largest ratio: every smaller ε has some δ.
+    assert one.delta(largest) == 0.0 < one.delta(0.9 * largest)
+    assert (one + ac.PureDP(0.5)).delta(1.0) == 0.0
+
+
 @pytest.mark.parametrize(
     "mechanism",
     [ac.Laplace(0.01), ac.Laplace(1e6), ac.Gaussian(0.05), ac.Gaussian(1e7), ac.Laplace(1e-3)],
