@@ -9,16 +9,22 @@ docs/theorems_sampling.md, Theorem S18.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Corner", "bands"]
 
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
 
 class Corner(NamedTuple):
-    """An upper bound on |a|² and on |b|², and a lower bound on ⟨a, b⟩, for radius one."""
+    """|a|², |b|² and ⟨a, b⟩, for radius one, of a pair that is above all of a box."""
 
     first: float
     second: float
@@ -28,6 +34,10 @@ class Corner(NamedTuple):
 # Ends of the boxes for |a|² and |b|²: denser where one of them is small or nearly its largest.
 _SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
 _EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
+
+
+# A box is cut into so many parts, squared, to find the product of its corner.
+_PARTS = 32
 
 
 @lru_cache(maxsize=2)
@@ -43,15 +53,26 @@ def bands(ends: tuple[float, ...]) -> tuple[tuple[Corner, ...], ...]:
             # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
             if high + most < 4.0 or high < most:
                 continue
-            corner = Corner(high, most, _least_product(low, least))
+            corner = Corner(high, most, _product((low, high), (least, most)))
             middle = 0.5 * (low + high - least - most)
             place = sum(middle < end for end in ends[1:-1])
             found[place].append(corner)
     return tuple(tuple(row) for row in found)
 
 
-def _least_product(first: float, second: float) -> float:
+def _product(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return the largest ⟨a, b⟩ at the far end of a box that leaves all its triples below.
+
+    From a triple to the far end |a|² grows by s and |b|² by t: then ⟨a, b⟩ may grow by √(st).
+    """
+    x, y = (np.linspace(*box, _PARTS + 1) for box in (first, second))
+    grown = np.sqrt(np.outer(first[1] - x[1:], second[1] - y[1:])) * (1.0 - 1e-12)
+    needed = np.add.outer(x[1:], y[1:]) >= 4.0 - 1e-9
+    return float((_least_products(x[:-1], y[:-1]) + grown)[needed].min())
+
+
+def _least_products(first: FloatArray, second: FloatArray) -> FloatArray:
     """Bound ⟨a, b⟩ from below for |a|² >= first, |b|² >= second: a triangle in the unit circle."""
-    both = first * second
-    root = math.sqrt(both * (4.0 - first) * (4.0 - second))
-    return max(0.25 * (both - root) - 1e-12, 0.0)
+    both = np.outer(first, second)
+    root = np.sqrt(both * np.outer(4.0 - first, 4.0 - second))
+    return np.asarray(np.maximum(0.25 * (both - root) - 1e-12, 0.0))

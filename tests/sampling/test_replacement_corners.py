@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accountant.sampling import replacement_corners
 from accountant.sampling.replacement_corners import Corner, bands
 
 CORNERS = [corner for band in bands((4.0, 2.5, 0.0)) for corner in band]
@@ -10,9 +11,9 @@ CORNERS += [Corner(c.second, c.first, c.product) for c in CORNERS]
 
 
 def below(gram, corner):
-    """Tell whether the corner is reached by growing |a|², |b|² and lowering ⟨a, b⟩ only."""
-    first, second, product = gram
-    return corner.first >= first and corner.second >= second and corner.product <= product
+    """Tell whether the corner is reached by growing |a|² by s, |b|² by t, ⟨a, b⟩ by √(st) at most."""
+    s, t = corner.first - gram[0], corner.second - gram[1]
+    return s >= 0.0 and t >= 0.0 and corner.product - gram[2] <= np.sqrt(s * t)
 
 
 def canonical(a, b):
@@ -37,6 +38,41 @@ def test_corners_cover_the_ball(dimension):
         assert gram[1] <= 4.0 + 1e-9
         gram = min(gram[0], 4.0), min(gram[1], 4.0), gram[2]
         assert any(below(gram, corner) for corner in CORNERS), gram
+
+
+def test_corners_on_the_rim_cover_inscribed_triangles():
+    # Acute triangles in the unit circle, where nothing is to spare, and right ones.
+    rng = np.random.default_rng(5)
+    first, second = rng.uniform(1e-3, np.pi / 2 - 1e-3, size=(2, 20_000))
+    second = np.maximum(second, np.pi / 2 - first + 1e-9)
+    second[::4] = np.pi / 2 - first[::4]
+    x, y = 4.0 * np.sin(first) ** 2, 4.0 * np.sin(second) ** 2
+    product = -4.0 * np.sin(first) * np.sin(second) * np.cos(first + second)
+    covered = np.zeros(x.size, dtype=bool)
+    for corner in CORNERS:
+        s, t = corner.first - x, corner.second - y
+        grown = np.sqrt(np.maximum(s, 0.0) * np.maximum(t, 0.0))
+        covered |= (s >= 0.0) & (t >= 0.0) & (corner.product - product <= grown)
+    assert covered.all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((3.993, 4.0), (0.0, 0.01)), ((3.05, 3.35), (0.85, 1.15)), ((2.7, 3.05), (2.3, 2.7))],
+)
+def test_the_corner_of_a_box_is_as_near_as_may_be(first, second):
+    found = replacement_corners._product(first, second)
+    x, y = np.meshgrid(np.linspace(*first, 201), np.linspace(*second, 201), indexing="ij")
+    angles = np.arcsin(np.sqrt(x) / 2), np.arcsin(np.sqrt(y) / 2)
+    product = -np.sqrt(x * y) * np.cos(angles[0] + angles[1])
+    largest = product + np.sqrt((first[1] - x) * (second[1] - y))
+    largest = largest[x + y >= 4.0].min()
+    assert found <= largest
+    assert found >= largest - 0.1 * (first[1] - first[0] + second[1] - second[0])
+
+
+def test_corners_are_positive_semidefinite():
+    assert all(c.product**2 <= c.first * c.second for c in CORNERS)
 
 
 def divergence(gram, q, gamma):
