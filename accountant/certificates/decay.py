@@ -46,7 +46,7 @@ class Decay:
     def log_bound(self, y: float) -> tuple[float, FloatArray]:
         """Return the logarithm of a bound on |A(c + iy')| / A(c) for y' >= y, and knots.
 
-        A call tries widths of the knots next to the best one of the last call, some at first.
+        A call tries the best width of the last call and one next to it, some at first.
         """
         by_path = math.log(float((self.weight * np.exp(-y * self.angle)).sum()) / self.mass)
         best, knots = min(by_path, 0.0), np.array([])
@@ -54,7 +54,7 @@ class Decay:
             return best, knots
         widths = [each / y for each in WIDTHS] + [2.0 * self.spread, 3.0 * self.spread]
         last, self.best = self.best, None
-        tried = FIRST if last is None else range(max(last - 1, 0), min(last + 2, len(widths)))
+        tried = FIRST if last is None else (last, last - 1 if last else 1)
         for k in tried:
             found, at = self._drop(y, widths[k])
             if found > 0.0 and (below := math.log1p(-min(found, 1.0 - 1e-12))) < best:

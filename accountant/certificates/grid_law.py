@@ -16,6 +16,8 @@ __all__ = ["Knots", "composed", "profile"]
 
 # What a transform leaves where there is no mass, relative to the largest one.
 NOISE = 1e-14
+# What of the largest mass is large.
+SMALL = 1e-7
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,12 @@ def _upper_law(pair: DominatingPair, losses: FloatArray) -> tuple[FloatArray, fl
     """Return masses at the knots by chords (Theorem G2), and at infinity by the last one."""
     found = pair.masses(losses)
     p, q = found.p, found.q
+    beyond = p - q
+    if abs(beyond.sum()) < 1e-12:  # both are whole: the largest difference, of masses near 1, is
+        k = int(p.argmax())  # known from the others, and counts in all steps together
+        beyond[k] -= beyond.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        low = losses[:-1]
-        rise = -(p[1:-1] - q[1:-1] * np.exp(low)) / np.expm1(losses[0] - losses[1])
+        rise = (q[1:-1] * np.expm1(losses[:-1]) - beyond[1:-1]) / np.expm1(losses[0] - losses[1])
     rise = np.clip(np.nan_to_num(rise), 0.0, p[1:-1])
     mass = np.append(0.0, rise)
     mass[:-1] += p[1:-1] - rise
@@ -93,8 +98,7 @@ def _tilted(mass: FloatArray, infinite: float, losses: FloatArray, tilt: float) 
 
 
 def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
-    full = fftconvolve(one.tilted, other.tilted)
-    full[full < NOISE * full.max()] = 0.0
+    full = _convolved(one.tilted, other.tilted)
     scale = one.log_scale + other.log_scale
     start, end = -knots.low, knots.high - 2 * knots.low + 1
     kept = full[start:end].copy()
@@ -110,6 +114,31 @@ def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
     if not top > 0.0:  # all of it is beyond the knots: they show nothing
         return Tilted(kept, -math.inf, 1.0)
     return Tilted(kept / top, scale + math.log(top), infinite)
+
+
+def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return all sums' masses: those of large and of small masses apart, for their own noise.
+
+    Jumps that are rare in a step, and are not in all of them, would be lost in the noise of others.
+    """
+    full = np.zeros(one.size + other.size - 1)
+    for start, first in _by_size(one):
+        for begin, second in _by_size(other):
+            part = fftconvolve(first, second)
+            part[part < NOISE * part.max()] = 0.0
+            full[start + begin : start + begin + part.size] += part
+    return full
+
+
+def _by_size(mass: FloatArray) -> list[tuple[int, FloatArray]]:
+    """Return the large masses and the small ones, each with the place of its first."""
+    large = np.where(mass >= SMALL * mass.max(), mass, 0.0)
+    found = []
+    for part in (large, mass - large):
+        used = part.nonzero()[0]
+        if used.size:
+            found.append((int(used[0]), part[used[0] : used[-1] + 1]))
+    return found
 
 
 def _exp(x: float) -> float:

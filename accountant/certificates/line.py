@@ -201,10 +201,8 @@ class Search:
     def _bound_at(self, k: int) -> float:
         return self.bound(float(self.grid[k]))
 
-    def distance(self, places: Iterable[int] | None = None) -> tuple[float, float]:
-        """Choose the line's distance and the period, for the fewest orders."""
-        if places is None:
-            places = range(self.grid.size)
+    def distance(self, places: Iterable[int]) -> tuple[float, float]:
+        """Choose the line's distance, of some, and the period, for the fewest orders."""
         grid = self.grid[[k for k in places if 0 <= k < self.grid.size]]
         target = self.log_delta + self.share
         sizes = np.full(grid.size, np.inf)
@@ -248,6 +246,7 @@ class Search:
         y = math.sqrt(max(size - self.log_delta - self.share, 1.0) / max(spread, 1e-300))
         low, high, y = 0.0, math.inf, min(max(y, step), MOST_ORDERS * step)
         knots: list[FloatArray] = []
+        power, last = 2.0, (0.0, 0.0)
         for _ in range(MOST_TRIALS):
             bounds = [each.log_bound(y) for each in decays]
             fall = -sum(u.rule.step.count * v for u, (v, _) in zip(decays, bounds, strict=True))
@@ -261,7 +260,11 @@ class Search:
                 break
             if low >= MOST_ORDERS * step:
                 raise NoLineError
-            y *= 1.02 * min(max(wanted / max(fall, 1e-9), 0.01), 100.0) ** 0.6
+            if 0.0 < last[1] != fall > 0.0 and y != last[0]:
+                power = math.log(fall / last[1]) / math.log(y / last[0])
+            last = y, fall
+            ratio = min(max(wanted / max(fall, 1e-9), 0.01), 100.0)
+            y *= 1.02 * ratio ** (1.0 / min(max(power, 0.5), 2.0))
             y = min(max(y, step, 1.03 * low), MOST_ORDERS * step, high / 1.03)
         if not high < math.inf:
             raise NoLineError
@@ -284,9 +287,9 @@ class Search:
                 return self._line(place + each for each in AROUND)
             except NoLineError:
                 pass
-        return self._line(None)
+        return self._line(range(0, self.grid.size, 4 if self.narrow else 1))
 
-    def _line(self, places: Iterable[int] | None) -> dict[str, Any]:
+    def _line(self, places: Iterable[int]) -> dict[str, Any]:
         b, period = self.distance(places)
         b = rounded(b, 6)
         size = self._settle(b, None)

@@ -12,6 +12,8 @@ from accountant.certificates.line import MOST_ORDERS, NoLineError, Rule, Search,
 from accountant.certificates.step import LARGE, log_sum
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant.certificates.step import Step
     from accountant.pairs.base import FloatArray
 
@@ -20,11 +22,11 @@ __all__ = ["find_rare_line"]
 # Losses of the thresholds: of the lower one as shares of ε, of the upper one as multiples.
 LOWER = (0.45, 0.3, 0.22, 0.17, 0.13, 0.1, 0.07, 0.05, 0.03, 0.015)
 UPPER = (1.3, 1.7, 2.5, 4.0, 7.0, 12.0, 25.0)
-# Widths of the labels, in units of σ²/D.
-WIDTHS = (0.5, 0.3, 0.2, 0.12)
-# Orders times nodes that are checked in a second.
-ENOUGH = 2e7
-MOST_TRIES = 12
+# Widths of the labels, in units of σ²/D, the one that is most often enough first.
+WIDTHS = (0.2, 0.12, 0.08, 0.3, 0.5)
+# Orders less 1, times the scale, of the bounds on small and on large steps.
+SMALL = np.logspace(-1.0, 3.5, 46)
+LARGE_ORDERS = np.logspace(0.0, 3.0, 31)
 
 
 class Labelled(Rule):
@@ -32,12 +34,15 @@ class Labelled(Rule):
 
     upper: float | None
     lower: float | None
+    known: tuple[float | None, float | None, float] | None = None  # what the tables are of
 
     def label(self, upper: float, lower: float | None, width: float, high: float) -> None:
         """Set thresholds, and the window up to ``high`` that they leave."""
-        self.upper, self.lower, self.width = upper, lower, width
-        self._tabulate(high, min(self.step.sigma, width))
-        self.kept, self.large = self._below(upper)
+        if (upper, width, high) != self.known:
+            self.upper, self.width, self.known = upper, width, (upper, width, high)
+            self._tabulate(high, min(self.step.sigma, width))
+            self.kept, self.large = self._below(upper)
+        self.lower = lower
         self.small = self._below(lower)[0] if lower is not None else self.kept
         with np.errstate(divide="ignore"):
             ratio = np.exp(np.minimum(self.small - self.kept, 0.0))
@@ -45,18 +50,20 @@ class Labelled(Rule):
 
     def leave(self, high: float) -> None:
         """Set no labels: all steps are small."""
-        self.upper, self.lower = None, None
-        self._tabulate(high, self.step.sigma)
-        self.kept = self.small = np.zeros(self.x.size)
-        self.large = self.middling = np.full(self.x.size, -math.inf)
+        if self.known != (None, None, high):
+            self.upper, self.lower, self.known = None, None, (None, None, high)
+            self._tabulate(high, self.step.sigma)
+            self.kept = self.small = np.zeros(self.x.size)
+            self.large = self.middling = np.full(self.x.size, -math.inf)
 
     def _tabulate(self, high: float, unit: float) -> None:
         self.high, step = high, self.step
         far = max(high, step.furthest + 10.0 * step.sigma)
-        size = int(min(max(500, 6.0 * (far - self.low) / unit), 2500))
+        size = int(min(max(300, 3.0 * (far - self.low) / unit), 2500))
         self.x = np.linspace(self.low, far, size)
         self.loss, self.noise = step.loss(self.x), step.log_density(self.x)
         self.noise = self.noise + math.log(self.x[1] - self.x[0])
+        self.mass, self.grown = np.exp(self.noise), np.expm1(np.minimum(self.loss, LARGE))
 
     def _below(self, cut: float) -> tuple[FloatArray, FloatArray]:
         z = (self.x - cut) / self.width
@@ -114,9 +121,9 @@ class Labelled(Rule):
         exponent = c * self.loss
         if (exponent + self.noise + log_label).max() > LARGE or exponent.max() > LARGE:
             return log_sum(self.noise + exponent + log_label)
-        label, grown = np.exp(log_label), np.expm1(np.minimum(self.loss, LARGE))
-        second = label * (np.expm1(exponent) - c * grown) - (1.0 - label) * (1.0 + c * grown)
-        return math.log1p(max(float(np.exp(self.noise) @ second), -0.999))
+        label, first = np.exp(log_label), c * self.grown
+        second = label * (np.expm1(exponent) - first) - (1.0 - label) * (1.0 + first)
+        return math.log1p(max(float(self.mass @ second), -0.999))
 
     def log_integral(self, c: float, log_label: FloatArray) -> float:
         """Return the logarithm of the integral of a label's steps that hardly ever occur."""
@@ -148,7 +155,8 @@ class RareSearch(Search):
         self, steps: list[Step], epsilon: float, delta: float, share: float, scale: float
     ) -> None:
         super().__init__(steps, epsilon, delta, remove=True, share=share)
-        self.scale, self.grid = scale, np.logspace(-2.0, 2.8, 49) / scale
+        self.scale, self.grid = scale, np.logspace(-2.0, 2.8, 33) / scale
+        self.small, self.back = 20, 10  # where the bounds were least the last time
         self.goal = self.log_delta + self.share
         # Widths of a label from its threshold, and of the noise from 0, to the window's end.
         self.far = math.sqrt(2.0 * (40.0 - self.goal))
@@ -164,8 +172,8 @@ class RareSearch(Search):
                 rule.leave(high)
                 continue
             unit = rounded(width * min(step.sigma**2 / step.furthest, step.sigma), 6)
-            lower = None if below is None else rounded(step.inverse_loss(below), 8)
-            upper = rounded(step.inverse_loss(above), 8)
+            lower = None if below is None else rounded(step.near_loss(below), 8)
+            upper = rounded(step.near_loss(above), 8)
             rule.label(upper, lower, unit, upper + self.far * unit)
         self.at.cache_clear()
 
@@ -196,28 +204,26 @@ class RareSearch(Search):
             shares.append(math.log(rule.step.count) + middling - moment)
         return size, shares
 
-    def log_small(self, *, on_path: bool = False) -> tuple[float, float]:
+    def log_small(self, *, on_path: bool = False, enough: float = -math.inf) -> tuple[float, float]:
         """Return the logarithm of the bound on outcomes whose steps are all small, and its b.
 
         ``on_path`` leaves out orders at which the path chosen for the line is too coarse.
         """
-        best, rising, last = (math.inf, 1.0), 0, math.inf
-        for b in np.logspace(-1.0, 3.5, 46) / self.scale:
-            c = 1.0 + float(b)
+
+        def bound(k: int) -> float:
+            b = float(SMALL[k]) / self.scale
+            c = 1.0 + b
             found = b * math.log(b / c) - math.log(c) - b * self.epsilon
             found += 0.5 * self.precision * c * (c - 1.0)
-            with np.errstate(all="ignore"):
-                found += sum(u.step.count * u.log_moment(c, u.small) for u in self.rules)
-                if on_path and any(u.log_excess(c) > -12.0 for u in self.rules):
-                    break
-            if math.isfinite(found):
-                best = min(best, (float(found), float(b)))
-            rising, last = rising + 1 if found > last else 0, found
-            if rising == 3:  # it is convex
-                break
-        return best
+            if on_path and any(u.log_excess(c) > -12.0 for u in self.rules):
+                return math.inf
+            found += sum(u.step.count * u.log_moment(c, u.small) for u in self.rules)
+            return float(found)
 
-    def log_large(self) -> float:
+        self.small, least = _lowest(bound, self.small, SMALL.size - 1, enough)
+        return least, float(SMALL[self.small]) / self.scale
+
+    def log_large(self, enough: float = -math.inf) -> float:
         """Return the logarithm of what large steps cost beyond the truth; set the reverse term."""
         parts = [
             math.log(u.step.count) + u.step.widened(u.width).log_mass_above(u.upper, moved=True)
@@ -225,21 +231,20 @@ class RareSearch(Search):
             if u.upper is not None
         ]
         best = log_sum(parts) if parts else -math.inf
-        if best < self.goal:
+        if best < self.goal - 1.0:
             return best
-        rising, last = 0, math.inf
-        for m in np.logspace(0.0, 3.0, 31) / self.scale:
+
+        def bound(k: int) -> float:
+            m = float(LARGE_ORDERS[k]) / self.scale
             found = m * math.log(m / (1.0 + m)) - math.log1p(m) + (m + 1.0) * self.epsilon
             found += 0.5 * self.precision * m * (m + 1.0)
-            with np.errstate(all="ignore"):
-                whole = [u.step.count * u.log_moment(-m, np.zeros(u.x.size)) for u in self.rules]
-                jumps = [math.log(u.step.count) + u.log_integral(-m, u.large) for u in self.rules]
-            found += sum(whole) + log_sum(jumps)
-            if found < best:
-                best, self.reverse = float(found), float(m)
-            rising, last = rising + 1 if found > last else 0, float(found)
-            if rising == 3:  # it is convex
-                break
+            found += sum(u.step.count * u.log_moment(-m, np.zeros(u.x.size)) for u in self.rules)
+            jumps = [math.log(u.step.count) + u.log_integral(-m, u.large) for u in self.rules]
+            return float(found + log_sum(jumps))
+
+        self.back, least = _lowest(bound, self.back, LARGE_ORDERS.size - 1, enough)
+        if least < best:
+            best, self.reverse = least, float(LARGE_ORDERS[self.back]) / self.scale
         return best
 
     def orders(self, b: float, period: float, size: float) -> tuple[int, list[FloatArray]]:
@@ -285,15 +290,10 @@ def find_rare_line(
 
 
 def _at_scale(search: RareSearch) -> dict[str, Any] | None:
-    """Return the best evidence whose thresholds are multiples of a scale of losses."""
-    best: tuple[float, dict[str, Any] | None] = (math.inf, None)
-    tried = 0
+    """Return evidence whose thresholds are multiples of a scale of losses, the first found."""
     for width in WIDTHS:
-        for above in _uppers(search, width):
-            for below in (*_lowers(search, above, width), None):
-                tried += 1
-                if tried > MOST_TRIES:
-                    return best[1]
+        for k, above in enumerate(_uppers(search, width)):
+            for below in _lowers(search, above, width) + [None] * (k == 0):
                 search.set_labels(above, below, width)
                 if all(rule.upper is None for rule in search.rules):
                     continue
@@ -309,33 +309,58 @@ def _at_scale(search: RareSearch) -> dict[str, Any] | None:
                     found["small"] = rounded(small, 6)
                 if search.reverse is not None:
                     found["reverse"] = rounded(search.reverse, 6)
-                cost = found["orders"] * sum(rule.nodes for rule in search.rules)
-                if cost < best[0]:
-                    best = (cost, found)
-                if cost < ENOUGH:
-                    return found
-    return best[1]
+                return found
+    return None
 
 
 def _uppers(search: RareSearch, width: float) -> list[float]:
     """Return losses above which steps may be called large."""
-    found = []
-    for factor in UPPER:
-        search.set_labels(factor * search.scale, None, width)
-        if search.log_large() < search.goal - 1.0:
-            found.append(factor * search.scale)
-            if len(found) == 2:
-                break
-    return found
+
+    def holds(loss: float) -> bool:
+        search.set_labels(loss, None, width)
+        return search.log_large(search.goal - 1.0) < search.goal - 1.0
+
+    return _first_two([factor * search.scale for factor in UPPER], holds)
 
 
 def _lowers(search: RareSearch, above: float, width: float) -> list[float]:
     """Return the two largest losses below which steps may be called small."""
-    found = []
-    for factor in LOWER:
-        search.set_labels(above, factor * search.scale, width)
-        if search.log_small()[0] < search.goal:
-            found.append(factor * search.scale)
-            if len(found) == 2:
-                break
-    return found
+
+    def holds(loss: float) -> bool:
+        search.set_labels(above, loss, width)
+        return search.log_small(enough=search.goal)[0] < search.goal
+
+    return _first_two([factor * search.scale for factor in LOWER], holds)
+
+
+def _first_two(losses: list[float], holds: Callable[[float], bool]) -> list[float]:
+    """Return the first two losses for which a condition holds; it holds for all after them."""
+    start, end = 0, len(losses) - 1
+    if not holds(losses[end]):
+        return []
+    while start < end:
+        middle = (start + end) // 2
+        start, end = (start, middle) if holds(losses[middle]) else (middle + 1, end)
+    return losses[start : start + 2]
+
+
+def _lowest(
+    bound: Callable[[int], float], start: int, last: int, enough: float
+) -> tuple[int, float]:
+    """Return a place in 0 to ``last`` and a convex bound there: the least, or one below enough."""
+    known: dict[int, float] = {}
+
+    def at(k: int) -> float:
+        if k not in known:
+            with np.errstate(all="ignore"):
+                found = float(bound(k))
+            known[k] = found if math.isfinite(found) else math.inf
+        return known[k]
+
+    k, stride = start, 4
+    while k > 0 and at(k) == math.inf:
+        k = max(k - 4, 0)
+    while stride and not at(k) < enough:
+        best = min((k, max(k - stride, 0), min(k + stride, last)), key=at)
+        k, stride = best, stride if best != k else stride // 2
+    return k, at(k)

@@ -157,6 +157,15 @@ class Step:
             high = max(high, self.furthest + self.sigma * quantile(half - math.log(self.moves)))
         return low, high
 
+    def near_loss(self, loss: float) -> float:
+        """Return a point with about this positive loss."""
+        if self._only is None:
+            return self.inverse_loss(loss)
+        shift, weight = self._only
+        grown = math.log(math.expm1(loss)) if loss < LARGE else loss
+        excess = grown - math.log(weight)  # of e^(d (2 x - d) / 2σ²) above 1, its logarithm
+        return float(np.logaddexp(excess, 0.0)) * self.sigma**2 / shift + 0.5 * shift
+
     def inverse_loss(self, loss: float) -> float:
         """Return a point with about this loss, which must be one that there is."""
         reach = 60.0 * self.sigma + 2.0 * self.furthest + abs(loss) * self.sigma**2
