@@ -23,7 +23,22 @@ ONE_SHIFT = [
     (0.3, 2.0, 5, 3e-308),
 ]
 # The same of two steps, where the transform decays slowly.
-RARE = [(0.01, 1.0, 1e-290), (0.05, 0.4, 1e-180)]
+RARE = [
+    (0.01, 1.0, 1e-290),
+    (0.05, 0.4, 1e-180),
+    (0.0002, 0.81, 8e-90),
+    (0.0083, 1.5, 9e-101),
+    (0.031, 3.4, 2e-229),
+]
+# q, sigma, steps, δ of rare events, and how wide a bracket may be: the first of one line that is found from
+# another guess only, the others of transforms whose integrals are tiny.
+RARE_WIDTHS = [
+    (0.0008598115083710923, 4.068669819885311, 125, 5.617061756119971e-227, 3e-9),
+    (0.0012522426216489302, 1.0865910395468006, 3580, 1.6687714288701459e-220, 1e-10),
+    (7.295101704498601e-05, 1.8263514758815558, 3607888, 3.609576557118821e-188, 1e-7),
+    (0.000722333022491355, 2.2899642933285844, 22938, 7.1617620404475675e-174, 1e-7),
+    (3.875965e-05, 1.288, 2802000, 1.2e-171, 1e-6),
+]
 MIXED = [
     (((1.0, (1.0, 2.0), (0.2, 0.05), 20), (2.0, (), (), 3)), 1e-300),
     (((0.9, (1.0,), (0.1,), 50), (1.5, (1.0, 3.0), (0.3, 0.1), 10)), 1e-280),
@@ -59,18 +74,26 @@ def two_steps(q, sigma, epsilon):
 
     far = eps - mpmath.log(1 - q)
     edge = s * s * mpmath.log((mpmath.expm1(far) + q) / q) + mpf(1) / 2
-    before = [-45 * s, *(k * s for k in range(-30, int(edge / s))), edge]
-    beyond = [edge + k * s for k in (0, 1, 2, 3, 4, 6, 8, 12, 45)]
-    return mpmath.quad(inner, before) + mpmath.quad(inner, beyond)
+    # the other step's threshold leaves its range at the edge, as a logarithm: pieces that shrink
+    near = [s * s * mpf(2) ** -k for k in range(-4, 50)]
+    lattice = [edge + k * s / 2 for k in range(-int(2 * (edge / s + 45)), 90)]
+    pieces = {*lattice, *(edge + sign * d for d in near if d < 40 * s for sign in (-1, 1))}
+    return mpmath.quad(inner, sorted(pieces), method="gauss-legendre", maxdegree=4)
 
 
 @pytest.mark.parametrize(("q", "sigma", "delta"), RARE)
 def test_far_tails_of_two_rare_steps_are_narrow(q, sigma, delta):
     bracket = core.epsilon_bounds(q, sigma, 2, delta, core.REMOVE)
     assert bracket[1] - bracket[0] <= 1e-9 * bracket[1]
-    with mpmath.workdps(40):
+    with mpmath.workdps(30):
         below, above = (two_steps(q, sigma, epsilon) for epsilon in bracket)
         assert above <= mpf(delta) <= below
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "delta", "width"), RARE_WIDTHS)
+def test_far_tails_of_many_rare_steps_are_narrow(q, sigma, steps, delta, width):
+    lower, upper = core.epsilon_bounds(q, sigma, steps, delta, core.EITHER)
+    assert upper - lower <= width * upper
 
 
 def shifted(sigma, shifts, weights):

@@ -200,18 +200,24 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
         return ACCT_OK;
     if (step->mixture && acct_bounds_are_narrow(out, 1e-8)) return ACCT_OK; /* as its round-off allows */
     /* where events are rare, one step spends everything */
-    double tail = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
+    const double single = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
     const double first = step->mixture && steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
-    if (tail > 0.0) tail = guess_at_tail(w, step, steps, delta, &window, tail, middle);
+    const double tail = single > 0.0 ? guess_at_tail(w, step, steps, delta, &window, single, middle) : 0.0;
     if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
     if (tail > 0.0 && first < FIND && !acct_bounds_are_narrow(out, 1e-8) &&
         walk(w, step, steps, delta, direction, tail, FIND, 0, NULL, out))
         return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
+    /* far out a line may be found from one of the two guesses only, or where no split was remembered */
+    w->split_epsilon = NAN;
+    if (single > 0.0 && !acct_bounds_are_narrow(out, 1e-6) &&
+        walk(w, step, steps, delta, direction, single, FIND, 0, NULL, out))
+        return ACCT_OK;
     /* better a wide bracket than none */
-    const double best = tail > 0.0 ? tail : middle;
-    for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
-        if (walk(w, step, steps, delta, direction, best, loose, 1, NULL, out)) break;
+    const double guess = tail > 0.0 ? tail : middle, best[4] = {guess, single, 1.015 * guess, 1.2 * guess};
+    for (int i = 0; i < 4 && best[i] > 0.0; i++)
+        for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
+            if (walk(w, step, steps, delta, direction, best[i], loose, 1, NULL, out)) break;
     if (rare && !acct_bounds_are_narrow(out, 1e-2))
         walk(w, step, steps, delta, direction, middle, 1e-4, 1, NULL, out);
     return ACCT_OK;

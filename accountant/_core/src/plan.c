@@ -116,6 +116,12 @@ static int needs_split(const acct_workspace *w, const acct_problem *problem) {
            w->split_epsilon < NEARBY * problem->epsilon;
 }
 
+/* Whether round-off leaves so little of a line's terms that another line may be narrower. */
+static int is_coarse(const acct_contour *k, double epsilon, double log_delta, double tolerance) {
+    const double whole = exp(log_delta - (k->log_scale - k->b * epsilon));
+    return k->numerical > fmax(1e-6, 1e3 * tolerance) * whole;
+}
+
 int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
               double log_delta, double tolerance, const acct_saddle *hint) {
     acct_problem problem = {.step = *step,
@@ -148,8 +154,11 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
         if (status != ACCT_EPRECISION) return status;
     }
     status = build_rare(w, &rare, log_delta, tolerance);
+    if (!status && direction == ACCT_REMOVE && !step->mixture &&
+        is_coarse(&w->contour, epsilon, log_delta, tolerance))
+        status = ACCT_EPRECISION;
     if (!status && direction == ACCT_REMOVE) w->split_epsilon = epsilon;
     if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
-    problem.most_points = step->mixture ? most_points : 6000;
+    problem.most_points = most_points;
     return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
 }

@@ -135,7 +135,13 @@ static int fits_thresholds(const acct_panel *p, const acct_window *window, const
     const double log_exp_u = step->log_q + acct_panel_error_of_exp_u(p, var);
     if (log_exp_u > plain_error(window, log_error)) return 0;
     if (!(window->inner_threshold.scale > 0.0)) return 1;
-    if (acct_panel_error(p, order, y_max, var) - p->damp + p->middle > log_error) return 0;
+    const double moved = p->middle - p->damp;
+    if (!(window->middle_order[0] > 0.0)) {
+        if (acct_panel_error(p, order, y_max, var) + moved > log_error) return 0;
+    } else {
+        for (int i = 0; i < 2; i++)
+            if (acct_panel_error(p, window->middle_order[i], 0.0, var) + moved > window->log_middle[i]) return 0;
+    }
     if (!(window->reverse_order > 0.0)) return 1;
     return fmax(acct_panel_error_of_one(p, var), log_exp_u) + p->above <= log_error &&
            acct_panel_error_of_reverse(p, window->reverse_order, var) + window->reverse_log <= log_error;

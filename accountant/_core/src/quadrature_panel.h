@@ -37,6 +37,9 @@ typedef struct {
      * too: of N and of N e^u, and of N e^{-reverse_order L} times e^{reverse_log} */
     double reverse_order, reverse_log;
     double log_plain; /* the error wanted of all integrals without that chance, if not 0 and larger */
+    /* orders at which the integral of what is between the thresholds is wanted within e^{log_middle}, in place of
+     * that at the panel's order; 0: none */
+    double middle_order[2], log_middle[2];
     int breaks;
     double at[ACCT_MAX_BREAKS]; /* increasing, inside (lo, hi) */
 } acct_window;

@@ -126,7 +126,12 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     s->b = acct_exact_distance(s->b);
     s->b_right = acct_exact_distance(s->b_right);
     if (s->b_left > 0.0) s->b_left = acct_exact_distance(s->b_left);
-    status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b_right, 0.0,
+    /* the aliases' bounds need a few digits of C, however small it is, unless they are negligible */
+    limited.middle_order[0] = 1.0 + s->b_right;
+    limited.middle_order[1] = 1.0 + s->b_left;
+    limited.log_middle[0] = fmax(s->log_right - 5.0, s->log_wanted + s->b_right * s->epsilon - log(n) - 3.0);
+    limited.log_middle[1] = fmax(s->log_left - 5.0, s->log_wanted + s->b_left * s->epsilon - log(n) - 3.0);
+    status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b, 0.0,
                                  fmin(s->log_wanted, -30.0) - log(n) - 3.0);
     if (status) return status;
     acct_rare_event_set_thresholds(s);

@@ -226,6 +226,16 @@ static double find_end(const acct_rare_event_plan *s) {
     return j + 1 < g->count ? g->node[j + 1] : g->hi;
 }
 
+/* log C at the aliases' orders, of the nodes up to hi: further out N e^{cL} may overflow */
+static void set_sizes(acct_rare_event_plan *s, double hi) {
+    const int all = s->law->count;
+    while (s->law->count > ACCT_LANES && s->law->node[s->law->count - ACCT_LANES] > hi)
+        s->law->count -= ACCT_LANES;
+    s->log_right = acct_between_log_mgf(s->law, s->thresholds.middle, 1.0 + s->b_right);
+    s->log_left = acct_between_log_mgf(s->law, s->thresholds.middle, 1.0 + s->b_left);
+    s->law->count = all;
+}
+
 /* sets the distance to be covered by losses above the threshold: epsilon less the mean of the small ones */
 static int set_unit(acct_rare_event_plan *s, double lo) {
     const double most = s->epsilon - s->steps * s->step->log_1mq;
@@ -244,7 +254,7 @@ int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *wind
     if (!set_unit(s, lo)) return ACCT_EPRECISION;
     const double reach = fmin(40.0 * s->unit, 620.0 + s->step->log_1mq); /* e^{(1+b)L} must not overflow */
     window->lo = lo;
-    const double most = acct_step_largest(s->step) + 35.0 * s->step->sigma; /* beyond, the noise's density underflows */
+    const double most = acct_step_largest(s->step) + 38.0 * s->step->sigma; /* beyond, the noise's density underflows */
     window->hi = fmin(most, acct_loss_inverse(s->step, reach));
     if (!(window->hi > window->lo)) return ACCT_EPRECISION;
     acct_window resolved = *window;
@@ -256,5 +266,6 @@ int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *wind
     acct_rare_event_set_thresholds(s);
     const double period = find_line(s);
     window->hi = fmin(window->hi, find_end(s));
+    set_sizes(s, window->hi);
     return period < INFINITY ? ACCT_OK : ACCT_EPRECISION;
 }

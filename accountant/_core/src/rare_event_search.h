@@ -17,6 +17,7 @@ typedef struct {
     double reverse_log;    /* log of what multiplies int (1 - chi) N e^{-reverse_order L} in its bound */
     double b_small;    /* for the outcomes below the inner one */
     double b, b_right, b_left; /* the line and its aliases' orders; b_left = 0: by the mass */
+    double log_right, log_left; /* about log C at both */
 } acct_rare_event_plan;
 
 /* log of an upper bound on the transform of the outcomes with a middling loss but no large one at order 1 + b, if
