@@ -177,15 +177,8 @@ ENTRIES = {
 }
 
 
-# Each takes seconds in every mode.
-SLOW = ("atoms", "grid", "shuffled", "target", "with replacement", "without replacement")
-
-
-@pytest.mark.parametrize(
-    "entry", [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENTRIES]
-)
-def test_no_answer_depends_on_the_callers_environment(entry):
-    ask = ENTRIES[entry]
+def same_in_every_mode(ask):
+    """Ask afresh in each mode: the answer is that of the default mode, and the mode is left set."""
     modes.forget()
     expected = ask()
     for name in modes.MODES:
@@ -196,6 +189,17 @@ def test_no_answer_depends_on_the_callers_environment(entry):
             after = modes.control()
         assert found == expected, name
         assert after == inside, name
+
+
+# Each takes seconds in every mode.
+SLOW = ("atoms", "grid", "shuffled", "target", "with replacement", "without replacement")
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENTRIES]
+)
+def test_no_answer_depends_on_the_callers_environment(entry):
+    same_in_every_mode(ENTRIES[entry])
 
 
 @pytest.mark.parametrize("name", modes.MODES)
@@ -244,6 +248,8 @@ def test_the_answers_are_finite():
 
 
 QUESTIONS = int(os.environ.get("ENVIRONMENT_QUESTIONS", "200"))
+# Seeds of mixes, the first and the one after the last: a long run can be continued.
+FIRST, END = map(int, os.environ.get("ENVIRONMENT_MIXES", "0,20").split(","))
 
 
 def random_question(rng):
@@ -311,17 +317,11 @@ def bracket(run, delta, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(QUESTIONS // 10))
+@pytest.mark.parametrize("seed", range(FIRST, END))
 def test_random_mixes(seed):
-    """A tenth as many questions as there are about one kind of noise."""
+    """``ENVIRONMENT_MIXES=0,5000 pytest -m slow tests/test_environment.py -k mixes``: long run."""
     question = random_mix(random.Random(seed))
-    modes.forget()
-    expected = mixed_bracket(*question)
-    for name in modes.MODES:
-        modes.forget()
-        with modes.mode(name):
-            found = mixed_bracket(*question)
-        assert found == expected, name
+    same_in_every_mode(lambda: mixed_bracket(*question))
 
 
 @pytest.mark.slow
@@ -329,11 +329,4 @@ def test_random_questions():
     """``ENVIRONMENT_QUESTIONS=5000 pytest -m slow tests/test_environment.py`` is the long run."""
     rng = random.Random(19)
     for _ in range(QUESTIONS):
-        question = random_question(rng)
-        modes.forget()
-        expected = bracket(*question)
-        for name in modes.MODES:
-            modes.forget()
-            with modes.mode(name):
-                found = bracket(*question)
-            assert found == expected, (name, question)
+        same_in_every_mode(functools.partial(bracket, *random_question(rng)))

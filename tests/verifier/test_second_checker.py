@@ -93,6 +93,16 @@ def test_it_refuses_other_versions_and_relations(second):
         assert second(json.dumps(one)) == 0
 
 
+def test_it_refuses_values_that_are_not_of_the_format(second):
+    text = ac.certificate(*RUNS[0]).text
+    document = json.loads(text)
+    claim, rule = document["claim"], document["evidence"]["remove"]["rules"][0]
+    assert second(json.dumps(document | {"claim": claim | {"delta": 2.0}})) == 1
+    assert second(text.replace('"count":1000', '"count":01000')) == 1
+    rule["decay"] = 1.0
+    assert second(json.dumps(document)) == 1
+
+
 def test_what_it_does_not_know_is_no_pass(second):
     rare = ac.certificate(380 * ac.PoissonSampled(ac.Gaussian(0.594), 3.77e-5), 1e-17).text
     assert "labels" in rare

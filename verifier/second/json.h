@@ -32,7 +32,7 @@ static void *room(size_t size)
 
 static void skip(const char **at)
 {
-    while (isspace((unsigned char)**at)) ++*at;
+    *at += strspn(*at, " \t\r\n");
 }
 
 static char *quoted(const char **at)
@@ -52,7 +52,7 @@ static int is_number(const char *text)
     const char *at = text + (*text == '-');
     int digits = 0;
     while (isdigit((unsigned char)*at)) ++at, ++digits;
-    if (digits < 1) return 0;
+    if (digits < 1 || (digits > 1 && at[-digits] == '0')) return 0;
     if (*at == '.') {
         if (!isdigit((unsigned char)*++at)) return 0;
         while (isdigit((unsigned char)*at)) ++at, ++digits;
@@ -154,7 +154,7 @@ static long whole(const value *number, long most)
 static size_t length(const value *array)
 {
     size_t size = 0;
-    for (const value *u = array->first; u; u = u->next) ++size;
+    for (const value *u = array ? array->first : NULL; u; u = u->next) ++size;
     return size;
 }
 
