@@ -1,12 +1,7 @@
 """Data-parallel runs: two and four workers have the ε of one, or are refused."""
 
-import json
 import math
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,35 +11,21 @@ from support.opacus_runs import DELTA, QUIET, coin
 
 pytestmark = QUIET
 
-from support import opacus_worker  # noqa: E402 (needs opacus)
+from support import forked_workers, opacus_worker  # noqa: E402 (needs opacus)
 
 ONE_RUN = [[1.1, coin(1 / 9), 9]]
 WHOLE = ["own seeds", "physical batches", "sharded", "torch's own", "ghost"]
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def workers(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    return forked_workers.started(opacus_worker, [2, 4], tmp_path_factory.mktemp("workers"))
+
+
+@pytest.fixture(params=[2, 4])
+def workers(request, reports):
     """What each worker reports of each run: a dictionary of lists, by the name of the run."""
-    number, folder = request.param, tmp_path_factory.mktemp("workers")
-    root = str(Path(ac.__file__).parents[1])
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": root}
-    started = [
-        subprocess.Popen(
-            [sys.executable, opacus_worker.__file__, str(rank), str(number),
-             str(folder / "meeting"), str(folder / "half.pt")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-        )
-        for rank in range(number)
-    ]  # fmt: skip
-    try:
-        ends = []
-        for one in started:
-            out, err = one.communicate(timeout=300)
-            assert one.returncode == 0, err
-            ends.append(json.loads(out.splitlines()[-1]))
-    finally:
-        for one in started:
-            one.kill()
+    ends = reports[request.param]
     return {name: [end[name] for end in ends] for name in ends[0]}
 
 

@@ -1,12 +1,6 @@
 """Private steps on several processes: one draw, one sum, one noise, one ledger."""
 
-import json
 import math
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,36 +9,21 @@ import accountant as ac
 
 pytest.importorskip("torch")
 
-from support import units_worker
+from support import forked_workers, units_worker
 
 DELTA = units_worker.DELTA
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def workers(request, tmp_path_factory):
-    """What each worker reports of each run: a dictionary of lists, by the name of the run."""
-    number, folder = request.param, tmp_path_factory.mktemp("units")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    paths = [str(Path(ac.__file__).parents[1])]
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": os.pathsep.join(paths)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, units_worker.__file__, str(rank), str(number), port, str(folder)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-        )
-        for rank in range(number)
-    ]  # fmt: skip
-    try:
-        ends = []
-        for one in started:
-            out, err = one.communicate(timeout=300)
-            assert one.returncode == 0, err
-            ends.append(json.loads(out.splitlines()[-1]))
-    finally:
-        for one in started:
-            one.kill()
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("units")
+    return forked_workers.started(units_worker, [2, 4], folder), folder
+
+
+@pytest.fixture(params=[2, 4])
+def workers(request, reports):
+    """What each worker reports of each run, a dictionary of lists by the run's name; its folder."""
+    ends, folder = reports[0][request.param], reports[1] / str(request.param)
     return {name: [end[name] for end in ends] for name in ends[0]}, folder
 
 

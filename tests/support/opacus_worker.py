@@ -1,12 +1,9 @@
-"""One of the workers of a data-parallel run; started by adapters/test_opacus_workers.py.
+"""The workers of data-parallel runs; started by adapters/test_opacus_workers.py.
 
-Arguments: rank, number of workers, rendezvous file, file of a checkpoint. Prints one JSON line:
-what came of every run of ``runs``, by its name.
+Each reports what came of every run of ``runs``, by its name.
 """
 
 import contextlib
-import json
-import sys
 import warnings
 
 import opacus
@@ -22,6 +19,7 @@ import accountant as ac
 import accountant.adapters.opacus  # registers
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.sampling import RandomAllocation
+from support import forked_workers
 
 BUDGET = ac.Budget(2.0, 1e-5)
 
@@ -164,19 +162,21 @@ def runs(rank, workers, checkpoint):
     yield "second half", {"seed": seed + 100, "load": f"{checkpoint}.0"}
 
 
-def main(rank, workers, meeting, checkpoint):
+def main(rank, workers, port, folder):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=workers
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=workers
     )
     found = {}
-    for name, arguments in runs(rank, workers, checkpoint):
+    for name, arguments in runs(rank, workers, f"{folder}/{workers}.pt"):
         found[name] = run(**arguments)
         torch.distributed.barrier()  # a checkpoint is written before it is read
-    print(json.dumps(found))
     torch.distributed.destroy_process_group()
+    return found
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    import torch._dynamo  # the first step of an optimiser imports it
+
+    forked_workers.serve(main)

@@ -1,14 +1,12 @@
-"""One of the workers of a run by units; started by adapters/test_torch_steps_workers.py.
+"""The workers of runs by units; started by adapters/test_torch_steps_workers.py.
 
-Arguments: rank, number of workers, port, folder. Prints one JSON line: what came of a loop over all
-units, of one over samples, of one that its budget ends, of one with Accelerate, and of one by the
-Trainer of Hugging Face; the last two where they are installed.
+Each reports what came of a loop over all units, of one over samples, of one that its budget ends,
+of one with Accelerate, and of one by the Trainer of Hugging Face; the last two where they are
+installed.
 """
 
 import importlib.util
-import json
 import os
-import sys
 import warnings
 
 import torch
@@ -17,6 +15,7 @@ import accountant as ac
 from accountant.adapters.torch_steps import PrivateSteps
 from accountant.adapters.torch_units import UnitLoader, Units
 from accountant.sampling import FullBatch, PoissonSampler
+from support import forked_workers
 
 DELTA = 1e-5
 ALL = FullBatch(dataset_size=30, steps=3)
@@ -134,11 +133,17 @@ def main(rank, workers, port, folder):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(workers)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.distributed.init_process_group("gloo")
-    print(json.dumps(dict(runs(rank, folder))))
+    found = dict(runs(rank, f"{folder}/{workers}"))
     torch.distributed.destroy_process_group()
+    return found
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    import torch._dynamo  # the first step of an optimiser imports it
+
+    if importlib.util.find_spec("transformers"):
+        import accountant.adapters.transformers  # and with it the Trainer
+
+    forked_workers.serve(main)
