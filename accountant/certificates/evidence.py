@@ -46,7 +46,9 @@ def evidence_of(
 
 
 def _threshold(step: Step, epsilon: float, remove: bool) -> float:
-    """Return a point where the loss of one step is just below ε."""
+    """Return a point where the loss of one step is just below ε, also where that is 0."""
     if remove:
-        return step.inverse_loss(epsilon * (1.0 - 1e-12))
-    return math.nextafter(step.inverse_loss(-epsilon * (1.0 - 1e-12)), math.inf)
+        at = step.inverse_loss(epsilon * (1.0 - 1e-12))
+        return at - 2.0 * math.ulp(at)
+    at = step.inverse_loss(-epsilon * (1.0 - 1e-12))
+    return at + 2.0 * math.ulp(at)

@@ -35,6 +35,8 @@ RUNS = {
     "users with four records": (2000 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01).group(4), 1e-6),
     "plain noise": (5 * ac.Gaussian(1.0), 1e-6),
     "one step": (sampled(0.01, 1.0, 1), 1e-5),
+    "one step that loses nothing": (sampled(0.5, 1.0, 1), 0.3),
+    "one step of much noise": (sampled(0.3, 1e5, 1), 1e-9),
     "two steps": (sampled(0.3, 1.0, 2), 1e-5),
     "little noise": (sampled(0.5, 0.3, 3), 1e-5),
     "hardly ever": (sampled(1e-6, 1.0, 100), 1e-3),
