@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
-from accountant.mechanisms.normal_masses import cells
+from accountant.mechanisms.normal_masses import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
     LatticeLaw,
@@ -153,7 +153,7 @@ def _side(draws: Draws, first: float) -> _Side:
     masses, error = np.zeros(x.size + 1), 0.0
     logarithm = np.full(x.size, -math.inf)
     for weight, mean in zip(draws.weights, means, strict=True):
-        part, part_error = cells(x, mean)
+        part, part_error = coarse_cells(x, mean)
         masses += weight * part
         error = max(error, part_error)
         logarithm = np.logaddexp(logarithm, math.log(weight) + mean * (x - 0.5 * mean))
@@ -178,7 +178,7 @@ def _told(distance: float) -> Cells:
     """Return the plain pair of two normal laws at a distance."""
     distance *= 1.0 + 8.0 * U
     x = np.linspace(-_REACH, _REACH + distance, _CELLS)
-    (p, first), (q, second) = cells(x, distance), cells(x, 0.0)
+    (p, first), (q, second) = coarse_cells(x, distance), coarse_cells(x, 0.0)
     loss = distance * (x - 0.5 * distance)
     doubt = 16.0 * U * (1.0 + distance * (_REACH + distance))
     low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
-from accountant.mechanisms.normal_masses import cells
+from accountant.mechanisms.normal_masses import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
     LatticeLaw,
@@ -35,7 +35,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 # Standard scores beyond which normal mass counts as infinite loss, and numbers of rectangles.
 _REACH = 10.5
 _GUIDE, _COMMON = 400, 3.5
-# The fewest rectangles per score along a and across.
+# The fewest rectangles per score along a, and across, where fewer do if b is short of a.
 _FEWEST = (12.0, 6.0)
 
 
@@ -145,9 +145,10 @@ class _Cut(NamedTuple):
 @lru_cache(maxsize=1)
 def _cut(shift: tuple[float, float, float], guide: float, fine: float) -> _Cut:
     a, along, across = shift
-    first, y = _first_axis(a, guide, fine), _edges(guide, across, fine, _FEWEST[1])
-    x_other, e0 = cells(first.edges, along)
-    (y_still, e1), (y_moved, e2) = (cells(y, mean) for mean in (0.0, across))
+    first = _first_axis(a, guide, fine)
+    y = _edges(guide, across, fine, max(_FEWEST[1] * min(across / a, 1.0), 1.0))
+    x_other, e0 = coarse_cells(first.edges, along)
+    (y_still, e1), (y_moved, e2) = (coarse_cells(y, mean) for mean in (0.0, across))
     error = max(first.error, e0) + max(e1, e2)
     along_it = first.still, first.moved, x_other
     return _Cut(first.edges, y, along_it, (y_still, y_moved), error)
@@ -166,7 +167,7 @@ class _FirstAxis(NamedTuple):
 @lru_cache(maxsize=32)
 def _first_axis(a: float, guide: float, fine: float) -> _FirstAxis:
     x = _edges(guide, a, fine, _FEWEST[0])
-    (still, e0), (moved, e1) = (cells(x, mean) for mean in (0.0, a))
+    (still, e0), (moved, e1) = (coarse_cells(x, mean) for mean in (0.0, a))
     return _FirstAxis(x, still, moved, max(e0, e1))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.mechanisms.normal_masses import cells
+from accountant.mechanisms.normal_masses import cells, coarse_cells
 from support.example_mechanisms import EXAMPLES
 from support.oracle import losses as oracle
 from support.oracle.losses import agrees, discrete_gaussian
@@ -42,6 +42,24 @@ def test_normal_cells_in_the_tails():
     )[0]
     for mass, exact in zip(found, truth, strict=True):
         assert abs(mpf(float(mass)) - exact) <= mpf(error) * exact + mpf("1e-300")
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.25, 6.0])
+def test_coarse_cells_in_the_tails(mean):
+    edges = np.array([-10.5, -10.4, -8.0, -7.99, -1.0, -1e-4, 0.3, 0.31, 6.0, 6.02, 11.0, 16.5])
+    found, error = coarse_cells(edges, mean)
+    truth = oracle.cells(
+        lambda t: (oracle.tail(mpf(mean) - t),) * 2 + (oracle.tail(t - mpf(mean)),) * 2,
+        [mpf(x) for x in edges],
+    )[0]
+    for mass, exact in zip(found, truth, strict=True):
+        assert abs(mpf(float(mass)) - exact) <= mpf(error) * exact + mpf("1e-300")
+    assert error < 1e-10
+
+
+def test_coarse_cells_that_cancel_say_so():
+    assert coarse_cells(np.array([1.0, 1.0, 2.0]), 0.0)[1] == math.inf
+    assert coarse_cells(np.array([-1.0, np.nextafter(-1.0, 0.0)]), 0.0)[1] > 0.5
 
 
 @pytest.mark.parametrize(("scale", "distance"), [(2.0, 1.0), (0.3, 1.0), (50.0, 0.7)])

@@ -11,7 +11,7 @@ CORNERS += [Corner(c.second, c.first, c.product) for c in CORNERS]
 
 
 def below(gram, corner):
-    """Tell whether the corner is reached by growing |a|² by s, |b|² by t, ⟨a, b⟩ by √(st) at most."""
+    """Tell whether |a|² grows by s, |b|² by t and ⟨a, b⟩ by √(st) at most, up to the corner."""
     s, t = corner.first - gram[0], corner.second - gram[1]
     return s >= 0.0 and t >= 0.0 and corner.product - gram[2] <= np.sqrt(s * t)
 
