@@ -30,7 +30,7 @@ RARE = [
     (0.0083, 1.5, 9e-101),
     (0.031, 3.4, 2e-229),
 ]
-# q, sigma, steps, δ of rare events, and how wide a bracket may be: the first of one line that is found from
+# q, sigma, steps, δ of rare events, and how wide a bracket may be: the first of one line found from
 # another guess only, the others of transforms whose integrals are tiny.
 RARE_WIDTHS = [
     (0.0008598115083710923, 4.068669819885311, 125, 5.617061756119971e-227, 3e-9),

@@ -125,3 +125,19 @@ def test_bounds_of_the_thresholds_hold_off_the_real_line(tmp_path):
         assert np.all(above <= np.exp(log_above.value) * slack + 1e-250)
         assert np.all(below <= np.exp(log_below.value) * slack)
     assert used > 500
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    """Sums run over whole registers: what fills them up weighs nothing."""
+    asked = [
+        (0.0004875581681060456, 0.8234830975429125, 358, 1.8305170726342595e-14),
+        (3.411890539676092e-05, 0.6424717221033857, 1931, 9.045751404981122e-09),
+        (1e-5, 0.7, 13, 2.2e-14),
+        (1.2e-5, 1.0, 3, 2.7e-7),
+        (0.01, 1.0, 1000, 1e-5),
+        (0.0014732278256953677, 1.8865371084953273, 2, 4e-123),
+    ]
+    answers = [core.epsilon_bounds(*one, core.REMOVE) for one in asked]
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(asked))
+        assert all(core.epsilon_bounds(*asked[i], core.REMOVE) == answers[i] for i in order)

@@ -55,6 +55,7 @@ double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) 
         best = fmax(best, y0 * y0 * curvature);
     }
     best *= 1.0 - 1e-9;
+    if (best < 0.02) return -0.5 * best * (1.0 + 0.5 * best); /* log(1 - x) <= -x - x^2/2 */
     return best < 1.0 ? 0.5 * log1p(-best) : -0.5 * best;
 }
 

@@ -223,13 +223,25 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     return ACCT_OK;
 }
 
+/* Whether the law's nodes are those of a line of the remove direction, which serve the other's saddle point, too:
+ * they are finer than it needs. */
+static int has_nodes(const acct_workspace *w, const acct_window *window) {
+    const acct_tilted_law *g = &w->law;
+    const acct_contour *k = &w->contour;
+    return g->count > 0 && k->direction == ACCT_REMOVE && k->small_losses_log == -INFINITY &&
+           g->lo <= window->lo && g->hi >= 0.8 * window->hi && g->panel[g->panels - 1].hi >= g->hi;
+}
+
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                         double delta) {
     const double log_delta = log(delta);
     if (epsilon > acct_most_added_loss(step, steps)) return 1;
     const acct_window window = acct_plan_window(step, steps, ACCT_ADD, log_delta);
     acct_saddle saddle;
-    if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_ADD, &window, epsilon, &saddle)) return 0;
+    if (has_nodes(w, &window))
+        acct_saddle_on_nodes(&w->law, steps, ACCT_ADD, epsilon, &saddle);
+    else if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_ADD, &window, epsilon, &saddle))
+        return 0;
     const double b = saddle.b;
     const double log_chernoff = saddle.log_scale - b * epsilon + acct_log_chernoff(b);
     if (log_chernoff < log_delta - 0.01 &&

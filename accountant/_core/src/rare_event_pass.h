@@ -4,18 +4,24 @@
 
 #include "clones.h"
 
+/* partial sums: one register of AVX-512 */
+#define WIDE (2 * ACCT_LANES)
+
+/* so many nodes with those that fill the last register up */
+static inline int to_wide(int n) { return (n + WIDE - 1) / WIDE * WIDE; }
+
 /* sets     sums and then: real and imaginary parts of the sums of w z and of c z, at this point and the next
  * error    as of each point alone: its sums are added in the same order.  What is loaded once serves both.
- * requires a multiple of ACCT_LANES; z moves two steps on, by z1 each */
+ * requires a multiple of WIDE; z moves two steps on, by z1 each */
 ACCT_CLONES
 static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
                      const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
                      const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
                      double *restrict sums, double *restrict then) {
-    double ar[ACCT_LANES] = {0}, ai[ACCT_LANES] = {0}, br[ACCT_LANES] = {0}, bi[ACCT_LANES] = {0};
-    double cr[ACCT_LANES] = {0}, ci[ACCT_LANES] = {0}, dr[ACCT_LANES] = {0}, di[ACCT_LANES] = {0};
-    for (int j = 0; j < n; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+    double ar[WIDE] = {0}, ai[WIDE] = {0}, br[WIDE] = {0}, bi[WIDE] = {0};
+    double cr[WIDE] = {0}, ci[WIDE] = {0}, dr[WIDE] = {0}, di[WIDE] = {0};
+    for (int j = 0; j < n; j += WIDE)
+        for (int i = 0; i < WIDE; i++) {
             const int k = j + i;
             const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
             const double wr = w_re[k], wi = w_im[k], vr = c_re[k], vi = c_im[k];
@@ -33,8 +39,8 @@ static void next_two(int n, const double *restrict w_re, const double *restrict 
         }
     const double *const lanes[8] = {ar, ai, br, bi, cr, ci, dr, di};
     for (int i = 0; i < 4; i++) {
-        sums[i] = acct_lanes_total(lanes[i]);
-        then[i] = acct_lanes_total(lanes[i + 4]);
+        sums[i] = acct_lanes_total(lanes[i]) + acct_lanes_total(lanes[i] + ACCT_LANES);
+        then[i] = acct_lanes_total(lanes[i + 4]) + acct_lanes_total(lanes[i + 4] + ACCT_LANES);
     }
 }
 

@@ -213,6 +213,8 @@ int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilt
     e->a = (e->a + exp(front + log_a)) * ACCT_SLACK;
     e->c = (e->c + exp(front + log_c)) * ACCT_SLACK;
     e->tail_c = (e->tail_c + exp(front + log_c)) * ACCT_SLACK;
+    for (int j = rare->count; j < rare->count + WIDE; j++) /* add_grid leaves room */
+        rare->l_re[j] = rare->l_im[j] = rare->w_re[j] = rare->w_im[j] = rare->c_re[j] = rare->c_im[j] = 0.0;
     return ACCT_OK;
 }
 
@@ -232,7 +234,7 @@ static void direct(int n, double y, const double *restrict l_re, const double *r
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
     double most = 0.0, sum = 0.0;
     rare->dy = dy;
-    direct(rare->count, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct(rare->count + WIDE, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
     rare->dead = rare->count;
     rare->dead_size = rare->dead_large = 0.0;
     /* only nodes whose part of C is negligible may be replaced by their moments */
@@ -334,7 +336,7 @@ void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
                                double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c) {
     const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
     set_ranges(rare, y0, y1);
-    const int low = rare->low, active = rare->dead - low;
+    const int low = rare->low, active = to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
     direct(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
     double beyond[4]; /* of an odd number of points */
     for (int i = 0; i < n; i += 2)

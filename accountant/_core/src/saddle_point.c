@@ -66,9 +66,14 @@ static void repeated_cumulants(void *par, double b, acct_cumulants *out) {
 
 int acct_saddle_at_epsilon(acct_tilted_law *law, const acct_step *step, double steps, int direction,
                            const acct_window *window, double epsilon, acct_saddle *out) {
-    int status =
+    const int status =
         acct_tilted_law_set(law, step, window, direction == ACCT_REMOVE ? 1.0 : 0.0, 0.0, -log(steps) - 7.0);
-    if (status) return status;
+    if (!status) acct_saddle_on_nodes(law, steps, direction, epsilon, out);
+    return status;
+}
+
+void acct_saddle_on_nodes(acct_tilted_law *law, double steps, int direction, double epsilon,
+                          acct_saddle *out) {
     acct_moments m;
     acct_tilted_law_moments(law, direction == ACCT_REMOVE ? 1.0 : 0.0, 0, &m);
     const double mean = steps * (direction == ACCT_REMOVE ? m.mean : -m.mean);
@@ -77,7 +82,6 @@ int acct_saddle_at_epsilon(acct_tilted_law *law, const acct_step *step, double s
     const double b = gap > 0.0 ? gap + 1.0 / sqrt(var) : 1.0 / (mean - epsilon + sqrt(var));
     repeated r = {law, steps, direction};
     acct_saddle_solve(repeated_cumulants, &r, ACCT_AT_EPSILON, epsilon, b, out);
-    return ACCT_OK;
 }
 
 int acct_saddle_at_delta(acct_tilted_law *law, const acct_step *step, double steps, int direction,

@@ -36,6 +36,10 @@ void acct_saddle_solve(acct_cumulants_fn cumulants, void *par, enum acct_target 
 int acct_saddle_at_epsilon(acct_tilted_law *law, const acct_step *step, double steps, int direction,
                            const acct_window *window, double epsilon, acct_saddle *out);
 
+/* the same on the nodes that the law already has */
+void acct_saddle_on_nodes(acct_tilted_law *law, double steps, int direction, double epsilon,
+                          acct_saddle *out);
+
 /* the saddle point whose approximate profile equals e^{log_delta}; epsilon < 0 means that
  * delta(0) is smaller */
 int acct_saddle_at_delta(acct_tilted_law *law, const acct_step *step, double steps, int direction,
