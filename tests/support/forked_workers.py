@@ -25,8 +25,6 @@ def started(module, numbers, folder, seconds=300):
     environment = os.environ | {
         "GLOO_SOCKET_IFNAME": "lo",
         "PYTHONPATH": os.pathsep.join(paths),
-            str(Path(each).parents[1]) for each in (ac.__file__, __file__)
-        ),
         "OMP_NUM_THREADS": "1",  # a process with threads is not forked
         "OPENBLAS_NUM_THREADS": "1",
     }
