@@ -45,6 +45,17 @@ cdef extern from "calibration.h" nogil:
         const acct_target *target, double sigma, double steps, double *q
     )
 
+cdef extern from "calibration_guess.h" nogil:
+    ctypedef struct acct_unknown:
+        double q
+        double sigma
+        double steps
+        double *unknown
+
+    int acct_calibration_guess(
+        acct_unknown *asked, double epsilon, double delta, double *value, double *power
+    )
+
 ctypedef int (*calibration_function)(
     const acct_target *, double, double, double *
 ) noexcept nogil
@@ -69,8 +80,14 @@ cdef int cost_of(void *context, double value, double *cost) noexcept with gil:
     return ACCT_OK
 
 
-def boundary(object cost, double target, bint counts, double guess, int64_t cheap, int64_t dear):
-    """Return the last rank that meets the target between two ends, or None."""
+def boundary(
+    object cost, double target, bint counts, double guess, int64_t cheap, int64_t dear,
+    double power=0.0,
+):
+    """Return the last rank that meets the target between two ends, or None.
+
+    ``power`` is about the logarithmic slope at the guess of a cost that hardly jitters.
+    """
     cdef acct_environment saved
     cdef list caller = [cost, None]
     cdef acct_search asked = acct_search(
@@ -80,7 +97,7 @@ def boundary(object cost, double target, bint counts, double guess, int64_t chea
     cdef int status
     with nogil:
         acct_enter(&saved)
-        status = acct_boundary(&asked, guess, 0.0, cheap, dear, &rank)
+        status = acct_boundary(&asked, guess, power, cheap, dear, &rank)
         acct_leave(&saved)
     checked(status, caller)
     return None if rank == ACCT_NO_RANK else rank
@@ -168,3 +185,31 @@ def calibrate_q(
 ):
     """Return the largest sampling probability that meets the target; 0.0 where none does."""
     return calibrated(acct_calibrate_q, epsilon, delta, records, upper, sigma, steps)
+
+
+def calibration_guess(
+    double epsilon, double delta, double q, double sigma, double steps, str unknown, double value,
+    double power,
+):
+    """Return where a search begins and the logarithmic slope of ε there, or None.
+
+    The search for them begins at ``value`` and ``power``; ``unknown`` is the name of what is
+    sought. Nothing is certified.
+    """
+    cdef acct_environment saved
+    cdef acct_unknown asked = acct_unknown(q, sigma, steps, NULL)
+    cdef int found
+    if unknown == "q":
+        asked.unknown = &asked.q
+    elif unknown == "sigma":
+        asked.unknown = &asked.sigma
+    else:
+        asked.unknown = &asked.steps
+    with nogil:
+        acct_enter(&saved)
+        found = acct_calibration_guess(&asked, epsilon, delta, &value, &power)
+        acct_leave(&saved)
+    if found <= 0:
+        check(found)
+        return None
+    return value, power

@@ -131,6 +131,7 @@ def boundary(
     guess: float,
     cheap: int,
     dear: int,
+    power: float = 0.0,
 ) -> int | None: ...
 def crossing(
     cost: Callable[[float], float],
@@ -166,3 +167,13 @@ def calibrate_q(
     records: float = 1.0,
     upper: Callable[[float, float, float, float, int], float] | None = None,
 ) -> float: ...
+def calibration_guess(
+    epsilon: float,
+    delta: float,
+    q: float,
+    sigma: float,
+    steps: float,
+    unknown: str,
+    value: float,
+    power: float,
+) -> tuple[float, float] | None: ...

@@ -87,7 +87,7 @@ def calibrate_sigma(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the σ returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some seven
+    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some five
     certified evaluations.
 
     Examples
@@ -163,7 +163,7 @@ def calibrate_steps(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the steps returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the integers from an approximate root; some four certified
+    *Algorithm.* Interpolation on the integers from an approximate root; some three certified
     evaluations.
 
     Examples
@@ -233,7 +233,7 @@ def calibrate_q(
     *Guarantee.* ``get_epsilon(q, sigma, steps, delta) <= target_eps`` for the q returned, with
     the same ``user_records``, by the theorems of :func:`accountant.get_epsilon`.
 
-    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some seven
+    *Algorithm.* Interpolation on the bit patterns of doubles from an approximate root; some five
     certified evaluations.
 
     Examples

@@ -10,10 +10,23 @@
 #include "status.h"
 #include "subsampled_gaussian.h"
 
-/* values tried; the step in log(value) that ends the search, and the longest */
+/* values tried, the step in log(value) that ends the search, and the longest, without and with contours */
 #define MOST_TRIES 10
-#define CLOSE 1e-3
+#define MOST_CONTOURS 8
+#define CLOSE 1e-2
+#define CLOSE_CONTOURS 1e-4
 #define LONGEST 1.0
+#define LONGEST_CONTOURS 0.4
+/* the log of the least count that is worth contours */
+#define LEAST_LOG_COUNT 4.0
+/* relative error of delta that contours are built for, the first one and others; the least change of the
+ * expansion's second order that asks for them */
+#define FIRST_CONTOUR 1e-2
+#define CONTOUR 1e-4
+#define DOUBTFUL 0.1
+#define WORTHLESS 0.3 /* nothing is gained by looking for a root of such an expansion */
+/* the log of the error of K, in units of 1/steps, that a difference of approximations needs */
+#define FINE (-16.0)
 /* Newton's steps to one saddle point, and the change of log b that ends them */
 #define MOST_NEWTON 4
 #define SETTLED 1e-6
@@ -23,15 +36,19 @@
 #define LEAST_SIGMA 0.05
 
 typedef struct {
-    acct_tilted_law law;
+    acct_workspace w;
     acct_unknown *asked;
     double epsilon, log_delta;
-    double rate; /* -d log(delta) / d epsilon, at the last value tried */
+    int contours; /* whether to build them, for approximations are not good enough */
+    double tolerance;
+    double rate;  /* -d log(delta) / d epsilon, at the last value tried */
+    double doubt; /* the change of the second order there */
 } guess;
 
 /* log of the factor of the saddle-point expansion's first two orders, by the cumulants of the exponent
  * n K(b) - b eps - log b - log(1 + b); the law's weights are those of its saddle point */
-static double log_factor(const acct_tilted_law *law, double mean, double steps, double b) {
+static double log_factor(guess *g, double mean, double steps, double b) {
+    const acct_tilted_law *law = &g->w.law;
     double m2 = 0.0, m3 = 0.0, m4 = 0.0;
     for (int j = 0; j < law->count; j++) {
         const double d = law->loss[j] - mean, w = law->weight[j] * d * d;
@@ -43,18 +60,20 @@ static double log_factor(const acct_tilted_law *law, double mean, double steps, 
     const double second = steps * m2 + s2 + t2, third = steps * m3 - 2.0 * (s2 * s + t2 * t);
     const double fourth = steps * (m4 - 3.0 * m2 * m2) + 6.0 * (s2 * s2 + t2 * t2);
     const double change = (fourth - 5.0 / 3.0 * third * third / second) / (8.0 * second * second);
-    return (fabs(change) < 0.5 ? log1p(change) : 0.0) - 0.5 * log(2.0 * ACCT_PI * second);
+    g->doubt = fabs(change);
+    return tanh(change) - 0.5 * log(2.0 * ACCT_PI * second);
 }
 
 /* log delta(epsilon) on the nodes of the law, by the saddle point next to *b, which becomes that */
-static double log_profile(acct_tilted_law *law, double steps, double epsilon, double *b) {
+static double log_profile(guess *g, double steps, double epsilon, double *b) {
+    acct_tilted_law *law = &g->w.law;
     acct_moments m;
     double t = log(*b), log_delta = NAN;
     for (int i = 0; i < MOST_NEWTON; i++) {
         const double r = 1.0 / *b, s = 1.0 / (*b + 1.0);
         acct_tilted_law_moments(law, acct_order_at(ACCT_REMOVE, *b), 0, &m);
         const double gap = steps * m.mean - r - s - epsilon, curvature = steps * m.m2 + r * r + s * s;
-        log_delta = steps * m.log_mgf - *b * epsilon + log(r) + log(s) + log_factor(law, m.mean, steps, *b) -
+        log_delta = steps * m.log_mgf - *b * epsilon + log(r) + log(s) + log_factor(g, m.mean, steps, *b) -
                     0.5 * gap * gap / curvature; /* what is left to the saddle point, to second order */
         const double move = fmax(fmin(-gap / (*b * curvature), 1.5), -1.5);
         if (fabs(move) < SETTLED) break;
@@ -77,74 +96,130 @@ static int is_rare(const acct_unknown *a) {
     return used < 2.0 && (a->sigma < 2.0 || used < 0.05);
 }
 
-/* log(delta(epsilon) / delta); NaN where the approximations have none */
-static double excess_of(guess *g, const acct_unknown *a) {
+/* the approximation on the nodes of the saddle point, or on fine ones, whose error is as good as smooth */
+static double log_expanded(guess *g, const acct_unknown *a, int fine) {
     const double near = g->epsilon * (1.0 + APART);
+    const acct_step step = acct_step_make(a->q, a->sigma);
+    const acct_window window = acct_plan_window(&step, a->steps, ACCT_REMOVE, g->log_delta);
+    acct_saddle s;
+    if (acct_saddle_at_epsilon(&g->w.law, &step, a->steps, ACCT_REMOVE, &window, g->epsilon, &s)) return NAN;
+    if (fine && acct_tilted_law_set(&g->w.law, &step, &window, 1.0 + s.b, 0.0, FINE - log(a->steps))) return NAN;
+    const double here = log_profile(g, a->steps, g->epsilon, &s.b);
+    g->rate = (here - log_profile(g, a->steps, near, &s.b)) / (g->epsilon * APART);
+    return here;
+}
+
+/* the profile itself, but for a small share */
+static double log_on_contour(guess *g, const acct_unknown *a) {
+    const acct_step step = acct_step_make(a->q, a->sigma);
+    acct_profile_point p;
+    if (acct_plan(&g->w, &step, a->steps, ACCT_REMOVE, g->epsilon, g->log_delta, g->tolerance, NULL)) return NAN;
+    acct_contour_profile(&g->w.contour, g->epsilon, &p);
+    g->rate = -p.slope / p.value;
+    return log(p.value);
+}
+
+/* log(delta(epsilon) / delta); NaN where the approximations have none */
+static double excess_of(guess *g, const acct_unknown *a, int fine) {
     const int valid = a->q >= ACCT_LEAST_Q && a->q < 1.0 && a->sigma > LEAST_SIGMA && a->sigma < 1e100;
-    double here, there;
+    double here;
     if (!valid || !(a->steps > 1.0)) return NAN;
-    if (is_rare(a)) {
+    if (g->contours) {
+        here = log_on_contour(g, a);
+    } else if (is_rare(a)) {
+        g->doubt = DOUBTFUL;
         here = log_single(a, g->epsilon);
-        there = log_single(a, near);
+        g->rate = (here - log_single(a, g->epsilon * (1.0 + APART))) / (g->epsilon * APART);
     } else {
-        const acct_step step = acct_step_make(a->q, a->sigma);
-        const acct_window window = acct_plan_window(&step, a->steps, ACCT_REMOVE, g->log_delta);
-        acct_saddle s;
-        if (acct_saddle_at_epsilon(&g->law, &step, a->steps, ACCT_REMOVE, &window, g->epsilon, &s))
-            return NAN;
-        here = log_profile(&g->law, a->steps, g->epsilon, &s.b);
-        there = log_profile(&g->law, a->steps, near, &s.b);
+        here = log_expanded(g, a, fine);
     }
-    g->rate = (here - there) / (g->epsilon * APART);
     return g->rate > 0.0 ? here - g->log_delta : NAN;
 }
 
 /* the same with e^t for the unknown */
-static double excess(guess *g, double t) {
+static double excess(guess *g, double t, int fine) {
     const double before = *g->asked->unknown;
-    *g->asked->unknown = exp(t);
-    const double found = excess_of(g, g->asked);
+    double value = exp(t);
+    if (g->asked->unknown == &g->asked->steps) value = fmax(value, 2.0);
+    *g->asked->unknown = value;
+    const double found = excess_of(g, g->asked, fine);
     *g->asked->unknown = before;
     return found;
 }
 
-/* Secants from *t with the slope `power` of log epsilon; leaves *t near a root, and returns whether there is
- * one. */
-static int approach(guess *g, double *t, double power) {
-    double y = excess(g, *t), slope = power * g->epsilon * g->rate;
-    for (int i = 0; i < MOST_TRIES && isfinite(y); i++) {
-        const double step = fmax(fmin(-y / slope, LONGEST), -LONGEST), before = y;
-        *t += step;
-        if (fabs(step) < CLOSE) return 1;
-        y = excess(g, *t);
-        const double rise = (y - before) / step;
+/* Secants from *t with the slope `power` of log epsilon, in what is known to hold a root; where a step did not halve
+ * the excess, to the middle of that.  Leaves *t near a root and the slope there, and returns how it found one, or 0.
+ * Where one approximation gives way to another the excess may jump. */
+enum { BY_SECANT = 1, BY_BISECTION = 2 };
+
+static int approach(guess *g, double close, int tries, double *t, double *power) {
+    double y = excess(g, *t, 0), slope = *power * g->epsilon * g->rate;
+    double end[2] = {-INFINITY, INFINITY}; /* where the excess has, and has not, the sign of the slope */
+    double longest = g->contours ? LONGEST_CONTOURS : LONGEST;
+    int slow = 0;
+    for (int i = 0; i < tries && isfinite(y); i++) {
+        const double before = y, here = *t;
+        end[y * slope > 0.0] = here;
+        double to = here + fmax(fmin(-y / slope, longest), -longest);
+        if (isfinite(end[1] - end[0]) && (slow || !(to > end[0] && to < end[1]))) to = 0.5 * (end[0] + end[1]);
+        if (fabs(to - here) >= longest) longest *= 2.0;
+        *t = to;
+        *power = slope / (g->epsilon * g->rate);
+        if (fabs(to - here) < close) return fabs(y) < 2.0 * close * fabs(slope) ? BY_SECANT : BY_BISECTION;
+        g->tolerance = CONTOUR;
+        y = excess(g, *t, 0);
+        if (isnan(y)) { /* nothing is known there: once more, half as far */
+            *t = 0.5 * (here + to);
+            y = excess(g, *t, 0);
+            to = *t;
+        }
+        const double rise = (y - before) / (to - here);
+        if (!g->contours && i > 3 && g->doubt > WORTHLESS) return 0;
+        slow = fabs(y) > 0.5 * fabs(before);
         if (rise * slope > 0.0) slope = rise;
     }
     return 0;
 }
 
+/* the same once more, by a difference of approximations close to each other */
+static void refine(guess *g, double *t, double *power) {
+    const double along = excess(g, *t + APART, 1), here = excess(g, *t, 1), slope = (along - here) / APART;
+    const double rise = slope / (g->epsilon * g->rate), ratio = rise / *power;
+    if (!(ratio > 0.5 && ratio < 2.0)) return; /* one is an approximation of another kind */
+    *t -= here / slope;
+    *power = rise;
+}
+
+static int find(guess *g, double *t, double *power) {
+    const int found = approach(g, CLOSE, MOST_TRIES, t, power);
+    if (g->doubt < DOUBTFUL && found == BY_SECANT) {
+        refine(g, t, power);
+        return 1;
+    }
+    const int counts = g->asked->unknown == &g->asked->steps;
+    if (counts && !(found && *t > LEAST_LOG_COUNT)) return found != 0;
+    const double first = *t, its = *power;
+    g->contours = 1;
+    g->tolerance = FIRST_CONTOUR;
+    if (approach(g, counts ? fmax(exp(-*t), CLOSE_CONTOURS) : CLOSE_CONTOURS, MOST_CONTOURS, t, power)) return 1;
+    *t = first;
+    *power = its;
+    return found != 0;
+}
+
 int acct_calibration_guess(acct_unknown *asked, double epsilon, double delta, double *value, double *power) {
-    guess *g = malloc(sizeof *g);
-    double *memory = malloc(ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
-    double t = log(*value);
-    int found = g && memory ? 0 : ACCT_ENOMEM;
-    if (!found && isfinite(t)) {
-        acct_tilted_law_place(&g->law, memory, ACCT_MAX_NODES);
-        g->asked = asked;
-        g->epsilon = epsilon;
-        g->log_delta = log(delta);
-        found = approach(g, &t, *power);
+    guess g = {.asked = asked, .epsilon = epsilon, .log_delta = log(delta)};
+    double t = log(*value), rise = *power;
+    if (!isfinite(t)) return 0;
+    const int status = acct_workspace_alloc(&g.w, ACCT_MAX_NODES);
+    if (status) return status;
+    int found = find(&g, &t, &rise);
+    const double at = exp(t);
+    found = found && at > 0.0 && at < INFINITY && isfinite(rise) && rise != 0.0;
+    if (found) {
+        *value = at;
+        *power = rise;
     }
-    if (found > 0) {
-        const double along = excess(g, t + APART), here = excess(g, t), slope = (along - here) / APART;
-        const double at = exp(t - here / slope), rise = slope / (epsilon * g->rate);
-        found = at > 0.0 && at < INFINITY && isfinite(rise) && rise != 0.0;
-        if (found) {
-            *value = at;
-            *power = rise;
-        }
-    }
-    free(memory);
-    free(g);
+    acct_workspace_free(&g.w);
     return found;
 }

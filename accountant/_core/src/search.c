@@ -11,6 +11,8 @@
 #define PROGRESS 0.1
 /* A change of the logarithm of a cost that is no jitter: it says whether the cost rises or falls. */
 #define TREND 1e-4
+/* |y| of a smooth cost that may be mostly jitter: a bracket's ends are many roundings apart. */
+#define JITTER 1e-13
 /* A cost that is dearer than the target by less than a double can say. */
 #define LEAST_EXCESS 0x1p-1074
 
@@ -28,6 +30,10 @@ typedef struct {
     point
         near[3]; /* one for each cost, the last: a cost that is flat over a few doubles has no slope there */
     int count;
+    /* of a smooth cost: the first point of those that may be mostly jitter, the slope on the way there, and the sum
+     * of what they say about log(crossing / its value) */
+    double first, slope, offsets;
+    int jittering;
 } walk;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -95,10 +101,21 @@ static void push(walk *w, const point *p) {
     keep(w, p);
 }
 
+/* counts the last point of a smooth cost among those that may be mostly jitter */
+static void note_jitter(walk *w) {
+    const point *here = &w->here, *before = &w->before;
+    if (w->jittering++ == 0) {
+        w->first = here->value;
+        w->slope = before->value > 0.0 ? (here->y - before->y) / log_ratio(here->value, before->value) : NAN;
+    }
+    w->offsets += log_ratio(here->value, w->first) - here->y / w->slope;
+}
+
 static int visit(walk *w, int64_t rank) {
     point p;
     const int status = at(w, rank, &p);
     push(w, &p);
+    if (w->smooth && fabs(p.y) < JITTER) note_jitter(w);
     return status;
 }
 
@@ -126,7 +143,8 @@ static int64_t stepped(const walk *w, const point *p, int sign, double step, int
 /* the power with which the cost changes between the last two points, within reason */
 static double slope_of(const walk *w) {
     const double rise = fabs(w->here.y - w->before.y) / fabs(log_ratio(w->here.value, w->before.value));
-    return isfinite(rise) ? fmin(fmax(rise, 0.1), 10.0) : 1.0;
+    const double most = w->smooth ? 1e3 : 10.0;
+    return isfinite(rise) ? fmin(fmax(rise, 1.0 / most), most) : 1.0;
 }
 
 /* by what share of itself a step may be wrong that is drawn from points so far apart: the cost bends */
@@ -152,7 +170,7 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
         }
         slope = slope_of(w);
         doubt = doubt_of(w, log_ratio(w->here.value, w->before.value));
-        shortest = 8.0 * fmax(shortest, 1e-16);
+        if (!w->smooth || fabs(w->here.y) < JITTER) shortest = (w->smooth ? 2.0 : 8.0) * fmax(shortest, 1e-16);
         longest *= 2.0;
     }
     return ACCT_OK;
@@ -189,21 +207,35 @@ static int64_t beyond(const walk *w, int64_t middle, int misses) {
     return distance(rank, a->rank) < distance(middle, a->rank) ? rank : middle;
 }
 
+/* The rank in the middle of where those points put the crossing, between the ends of the bracket.  Next to it the cost
+ * is as often above the target as below, so that a neighbour of the last point soon ends the search; where `repeats`
+ * points before were on the side of the last one, further away, up to the middle. */
+static int64_t amid_jitter(const walk *w, int64_t low, int64_t high, int repeats) {
+    const point origin = {.value = w->first};
+    const int64_t middle = low + (high - low) / 2, here = w->here.rank;
+    const int64_t rank = moved(w, &origin, w->offsets / w->jittering, middle);
+    const int64_t away = INT64_C(1) << (repeats < 61 ? most(repeats - 1, 0) : 60);
+    if (here == low) return least(most(rank, low + least(away, middle - low)), high - 1);
+    if (here == high) return most(least(rank, high - least(away, high - middle)), low + 1);
+    return rank;
+}
+
 /* Shrinks the bracket formed by the last two points to neighbours, of which the good one is the answer. */
 static int close_in(walk *w, double precision, int64_t *rank) {
     point good = met(&w->here) ? w->here : w->before, bad = met(&w->here) ? w->before : w->here;
-    int misses = 0, patience = PATIENCE;
+    int misses = 0, patience = PATIENCE, repeats = 0;
     for (int64_t width; (width = distance(good.rank, bad.rank)) > 1;) {
         if (precision > 0.0 && fabs(log_ratio(good.value, bad.value)) <= precision) break;
         const int64_t low = least(good.rank, bad.rank), high = most(good.rank, bad.rank);
         int64_t next = low + width / 2;
         if (misses < patience)
-            next = beyond(w, next, misses);
+            next = w->jittering ? amid_jitter(w, low, high, repeats) : beyond(w, next, misses);
         else if (patience > 0)
             patience--; /* a step, or noise: trust interpolation less from now on */
         const double nearest = w->count > 0 ? fabs(w->near[0].y) : INFINITY;
         const int status = visit(w, least(most(next, low + 1), high - 1));
         if (status) return status;
+        repeats = w->jittering > 1 && met(&w->here) == met(&w->before) ? repeats + 1 : 0;
         *(met(&w->here) ? &good : &bad) = w->here;
         /* what comes so much nearer is on its way */
         const int slow = !(w->smooth && fabs(w->here.y) < PROGRESS * nearest);

@@ -1,0 +1,139 @@
+"""Where a calibration begins, and how few evaluations a search then needs."""
+
+import math
+import random
+import struct
+
+import pytest
+
+from accountant._core import subsampled_gaussian as core
+
+
+def as_double(rank):
+    return struct.unpack("<d", struct.pack("<q", rank))[0]
+
+
+def as_rank(value):
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+# epsilon, delta, and q, sigma and steps, of which each is sought in turn
+EXPANSIONS = [
+    (1.0, 1e-6, 0.01, 1.0, 1000),
+    (3.3, 1e-7, 0.1, 1.9, 100),
+    (0.2, 1e-11, 0.3, 5.0, 10**5),
+]
+CONTOURS = [
+    (5.0, 1e-9, 1e-3, 0.6, 1000),  # between one large loss and many
+    (0.8, 1e-9, 0.07, 2.2, 6),  # one step that spends everything
+    (0.6, 1e-6, 1.5e-5, 0.55, 2_000_000),
+]
+
+
+def guessed(question, unknown, away):
+    """Return the relative error of a guess, and that of its slope of log ε."""
+    epsilon, delta, q, sigma, steps = question
+    calibrate = core.calibrate_q if unknown == "q" else core.calibrate_sigma
+    first = sigma if unknown == "q" else q
+    answer = calibrate(epsilon, delta, first, float(steps))
+    power = 1.0 if unknown == "q" else -1.0
+    value, slope = core.calibration_guess(
+        epsilon, delta, q, sigma, float(steps), unknown, away * answer, power
+    )
+
+    def spent(value):
+        asked = (value, sigma) if unknown == "q" else (q, value)
+        return core.epsilon_bounds(*asked, float(steps), delta, core.REMOVE)[1]
+
+    true = math.log(spent(answer * 1.0001) / spent(answer / 1.0001)) / (2.0 * math.log(1.0001))
+    return abs(value / answer - 1.0), abs(slope / true - 1.0)
+
+
+@pytest.mark.parametrize("question", EXPANSIONS)
+@pytest.mark.parametrize("unknown", ["q", "sigma"])
+@pytest.mark.parametrize("away", [0.7, 1.3])
+def test_a_guess_by_expansions(question, unknown, away):
+    value, slope = guessed(question, unknown, away)
+    assert value < 1e-3
+    assert slope < 0.05
+
+
+@pytest.mark.parametrize("question", CONTOURS)
+@pytest.mark.parametrize("unknown", ["q", "sigma"])
+@pytest.mark.parametrize("away", [0.7, 1.3])
+def test_a_guess_by_contours(question, unknown, away):
+    value, slope = guessed(question, unknown, away)
+    assert value < 1e-5
+    assert slope < 0.03
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "q", "sigma"), [(1.0, 1e-6, 0.01, 1.0), (0.1, 1e-7, 1e-4, 0.7)]
+)
+@pytest.mark.parametrize("away", [0.5, 10.0])
+def test_a_guess_of_a_count(epsilon, delta, q, sigma, away):
+    answer = core.calibrate_steps(epsilon, delta, q, sigma)
+    value, slope = core.calibration_guess(
+        epsilon, delta, q, sigma, math.nan, "steps", away * answer, 0.5
+    )
+    assert abs(value - answer) <= 1.0
+    assert 0.0 < slope < 1.0
+
+
+def test_nothing_is_guessed_outside_the_range_of_the_expansions():
+    assert core.calibration_guess(1.0, 1e-5, 1.0, 1.0, 10.0, "sigma", 1.0, -1.0) is None
+    assert core.calibration_guess(1.0, 1e-5, 0.1, 1e-3, 10.0, "q", 0.1, 1.0) is None
+    assert core.calibration_guess(1.0, 1e-5, 0.1, 1.0, 1.0, "q", 0.1, 1.0) is None
+    assert core.calibration_guess(1.0, 1e-5, 0.1, 1.0, 9.0, "q", 0.0, 1.0) is None
+
+
+def evaluations(cost, target, guess, power, rising):
+    """Return how many evaluations a search along the doubles needs; it ends on neighbours."""
+    asked = []
+
+    def counted(value):
+        asked.append(value)
+        return cost(value)
+
+    ends = (1, as_rank(1e300)) if rising else (as_rank(1e300), 1)
+    rank = core.boundary(counted, target, False, guess, *ends, power)
+    value, neighbour = as_double(rank), as_double(rank + (1 if rising else -1))
+    assert cost(value) <= target < cost(neighbour)
+    assert value in asked
+    assert neighbour in asked
+    return len(asked)
+
+
+@pytest.mark.parametrize("power", [1.4, -1.4, 6.0, -20.0, 0.05])
+@pytest.mark.parametrize("error", [1e-2, 1e-3, 1e-6, -1e-3, -1e-9])
+def test_a_smooth_cost_takes_few_evaluations(power, error):
+    def cost(value):
+        bent = math.log(value / 0.7)
+        return 3.0 * math.exp(power * (bent + 0.3 * bent * bent))
+
+    slope = abs(power) * 1.01
+    most = 18 if abs(power) < 0.1 else 8  # a flat cost is the same at many doubles
+    assert evaluations(cost, 3.0, 0.7 * (1.0 + error), slope, power > 0.0) <= most
+
+
+@pytest.mark.parametrize(
+    ("power", "jitter", "mean"),
+    [(1.4, 2e-15, 8.2), (1.4, 2e-14, 9.6), (-4.0, 2e-15, 7.4), (20.0, 2e-15, 6.2)],
+)
+def test_jitter_takes_few_evaluations_more(power, jitter, mean):
+    taken = []
+    for seed in range(40):
+        root = random.Random(seed).uniform(0.5, 2.0)
+
+        def cost(value, root=root, seed=seed):
+            noise = random.Random(as_rank(value) * 1000 + seed).uniform(-jitter, jitter)
+            return (value / root) ** power * (1.0 + noise)
+
+        taken.append(evaluations(cost, 1.0, root * 1.00001, abs(power) * 1.01, power > 0.0))
+    assert sum(taken) / len(taken) <= mean
+
+
+def test_a_wrong_slope_is_left_behind():
+    for slope in (1e-3, 0.05, 30.0, 1e3):
+        for guess in (0.5, 0.999, 1.001, 3.0):
+            assert evaluations(lambda value: value**2, 1.0, guess, slope, True) <= 20
