@@ -22,6 +22,7 @@ from accountant.pairs.base import has_profile
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_pair import atoms_of
 from accountant.sampling.allocation_table import Table, places
+from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_lattice import ratio_lattice
 from accountant.sampling.ratio_sums import RatioSums
 
@@ -61,11 +62,28 @@ def is_resolved(pair: DominatingPair, steps: int) -> bool:
 
 
 @functools.lru_cache(maxsize=16)
-def _sums(pair: DominatingPair, steps: int, put: bool, log_target: float) -> RatioSums:
+def _sums(pair: DominatingPair, steps: int, put: bool, log_target: float) -> RatioSums | JumpSums:
     one = _lattice(pair, steps)
     if one is None:  # pragma: no cover (asked before)
         raise PrecisionError(f"the likelihood ratio of {pair!r} fits no lattice of its values")
-    return RatioSums(one, steps, put, log_target)
+    parts = _parts(pair, steps)
+    if put or parts is None or not is_cramped(one, steps, log_target):
+        return RatioSums(one, steps, put, log_target)
+    return JumpSums(one, parts, steps, functools.partial(_common, pair, steps), log_target)
+
+
+@functools.lru_cache(maxsize=16)
+def _parts(pair: DominatingPair, steps: int) -> Parts | None:
+    one = _lattice(pair, steps)
+    return None if one is None or steps <= MOST_JUMPS else parts_of(one, steps)
+
+
+@functools.lru_cache(maxsize=16)
+def _common(pair: DominatingPair, steps: int, runs: int, log_target: float) -> RatioSums:
+    """Return the sums of the common ratios of so many of the steps."""
+    parts = _parts(pair, steps)
+    assert parts is not None
+    return RatioSums(parts.common, runs, False, log_target)
 
 
 def _bounds(

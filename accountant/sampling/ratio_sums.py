@@ -18,11 +18,13 @@ from accountant._rounding import U
 from accountant.sampling.ratio_lattice import WIDTHS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from accountant.sampling.ratio_lattice import RatioLattice
 
-__all__ = ["RatioSums"]
+__all__ = ["RatioSums", "mean_bounds", "tilt_room"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
@@ -139,20 +141,20 @@ class RatioSums:
             total += math.exp(min(min(logs), 0.0))
         return total * (1.0 + 1e-9)
 
+    @property
+    def first(self) -> float:
+        """The least strike with a bound; below it a call is at most what its strike adds."""
+        return float(self._values[0]) if self._values.size else -math.inf
+
     def bounds(self, strikes: FloatArray) -> Ends:
         """Bracket E(S - K)₊, or E(K - S)₊, for the mean S and strikes K of shape (m,)."""
-        one, times = self._one, float(self._steps)
-        sign = -1.0 if self._put else 1.0
-        moved = times * strikes * (2.0 * one.value_error + 16.0 * U)
-        low, high = (self._at(sign * times * strikes + s * moved) for s in (1.0, -1.0))
-        grown = times * one.mass_error * 1.01 + 8.0 * self._size * U + self._rounding
-        lower = np.maximum(low[0] * (1.0 - grown) * (1.0 - 2.0 * one.value_error), 0.0)
-        upper = high[1] * (1.0 + grown) * (1.0 + 2.0 * one.value_error)
-        if self._put:
-            lower = np.maximum(lower - times * one.escaped, 0.0)
-        else:
-            upper = upper + times * one.escaped
-        return lower / times * (1.0 - 8.0 * U), upper / times * (1.0 + 8.0 * U) + 1e-300
+        return mean_bounds(self._one, self._steps, self._put, strikes, self.options)
+
+    def options(self, strikes: FloatArray) -> Ends:
+        """Bracket E(X - K)₊ as if ratios had no errors; a put is a call on -X at -K."""
+        low, high = self._at(strikes)
+        grown = self._steps * self._one.mass_error * 1.01 + 8.0 * self._size * U + self._rounding
+        return low * max(1.0 - grown, 0.0), high * (1.0 + grown)
 
     def _at(self, strikes: FloatArray) -> Ends:
         spacing, tilt = self._one.spacing, self._tilt
@@ -174,6 +176,31 @@ class RatioSums:
         inside = strikes >= self._values[0]
         lower = np.where(inside & ~beyond, value - noise - rounding - excess, 0.0)
         return np.maximum(lower, 0.0), np.where(inside, value + noise + rounding, math.inf)
+
+
+def mean_bounds(
+    one: RatioLattice,
+    steps: int,
+    put: bool,
+    strikes: FloatArray,
+    options: Callable[[FloatArray], Ends],
+) -> Ends:
+    """Bracket E(S - K)₊, or E(K - S)₊, for the mean S, by ``options`` on the sum of ratios."""
+    times, sign = float(steps), -1.0 if put else 1.0
+    moved = times * strikes * (2.0 * one.value_error + 16.0 * U)
+    low, high = (options(sign * times * strikes + s * moved) for s in (1.0, -1.0))
+    lower = np.maximum(low[0] * (1.0 - 2.0 * one.value_error), 0.0)
+    upper = high[1] * (1.0 + 2.0 * one.value_error)
+    if put:
+        lower = np.maximum(lower - times * one.escaped, 0.0)
+    else:
+        upper = upper + times * one.escaped
+    return lower / times * (1.0 - 8.0 * U), upper / times * (1.0 + 8.0 * U) + 1e-300
+
+
+def tilt_room(largest: float) -> float:
+    """Return the largest tilt of ratios that are at most so far above their mean."""
+    return _MOST_TILT / largest
 
 
 def _window(
@@ -199,7 +226,8 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
     mean = float(masses @ values) / float(masses.sum())
     deviation = math.sqrt(max(float(masses @ (values - mean) ** 2), 1e-300))
     least = 0.3 / (deviation * math.sqrt(steps))
-    low, high = 0.0, _MOST_TILT / (float(values.max()) - mean)
+    room = tilt_room(float(values.max()) - mean)
+    low, high = 0.0, room
     for _ in range(30):
         middle = 0.5 * (low + high)
         x = logs + middle * (values - mean)
@@ -209,4 +237,4 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
         slope = float(weights @ (values - mean)) / total
         rate = steps * (top + math.log(total) - middle * slope)
         low, high = (middle, high) if rate > log_target else (low, middle)
-    return max(high, min(least, _MOST_TILT / (float(values.max()) - mean)))
+    return max(high, min(least, room))

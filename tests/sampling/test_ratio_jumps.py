@@ -1,0 +1,130 @@
+"""Sums of ratios with rare ones apart: products of exact fractions as the oracle."""
+
+import math
+import random
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant.sampling import AllocatedMechanism
+from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, is_cramped, parts_of
+from accountant.sampling.ratio_lattice import ratio_lattice
+from accountant.sampling.ratio_sums import RatioSums
+
+
+def dyadic(masses):
+    """Return masses as doubles whose sum is exactly one: the first takes what is left."""
+    return (1 - sum(map(Fraction, masses[1:])), *map(Fraction, masses[1:]))
+
+
+def pair_of(p, q):
+    return ac.DominatingPMFs(tuple(map(float, p)), tuple(map(float, q))).pairs()[0]
+
+
+def exact_sum(p, q, steps):
+    """Return the sum of ratios and its probabilities without the record."""
+    law = {Fraction(0): Fraction(1)}
+    for _ in range(steps):
+        following = {}
+        for value, mass in law.items():
+            for a, b in zip(p, q, strict=True):
+                key = value + a / b
+                following[key] = following.get(key, 0) + mass * b
+        law = following
+    return law
+
+
+def call(law, strike, steps):
+    return sum(m * max(x / steps - strike, 0) for x, m in law.items())
+
+
+# Two common outcomes, and one or two that are rare and far away.
+LAWS = [
+    ((0, 0.25, 2.0**-13), (0, 0.5, 2.0**-20)),
+    ((0, 0.25, 2.0**-12, 2.0**-15), (0, 0.5, 2.0**-17, 2.0**-22)),
+    ((0, 0.625, 2.0**-14, 2.0**-16), (0, 0.5, 2.0**-21, 2.0**-25)),
+]
+
+
+def _common(common, runs, log_target):
+    return RatioSums(common, runs, False, log_target)
+
+
+def best_of(p, q, steps, strikes):
+    """Return brackets by both tilts, as every question takes them; None where nothing is apart."""
+    one = ratio_lattice(pair_of(p, q), steps)
+    parts = one and parts_of(one, steps)
+    if not parts:
+        return None
+    sums = partial(_common, parts.common)
+    found = [JumpSums(one, parts, steps, sums, t).bounds(strikes) for t in (-1.0, -12.0)]
+    return [f[0] for f in found], [f[1] for f in found]
+
+
+def wrong(p, q, steps, strikes, lows, highs):
+    """Yield where a bracket excludes the exact value."""
+    law = exact_sum(p, q, steps)
+    for i, strike in enumerate(strikes.tolist()):
+        truth = call(law, Fraction(strike), steps)
+        if any(Fraction(float(low[i])) > truth for low in lows):
+            yield "below", strike
+        if any(high[i] < math.inf and Fraction(float(high[i])) < truth for high in highs):
+            yield "above", strike
+
+
+@pytest.mark.parametrize("steps", [MOST_JUMPS + 1, 9])
+@pytest.mark.parametrize("masses", LAWS)
+def test_calls_contain_exact_products(masses, steps):
+    p, q = map(dyadic, masses)
+    strikes = np.array([1.0, 1.05, 1.2, 1.5, 2.0, 30.0, 700.0, 5000.0])
+    lows, highs = best_of(p, q, steps, strikes)
+    assert not list(wrong(p, q, steps, strikes, lows, highs))
+    law = exact_sum(p, q, steps)
+    truth = np.array([call(law, Fraction(x), steps) for x in strikes[:5].tolist()], float)
+    # From above they are narrow; of so few runs a lattice knows less from below.
+    assert np.all(np.min(highs, axis=0)[:5] <= 1.01 * truth)
+    assert np.all(np.max(lows, axis=0)[:5] >= 0.9 * truth)
+
+
+def test_random_laws_contain_exact_products():
+    draws = random.Random(5)
+    judged = 0
+    for _ in range(40):
+        rare = draws.randint(1, 3)
+        q = [0, draws.randint(1, 60) / 64] + [2.0 ** -draws.randint(12, 30) for _ in range(rare)]
+        p = [0, draws.randint(1, 60) / 64]
+        p += [x * 2.0 ** draws.randint(4, 8) for x in q[2:]]
+        p, q = dyadic(p), dyadic(q)
+        strikes = np.array([draws.uniform(1.0, 3.0) for _ in range(4)] + [40.0, 300.0])
+        steps = draws.randint(4, 7)
+        found = best_of(p, q, steps, strikes) if min(*p, *q) > 0 else None
+        if found:
+            judged += 1
+            assert not list(wrong(p, q, steps, strikes, *found)), (p, q, steps)
+    assert judged >= 15
+
+
+def test_parts_are_the_whole():
+    one = ratio_lattice(ac.DiscreteGaussian(1.0).pairs()[0], 1000)
+    common, jumps = parts_of(one, 1000)
+    assert math.isclose(common.masses.sum() + sum(j.mass for j in jumps), one.masses.sum())
+    assert common.bumps.size == common.masses.size - 1
+    assert all(math.isclose(sum(m for _, m in j.ends), j.mass) for j in jumps)
+    assert 1000 * sum(j.mass for j in jumps) <= 0.01
+
+
+@pytest.mark.parametrize("mechanism", [ac.Laplace(1.0), ac.DiscreteGaussian(8.0)])
+def test_laws_without_large_ratios_stay_whole(mechanism):
+    one = ratio_lattice(mechanism.pairs()[0], 1000)
+    assert parts_of(one, 1000) is None or not is_cramped(one, 1000, -9.0)
+
+
+def test_discrete_gaussian_noise_is_narrow():
+    one = AllocatedMechanism(ac.DiscreteGaussian(1.0), steps=1000)
+    epsilon, delta = one.epsilon_bounds(1e-6), one.delta_bounds(0.1)
+    # The lattices of the whole law had brackets of [.17187, .17202] and of 9e-5.
+    assert epsilon.upper <= epsilon.lower * (1 + 1e-5)
+    assert delta.upper <= delta.lower * (1 + 3e-5)
