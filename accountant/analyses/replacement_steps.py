@@ -41,8 +41,9 @@ _SIZE, _PRINTED_SIZE, _PRINTED = 1900, 1425, 1e-4
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
 _LOW, _HIGH, _WIDEST = 0.15, 1.15, 80.0
 _LEAST_DELTA = 1e-15
-# From below: the largest ε of the window as a share of the answer, its knots, and the most of them.
-_REACHED, _KNOTS, _MOST_KNOTS = 1.4, 6000, 2**14
+# From below: the largest ε of the window as a share of the answer, its knots, those where only
+# printed digits are asked for, and the most of them.
+_REACHED, _KNOTS, _PRINTED_KNOTS, _MOST_KNOTS = 1.4, 6000, 4500, 2**14
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -158,7 +159,8 @@ class ReplacementGame(Solver):
         if found is None:  # pragma: no cover (chosen by the caller)
             raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
         self._steps = found
-        self._size = _SIZE if wanted_tolerances()[0] < _PRINTED else _PRINTED_SIZE
+        printed = wanted_tolerances()[0] >= _PRINTED
+        self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
         self._played: list[tuple[float, Value, Reached]] = []
         self._other: Grid | None = None
 
@@ -204,7 +206,7 @@ class ReplacementGame(Solver):
     def _reached(self, epsilon: float, tilt: float) -> Reached:
         """Play from below, around the same answer."""
         width = (_LOW + _REACHED) * epsilon
-        law, spacing = self._steps.law_below(width / _KNOTS, width)
+        law, spacing = self._steps.law_below(width / self._knots, width)
         if law is None:
             return Reached(np.zeros(1), np.zeros(1), 0.0)
         size = (law.masses.size - 1) // 2 + 1

@@ -81,7 +81,8 @@ def pauses():
     return found
 
 
-BLANK, OPPOSITE = (0.0, 1.0, 0.0), (-1.0, 1.0, -1.0)  # of others, the record, and without it
+# What the others contribute, the record, and what is in its place.
+BLANK, OPPOSITE, TURNED = (0.0, 1.0, 0.0), (-1.0, 1.0, -1.0), (0.0, 1.0, -1.0)
 REPLACE = Relation.REPLACE_ONE
 CASES = {
     "poisson": (
@@ -133,6 +134,28 @@ CASES = {
         sampling.FullBatch(dataset_size=N, steps=2),
         {(counted((0, 1, 2)), counted((0, 1, 2))): 1.0},
         BLANK,
+    ),
+    "poisson, replace-one": (
+        sampling.PoissonSampler(dataset_size=N, sampling_probability=Q, steps=2, relation=REPLACE),
+        twice(coins()),
+        TURNED,
+    ),
+    "truncated, replace-one": (
+        sampling.TruncatedPoissonSampler(
+            dataset_size=N, sampling_probability=Q, cap=2, steps=2, relation=REPLACE
+        ),
+        twice(coins(2)),
+        TURNED,
+    ),
+    "cyclic, replace-one": (
+        sampling.CyclicBatches(dataset_size=N, batch_size=2, epochs=1, relation=REPLACE),
+        {(counted((0, 1)), counted((2,))): 1.0},
+        TURNED,
+    ),
+    "full batch, replace-one": (
+        sampling.FullBatch(dataset_size=N, steps=2, relation=REPLACE),
+        {(counted((0, 1, 2)), counted((0, 1, 2))): 1.0},
+        TURNED,
     ),
     "cyclic poisson": (
         sampling.CyclicPoisson(dataset_size=N, sampling_probability=Q, bands=1, steps=2),
