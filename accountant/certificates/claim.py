@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from accountant import checks
 from accountant.certificates.evidence import SHARE, evidence_of
 from accountant.certificates.grid import find_grid
+from accountant.certificates.limits import require_room
 from accountant.certificates.statement import statement_of
 from accountant.certificates.step import Step
 from accountant.environment import to_nearest
@@ -81,7 +82,8 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     Raises
     ------
     UnsupportedError
-        The release is none of these, or no evidence was found that the checker could follow.
+        The release is none of these, loses nothing, has numbers that the format has no room for
+        (δ below 1e-200, say), or no evidence was found that the checker could follow.
 
     Notes
     -----
@@ -102,6 +104,7 @@ def certificate(release: Mechanism | Accountant, delta: Scalar) -> Certificate:
     least = float(mechanism.epsilon(rest))
     if not least < math.inf:
         raise UnsupportedError(f"no finite ε is known for {mechanism!r} at delta = {delta!r}")
+    require_room([part.listed() for part in parts], least, delta)
     epsilon, evidence = _shown(mechanism, parts, problems, least, delta)
     larger = epsilon - least if least == 0.0 else (epsilon - least) / least
     claim = {
@@ -168,9 +171,10 @@ def _whole(release: Mechanism | Accountant) -> Mechanism:
     """Return one mechanism: a ledger is the composition of its releases."""
     from accountant.composition import composed
     from accountant.ledger import Accountant
+    from accountant.mechanisms.base import Mechanism
 
     if not isinstance(release, Accountant):
-        return release
+        return checks.instance("release", release, Mechanism, "a mechanism or an Accountant")
     if not len(release):
         raise DomainError("release must not be an empty ledger")
     return composed(release.counts)
