@@ -166,7 +166,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
                 return 1;
             /* nor where round-off decides, and not the tolerance */
             if (rare_contour && tolerance <= TAIL_TOLERANCE && fabs(next - epsilon) <= 0.02 * next &&
-                width > 10.0 * tolerance && acct_bounds_are_narrow(out, 1e-8))
+                width > 10.0 * tolerance && acct_bounds_are_narrow(out, 2e-9))
                 return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
