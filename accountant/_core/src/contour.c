@@ -197,8 +197,10 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     /* errors count relative to the transform, which is large on a line far to the right */
     const double log_error = fmin(log_share + log(poles), 0.0) - log(steps) - 4.0 +
                              fmax(problem->log_mgf, 0.0);
-    int status =
-        acct_tilted_law_set(law, step, &problem->window, order, y_guess, log_error - log(2.0 + LAW_TURNS));
+    const double fine = log_error - log(2.0 + LAW_TURNS);
+    int status = ACCT_OK;
+    if (!(problem->has_nodes && acct_tilted_law_serves(law, order, y_guess, fine)))
+        status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
     if (status) return status;
     acct_tilted_law_moments(law, order, 1, &m);
     acct_cf_decay_set(&decay, law, &m, steps);

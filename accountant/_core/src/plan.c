@@ -122,6 +122,12 @@ static int is_coarse(const acct_contour *k, double epsilon, double log_delta, do
     return k->numerical > fmax(1e-6, 1e3 * tolerance) * whole;
 }
 
+/* Whether the law is of this step and looks at least at this window: perhaps a line's of the other direction. */
+static int has_window(const acct_tilted_law *law, const acct_step *step, const acct_window *window) {
+    return !step->mixture && law->step.q == step->q && law->step.sigma == step->sigma &&
+           law->lo <= window->lo && law->hi >= window->hi;
+}
+
 int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
               double log_delta, double tolerance, const acct_saddle *hint) {
     acct_problem problem = {.step = *step,
@@ -149,6 +155,8 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
      * fits */
     const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
     problem.most_points = direction == ACCT_REMOVE ? 1500 : most_points;
+    /* the decay of few steps is better known where panels end at the breaks */
+    problem.has_nodes = direction == ACCT_ADD && hint && steps >= 2000.0 && has_window(&w->law, step, &problem.window);
     if (!needs_split(w, &problem)) {
         status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
         if (status != ACCT_EPRECISION) return status;

@@ -39,6 +39,18 @@ double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, 
     return total * (1.0 + 1e-6);
 }
 
+int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
+    const double var = law->step.sigma * law->step.sigma;
+    const double linear = order < 0.0 ? log(-order * law->step.q) : -INFINITY;
+    for (int i = 0; i < law->panels; i++) {
+        const acct_panel *p = &law->panel[i];
+        if (!(fmax(acct_panel_error(p, order, y_max, var), acct_panel_error_of_one(p, var)) <= log_error &&
+              linear + acct_panel_error_of_exp_u(p, var) <= log_error))
+            return 0;
+    }
+    return law->panels > 0;
+}
+
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
     double reach = 0.0, arg = 0.0, modulus = 0.0;
     for (int i = 0; i < law->panels; i++) {
