@@ -174,7 +174,8 @@ def _whole(release: Mechanism | Accountant) -> Mechanism:
     from accountant.mechanisms.base import Mechanism
 
     if not isinstance(release, Accountant):
-        return checks.instance("release", release, Mechanism, "a mechanism or an Accountant")
+        checks.instance("release", release, (Mechanism,), "a mechanism or an Accountant")
+        return release
     if not len(release):
         raise DomainError("release must not be an empty ledger")
     return composed(release.counts)

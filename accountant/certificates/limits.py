@@ -39,7 +39,7 @@ def require_room(parts: Iterable[dict[str, Any]], epsilon: float, delta: float) 
     """Refuse a claim that the checker would not read."""
     listed = list(parts)
     if not listed:
-        raise UnsupportedError("the release loses nothing: there is nothing that needs a proof")
+        raise UnsupportedError("the release loses nothing: there is nothing to check")
     for part in listed:
         for key, value in part.items():
             low, high = RANGES[key]
