@@ -1,6 +1,8 @@
 """Many questions about one kind of step: lines that answer for other steps and other deltas."""
 
 import math
+import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -75,13 +77,32 @@ def wrong_among_steps(rows):
             yield row
 
 
-@pytest.mark.parametrize("wrong", [wrong_among_deltas, wrong_among_steps])
+def wrong_among_close_deltas(rows):
+    """The same among deltas so close that the lower end is taken from a chord."""
+    for row in rows:
+        below, above = deltas_around(row)
+        if not 1e-200 < below < above < 1.0:
+            continue
+        n = row["steps"]
+        for apart in (1e-4, 0.03):
+            delta = above * np.exp(-apart * np.arange(5.0)[::-1])
+            lower, _ = fill(*problem(row)[:2], n, delta)
+            if contradicts(row, lower[-1], math.inf, below, above):
+                yield row
+        # A chord of fewer steps is no bound.
+        steps = [math.floor(0.97 * n)] * 5 + [n]
+        delta = above * np.exp([-3.0, -2.9, -2.8, -2.7, -2.6, 0.0])
+        if contradicts(row, fill(*problem(row)[:2], steps, delta)[0][-1], math.inf, below, above):
+            yield row
+
+
+@pytest.mark.parametrize("wrong", [wrong_among_deltas, wrong_among_close_deltas, wrong_among_steps])
 def test_epsilons_among_others_enclose_the_truth(wrong):
     assert not list(wrong(ROWS[::6]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", [wrong_among_deltas, wrong_among_steps])
+@pytest.mark.parametrize("wrong", [wrong_among_deltas, wrong_among_close_deltas, wrong_among_steps])
 def test_all_epsilons_among_others_enclose_the_truth(wrong):
     assert not list(wrong(ROWS))
 
@@ -140,3 +161,31 @@ def test_more_steps_cost_more_and_larger_deltas_less():
     assert (np.diff(upper) > 0.0).all()
     upper = ac.get_epsilon(0.02, 1.2, 1000, np.logspace(-12, -0.8, 300))
     assert (np.diff(upper) < 0.0).all()
+
+
+def test_profiles_of_finite_laws_are_above_their_chords_continued():
+    """Theorem 18, in exact fractions: x = e^ε."""
+    generator = random.Random(5)
+    for _ in range(300):
+        p, q = ([Fraction(generator.randint(0, 30)) for _ in range(5)] for _ in range(2))
+        if sum(p) == 0 or sum(q) == 0:
+            continue
+        p, q = [m / sum(p) for m in p], [m / sum(q) for m in q]
+        x0, x1, x2 = sorted(Fraction(generator.randint(1, 900), 100) for _ in range(3))
+        if x1 == x2:
+            continue
+        h0, h1, h2 = (
+            sum(max(a - x * b, 0) for a, b in zip(p, q, strict=True)) for x in (x0, x1, x2)
+        )
+        assert h0 >= h1 + (h1 - h2) * (1 - x0 / x1) / (x2 / x1 - 1)
+
+
+def test_close_deltas_have_brackets_as_narrow_as_those_of_single_questions():
+    delta = np.logspace(-9.0, -3.0, 400)
+    lower, upper = fill(0.01, 1.0, 1000, delta)
+    assert np.all(np.diff(lower) < 0.0)
+    assert np.all(upper - lower <= 1.6e-10 * upper)
+    for i in range(0, 400, 40):
+        low, high = alone(0.01, 1.0, 1000, delta[i])
+        assert lower[i] <= high
+        assert low <= upper[i]

@@ -11,6 +11,10 @@
 /* relative error of delta that a line is built for: those far from where it was built need less */
 #define TOLERANCE 1e-13
 #define LOOSER 1e-11
+/* the least width of a bracket that is asked for, as a share of delta, and what share of the width wanted an upper
+ * end may waste: a point that was guessed so well needs no other */
+#define FINEST 1e-13
+#define SPARE 0.02
 /* how far from the answer a line may be built */
 #define NEAR 0.03
 /* how far ahead a line is put: a factor of the steps, and deviations of the total loss */
@@ -108,24 +112,65 @@ static void build_add(acct_shared_line *s, double steps, double epsilon, double 
         s->bound.log_front = INFINITY;
 }
 
-/* Newton on log delta from the last answer, aimed at a point whose upper bound is just below delta */
+/* The answer that continues the polynomial through the last ones, where they differ from the question in delta alone
+ * or in the number of steps alone; NaN elsewhere. */
+static double continued(const acct_trend *t, double steps, double log_delta) {
+    double value[ACCT_TREND];
+    int alike = 0, other = 0;
+    while (alike < t->count && t->steps[alike] == steps) alike++;
+    while (other < t->count && t->log_delta[other] == log_delta) other++;
+    const int along_delta = alike >= other, count = along_delta ? alike : other;
+    const double *at = along_delta ? t->log_delta : t->steps, here = along_delta ? log_delta : steps;
+    if (count < 3) return NAN;
+    for (int i = 0; i < count; i++) value[i] = t->epsilon[i];
+    for (int order = 1; order < count; order++)
+        for (int i = 0; i + order < count; i++)
+            value[i] += (value[i + 1] - value[i]) * (here - at[i]) / (at[i + order] - at[i]);
+    return value[0];
+}
+
+static void follow(acct_trend *t, double steps, double log_delta, double epsilon) {
+    if (t->count < ACCT_TREND) t->count++;
+    for (int i = t->count - 1; i > 0; i--) {
+        t->steps[i] = t->steps[i - 1];
+        t->log_delta[i] = t->log_delta[i - 1];
+        t->epsilon[i] = t->epsilon[i - 1];
+    }
+    t->steps[0] = steps;
+    t->log_delta[0] = log_delta;
+    t->epsilon[0] = epsilon;
+}
+
+/* where to begin: by the slope at the last answer, or a little beyond what continues the last ones nearby */
+static double start(const acct_shared_line *s, double steps, double delta) {
+    const acct_contour *k = &s->remove.contour;
+    const double log_delta = log(delta), x = continued(&s->trend, steps, log_delta);
+    const double away = (log_delta - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
+    const double plain = s->epsilon + away;
+    if (!(x > 0.0 && fabs(x - plain) <= 0.5 * fabs(away))) return plain;
+    return x - (s->trend.above + 0.5 * SPARE * acct_tolerance_for(x, -s->slope, FINEST)) / s->slope;
+}
+
+/* Newton on log delta from there, aimed at a point whose upper bound is just below delta */
 static int upper_end(acct_shared_line *s, double steps, double delta, double *end, acct_profile_point *p) {
     const acct_contour *k = &s->remove.contour;
-    const double log_delta = log(delta);
-    double x =
-        s->epsilon + (log_delta - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
+    double x = start(s, steps, delta);
     for (int i = 0; i < 8; i++) {
         if (!(x > 0.0)) x = 0.0;
         acct_contour_profile(k, x, p);
         if (!(p->value > 0.0 && p->slope < 0.0)) return 0;
         const double above = p->bounds.upper - p->value, spare = delta - p->bounds.upper;
         if (x == 0.0 && spare >= 0.0) return 0;
-        if (spare >= 0.0 && spare <= 0.3 * above + 4.0 * ACCT_U * delta - 8.0 * ACCT_U * x * p->slope) {
+        const double close = acct_tolerance_for(x, -p->slope / delta, FINEST) * delta;
+        const double least = 0.3 * above + 4.0 * ACCT_U * delta - 8.0 * ACCT_U * x * p->slope;
+        if (spare >= 0.0 && spare <= fmax(least, SPARE * close)) {
             *end = x;
             s->steps = steps;
             s->log_delta = log(p->value);
             s->epsilon = x;
             s->slope = p->slope / p->value;
+            s->trend.above = above / delta;
+            follow(&s->trend, steps, log(delta), x + log(delta / p->value) / s->slope);
             return 1;
         }
         const double aim = (delta - 1.1 * above) / p->value;
@@ -135,17 +180,34 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
     return 0;
 }
 
+/* A point below `end`, where the profile is at least `least`, at which it is above delta: the profile is convex in
+ * e^eps, so that it falls as steeply as the chord from there to a known point beyond (Theorem 18).  0 where the chord
+ * is flat beside the slope at the end.  Each operation is within a few u, which the hundredth covers. */
+static double lower_by_chord(const acct_shared_line *s, double steps, double delta, double end, double least,
+                             double slope) {
+    const double apart = expm1(s->known_epsilon - end), fall = least - s->known_upper;
+    if (!(s->known_steps == steps && apart > 0.0 && fall > -0.9 * slope * apart)) return 0.0;
+    const double missing = 1.01 * (delta - least) + 16.0 * ACCT_U * delta;
+    const double away = -log1p(-missing * apart / fall);
+    return away < 0.5 ? end - away - 8.0 * ACCT_U * end : 0.0;
+}
+
 /* both ends of the remove direction, where they are near enough */
 static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *out) {
-    acct_profile_point p;
+    acct_profile_point p, below;
     double upper;
     if (!upper_end(s, steps, delta, &upper, &p)) return 0;
-    const double close = acct_tolerance_for(upper, -p.slope / delta, 1e-13);
+    const double close = acct_tolerance_for(upper, -p.slope / delta, FINEST);
     if (!(p.bounds.upper - p.bounds.lower <= close * delta)) return 0;
-    const double lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope -
-                         8.0 * ACCT_U * upper;
-    acct_contour_profile(&s->remove.contour, lower, &p);
-    if (!(lower > 0.0 && p.bounds.lower > delta)) return 0;
+    double lower = lower_by_chord(s, steps, delta, upper, p.bounds.lower, p.slope);
+    s->known_steps = steps;
+    s->known_epsilon = upper;
+    s->known_upper = p.bounds.upper;
+    if (!(lower > 0.0)) {
+        lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope - 8.0 * ACCT_U * upper;
+        acct_contour_profile(&s->remove.contour, lower, &below);
+        if (!(lower > 0.0 && below.bounds.lower > delta)) return 0;
+    }
     *out = (acct_bounds){lower, upper};
     return 1;
 }
@@ -196,6 +258,8 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
     if (!(s->step.q == q[0] && s->step.sigma == sigma[0])) {
         s->step = acct_step_make(q[0], sigma[0]);
         s->removes = s->adds = s->failures = s->waiting = 0;
+        s->trend.count = 0;
+        s->known_steps = NAN;
         s->no_loss_steps = NAN;
         s->bound.log_front = INFINITY;
         s->reach = MOST_DEVIATIONS;
