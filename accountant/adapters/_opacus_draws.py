@@ -44,6 +44,8 @@ class Iteration:
     def __init__(self) -> None:
         self.waiting: deque[tuple[Draw, int]] = deque()
         self.running = True
+        # Whether a step used a part of it, and whether it ended by itself and not by a break.
+        self.used = self.exhausted = False
         self.drawn: Draw | None = None
 
     def hand_out(self, rows: int) -> None:
@@ -109,9 +111,8 @@ class Draws:
         found = next((each for each in waiting if each.waiting[0][1] == rows), None)
         if found is None:
             raise UnsupportedError(_no_such_part(rows, [each.waiting[0][1] for each in waiting]))
-        others = [each for each in waiting if each.running and each is not found]
         if len(found.waiting) > self.ahead + 1 or any(
-            len(each.waiting) > self.ahead for each in others
+            self._left_out(each) for each in waiting if each is not found
         ):
             raise UnsupportedError(
                 "every batch that is drawn must end in one step, empty ones too; a batch was left"
@@ -119,9 +120,17 @@ class Draws:
                 " tells its records apart. Use every batch before the next is fetched, empty ones"
                 " too, and let num_workers of the loader given to make_private fetch in advance"
             )
-        self._used = found
+        self._used, found.used = found, True
         self._iterations = [each for each in self._iterations if each is found or each.running]
         return found.waiting.popleft()[0]
+
+    def _left_out(self, other: Iteration) -> bool:
+        """Tell whether a pass left a batch out, beside the one whose batch is used now."""
+        if other.running:
+            return len(other.waiting) > self.ahead
+        # What a break left in hand, or a loader fetched before it, counts as not asked for.
+        allowed = self.ahead + 1 if self.ahead else 0
+        return other.exhausted and other.used and len(other.waiting) > allowed
 
     def _candidates(self) -> list[Iteration]:
         """Return the pass in use, unless it has ended, and then the others, newest first."""
@@ -149,6 +158,7 @@ def _followed(kind: Any) -> Any:
                     before = state(self.generator, torch.get_default_device())
                     batch = next(drawn, None)
                     if batch is None:
+                        iteration.exhausted = True
                         return
                     self.draws.states.use(before)
                     iteration.drawn = Draw(len(batch), rate)
@@ -179,6 +189,7 @@ class _FollowedBatches(BatchSampler):
             for batch in super().__iter__():
                 iteration.drawn = Draw(len(batch), run)
                 yield batch
+            iteration.exhausted = True
         finally:
             iteration.running = False
 

@@ -265,16 +265,17 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
                 for node in new
             ]
             for reply in grid.send_and_receive(questions, timeout=self._timeout):
-                if not reply.has_error():
-                    self._names[reply.metadata.src_node_id] = str(reply.content[_NAME][_NAME])
-        found: dict[str, int] = {}
+                name = None if reply.has_error() else _told_name(reply)
+                if name is not None:
+                    self._names[reply.metadata.src_node_id] = name
+        found: dict[str, list[int]] = {}
         for node in sorted(connected & set(self._names)):
-            if self._names[node] in found:
-                raise DomainError(
-                    f"client names must differ; two nodes call themselves {self._names[node]!r}"
-                )
-            found[self._names[node]] = node
-        return found
+            found.setdefault(self._names[node], []).append(node)
+        for name, nodes in found.items():
+            if len(nodes) > 1:
+                # A client may come back while its former node is still listed.
+                LOG.warning("%d nodes call themselves %r: none of them is asked", len(nodes), name)
+        return {name: nodes[0] for name, nodes in found.items() if len(nodes) == 1}
 
     def _arrays(self) -> ArrayRecord:
         """Return the model as Flower's arrays, with the names, shapes and types of the start."""
@@ -291,6 +292,14 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 def _flat(arrays: ArrayRecord) -> NDArray[np.float64]:
     parts = [np.asarray(a, dtype=np.float64).ravel() for a in arrays.to_numpy_ndarrays()]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _told_name(reply: Message) -> str | None:
+    """Return the name that a node answers; None for what is no name. Nothing here may raise."""
+    try:
+        return str(reply.content[_NAME][_NAME])
+    except Exception:  # whatever a client sends
+        return None
 
 
 def _told(reply: Message) -> NDArray[np.float64] | None:

@@ -106,8 +106,8 @@ class PrivateSteps:
             )
         self.ledger = Accountant() if ledger is None else ledger
         checks.instance("ledger", self.ledger, Accountant, "an Accountant")
-        self.noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        self.clipping_norm = checks.number(_CLIPPING_NORM, clipping_norm)
+        self._noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        self._clipping_norm = checks.number(_CLIPPING_NORM, clipping_norm)
         self._model, self._sampler = model, sampler
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         if isinstance(model, DistributedDataParallel) or not self._parameters:
@@ -136,6 +136,16 @@ class PrivateSteps:
             self._require_a_step()
         else:
             self._workers.first(self._require_a_step)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """That of every step: make another object for another one."""
+        return self._noise_multiplier
+
+    @property
+    def clipping_norm(self) -> float:
+        """That of every step: make another object for another one."""
+        return self._clipping_norm
 
     def units(self, batch: UnitBatch) -> Iterator[Any]:
         """Yield the units of a batch; clip and sum the gradient that follows each.

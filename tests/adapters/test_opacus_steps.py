@@ -219,6 +219,14 @@ def some_left_out(made):
             made.step(x, y)
 
 
+def last_left_out(made):
+    for _ in range(4):
+        number = len(made.loader)
+        for at, (x, y) in enumerate(made.loader, 1):
+            if at < number:
+                made.step(x, y)
+
+
 def exceptions_passed_over(made):
     for at, (x, y) in enumerate(made.loader):
         made.optimizer.zero_grad()
@@ -287,6 +295,7 @@ REFUSED = {
     used_twice: "a Poisson batch of its own",
     another_loader: "a Poisson batch of its own",
     some_left_out: "number of rows|batch was left out",
+    last_left_out: "batch was left out",
     exceptions_passed_over: "number of rows|batch was left out",
     part_lost_to_an_exception: "number of rows|batch was left out",
     inner_optimizer: "ledger does not hold this step",

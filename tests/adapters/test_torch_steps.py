@@ -249,6 +249,14 @@ def test_what_the_noise_would_not_cover_is_refused():
         PrivateSteps(model, FULL, noise_multiplier=1e9, clipping_norm=1.0)
 
 
+@pytest.mark.parametrize("name", ["noise_multiplier", "clipping_norm"])
+def test_what_was_charged_cannot_be_changed_afterwards(name):
+    steps = PrivateSteps(torch.nn.Linear(7, 1), FULL, noise_multiplier=1.0, clipping_norm=1.0)
+    with pytest.raises(AttributeError):
+        setattr(steps, name, 50.0)
+    assert getattr(steps, name) == 1.0
+
+
 def test_a_step_of_the_optimiser_between_two_units_is_refused():
     model, rows = Linear(), rows_of(1.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
