@@ -5,6 +5,7 @@ import math
 import pytest
 
 import accountant as ac
+from accountant.analyses.pld import composed
 from accountant.analyses.pld.refinement import finer, most_excess
 
 
@@ -30,3 +31,16 @@ def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
     assert found.lower <= finest[1]
     assert found.upper >= finest[0]
     assert found.upper - found.lower <= 5e-6 * found.upper
+
+
+def test_masses_hardly_above_nothing_get_no_finer_grid(monkeypatch):
+    """At δ = 1e-300 finer grids took ten times as long and moved the bracket by 1e-4."""
+    grids = []
+    plan = composed.Composed._plan
+    monkeypatch.setattr(
+        composed.Composed, "_plan", lambda self, *given: grids.append(1) or plan(self, *given)
+    )
+    release = 3 * ac.PoissonSampled(ac.DiscreteGaussian(2.0), 0.013)
+    found = release.epsilon_bounds(1e-300)
+    assert found.upper - found.lower <= 0.01 * found.upper
+    assert 0 < len(grids) <= 4
