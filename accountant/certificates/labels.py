@@ -124,8 +124,13 @@ class Labelled(Rule):
         k = math.ceil(self.spacing / (self.x[1] - self.x[0]))
         suprema = self.noise[k:-k] + c * self.loss[2 * k :] + self.small[: -2 * k]
         alias = -2.0 * math.pi * self.rise / self.spacing
-        end = int(np.searchsorted(self.x, self.high)) - 1
-        height = self.noise[end] + c * self.loss[end] + self.small[end]
-        ended = float(height) + math.log(self.rise / (self.x[1] - self.x[0]))
+        # At the very end: between two places of the table it may grow by orders of magnitude.
+        end = np.array([self.high])
+        height = (
+            self.step.log_density(end)
+            + c * self.step.loss(end)
+            + log_ndtr((self.lower - end) / self.width)
+        )
+        ended = float(height[0]) + math.log(self.rise)
         whole = np.logaddexp(log_sum(suprema) + alias, ended)
         return float(whole) + self.log_stretch(self.rise) + math.log(2.0 * self.step.count)

@@ -73,6 +73,10 @@ RUNS = {
         3 * ac.Laplace(2.0, relation=REPLACE_ONE) + ac.Gaussian(4.0, relation=REPLACE_ONE),
         1e-6,
     ),
+    "few steps of which one may jump far": (
+        sampled(1.7855355780629585e-06, 1.4766390397626588, 33),
+        8.532589766011288e-19,
+    ),
     "two rare steps": (sampled(4.29e-7, 0.7077, 2), 2.68e-8),
     "draws with replacement": (
         2000 * WithReplacementSampled(1.1, batch_size=16, dataset_size=1600),
