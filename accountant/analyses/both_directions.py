@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
-from accountant.analyses.gaussian_parts import gaussian_part, is_exact
+from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import WIDE, Contour, Solver
 from accountant.bounds import Bounds
 
@@ -47,7 +47,7 @@ def _rows(solver: Solver) -> tuple[mixed.Part, ...] | None:
         return None
     rows = []
     for pair, n in solver.parts:
-        if not is_exact(pair):
+        if not pair.exact:
             return None
         part = gaussian_part(pair)
         rows.append(mixed.Part(part.sampling_probability, part.noise_multiplier, n))

@@ -6,7 +6,7 @@ import math
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, TINY, U
-from accountant.analyses.gaussian_parts import gaussian_part, is_exact
+from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.gaussian_tail import FAINT, tail_delta, tail_epsilon
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
@@ -37,7 +37,7 @@ class MergedGaussian(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         # Noise multipliers that bracket the true one: (least, most).
-        if len(parts) == 1 and is_exact(parts[0][0]):
+        if len(parts) == 1 and parts[0][0].exact:
             self._count = parts[0][1]
             self._sigma = (gaussian_part(parts[0][0]).noise_multiplier,) * 2
             return

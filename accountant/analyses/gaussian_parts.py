@@ -9,7 +9,7 @@ from accountant.errors import UnsupportedError
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair, GaussianPart
 
-__all__ = ["gaussian_part", "is_exact"]
+__all__ = ["gaussian_part"]
 
 
 def gaussian_part(pair: DominatingPair) -> GaussianPart:
@@ -18,8 +18,3 @@ def gaussian_part(pair: DominatingPair) -> GaussianPart:
     if part is None:  # pragma: no cover (chosen by the caller)
         raise UnsupportedError(f"{pair!r} is not Gaussian")
     return part
-
-
-def is_exact(pair: DominatingPair) -> bool:
-    """Tell whether the noise multiplier of a Gaussian pair is the true one."""
-    return bool(getattr(pair, "exact", True))

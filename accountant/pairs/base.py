@@ -174,6 +174,11 @@ class DominatingPair:
         return None
 
     @property
+    def exact(self) -> bool:
+        """Whether the noise multiplier of a Gaussian pair is the true one, not rounded down."""
+        return True
+
+    @property
     def gaussian_mixture(self) -> GaussianMixture | None:
         """The shifts and their weights, when the loss is that of Gaussian noise with such."""
         return None

@@ -43,6 +43,8 @@ RARE = 1e-20
 FAINT = -90.0
 # log of the least modulus; it keeps quotients finite.
 LEAST = -600.0
+# log of the largest power of a law's mass that is looked at.
+MOST_LOG = 600.0
 # Direct sums of more terms, for each knot of the period, take longer than a transform.
 DENSE = 64
 # Phases that are held at a time: 32 megabytes.
@@ -145,6 +147,8 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
     counts = [part.law.times for part in parts]
     log_all = sum(k * one.log_modulus for k, one in zip(counts, found, strict=True))
     spectrum, error = np.zeros(index.size, dtype=np.complex128), 0.0
+    if not float(np.max(log_all)) < MOST_LOG:  # what is rare in the upper law rules the lower one
+        return ChordExcess(np.zeros(1), spectrum[:1], math.inf)
     for place, (part, one) in enumerate(zip(parts, found, strict=True)):
         if part.atoms is None or one.bumps is None:
             continue

@@ -12,6 +12,7 @@ from accountant._rounding import sum_up, times_up, up
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
+from accountant.analyses.pld.narrow_law import discretise_narrow
 from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
 from accountant.analyses.pld.tail_grid import discretise_tails
 from accountant.errors import PrecisionError
@@ -37,6 +38,11 @@ STEEPEST = 50.0
 MOST_LOSS = 1e150
 # So many times the mass above the grid, all that is moved down to its last knot is rare.
 RARE = 100.0
+# A grid so much coarser than a lattice misses it. Its losses are looked at one by one where that
+# costs a 25th of what is allowed elsewhere, since many in a cell are as good as a density.
+COARSER, CHEAPER = 0.75, 25.0
+# Knots up to which a narrow law has its few cells divided.
+MOST_CELLS = 64
 
 
 class GridPart(NamedTuple):
@@ -152,17 +158,35 @@ def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
 def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
     """Return the laws of one part; ``size`` is the number of knots of the total loss."""
     table = part.pair.loss_atoms if part.has_atoms else None
+    missed = part.spacing < COARSER * knots.spacing
     # Cells of a lattice would do, but for masses under Q that are below the doubles.
-    if table is not None and part.pure and np.abs(table.loss).max() < FAR:
+    if table is not None and part.pure and not missed and np.abs(table.loss).max() < FAR:
         table = None
-    seen = part.seen_atoms()
-    if table is not None and seen is not None and has_few_atoms(seen, tilt, size):
+    seen, work = part.seen_atoms(), size * (CHEAPER if part.pure and missed else 1.0)
+    if table is not None and seen is not None and has_few_atoms(seen, tilt, work):
         bounded = math.isfinite(part.pair.support[1])
         law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
         if law.atoms is None or tilt * knots.spacing <= STEEPEST:
             return law
+    if part.offset is None or missed:
+        narrow = _narrow(part, knots, tilt)
+        if narrow is not None:
+            return narrow
     law_of_tails = discretise_tails(part.pair, knots) if part.offset is None else None
     return law_of_tails or discretise(part.pair, knots, part.offset is not None)
+
+
+def _narrow(part: GridPart, knots: LossGrid, tilt: float) -> GridLaw | None:
+    """Return the laws of losses that hardly leave one cell, whose tangents would be far from them.
+
+    None where they do.
+    """
+    if knots.last - knots.first > MOST_CELLS or not tilt * knots.spacing <= STEEPEST:
+        return None
+    _, mean, variance = part.law.cumulants(tilt)
+    if not 0.0 < variance < knots.spacing**2 or not knots.reach() < FAR:
+        return None
+    return discretise_narrow(part.pair, knots, mean, math.sqrt(variance))
 
 
 def without_top(law: GridLaw, log_rare: float, times: int) -> GridLaw:
