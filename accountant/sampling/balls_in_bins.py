@@ -192,8 +192,10 @@ class BallsInBins(Sampler):
         Parameters
         ----------
         noise_multiplier, delta : float
-            As for :meth:`epsilon_bounds`, which answers where ``delta`` is below 1e-10 or where a
-            bin's participations are together more than twice as large as the noise.
+            As for :meth:`epsilon_bounds`, which answers where ``delta`` is below 1e-10, where the
+            strategy has one band, where there are fewer steps than bins, and where the log-ratio of
+            a bin has a variance below 1e-6 or above 4: a bin's participations are together less
+            than a thousandth, or more than twice, as large as the noise.
         cells : int, keyword only
             About how many cells the scores are rounded to that one bin depends on, from 100 to
             1,000,000. More cells make the bracket narrower, and the time grows with their number.
