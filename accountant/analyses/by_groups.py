@@ -66,6 +66,8 @@ class ByGroups(Solver):
     def __init__(self, parts: Parts, together: Solver, groups: tuple[Solver, ...]) -> None:
         super().__init__(parts)
         self._together, self._groups = together, groups
+        # The bracket of such a pair is narrow around its own losses, and its curve may be below it.
+        self._sharper = any(pair.sharper_rdp for pair, _ in parts)
         if isinstance(together, Grid):
             self.name, self.reason = together.name, together.reason
 
@@ -93,7 +95,7 @@ class ByGroups(Solver):
 
     def _narrower(self, at: float, most: float, ask: Callable[[Solver, float], Bounds]) -> Bounds:
         known = _or_nothing(partial(ask, self._together, at), most)
-        if is_within(known, NARROW):
+        if is_within(known, NARROW) and not self._sharper:
             return known
         alone = [_or_nothing(partial(ask, one, at), most) for one in self._groups]
         upper = float(known.upper)
@@ -105,8 +107,9 @@ class ByGroups(Solver):
                     for one, share in zip(self._groups, shares, strict=True)
                 ]
                 upper = min(upper, sum_up(ends))
-        lower = max(float(each.lower) for each in (known, *alone))
-        return Bounds(min(lower, upper), upper)
+        # A lower end above it belongs to a pair and is no bound on the mechanism.
+        lower = [float(each.lower) for each in (known, *alone)]
+        return Bounds(max((end for end in lower if end <= upper), default=0.0), upper)
 
 
 def _shares(groups: int) -> Iterator[list[float]]:

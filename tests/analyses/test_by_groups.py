@@ -57,3 +57,17 @@ def test_groups_share_an_analysis():
     (solver,) = (ac.Gaussian(2.0) + ac.Laplace(1.0)).profile().solvers()
     assert solver.name == "grid"
     assert math.isfinite(whole.epsilon(1e-6))
+
+
+def test_a_sharper_curve_beside_wide_losses_is_at_most_basic_composition():
+    """The grid is narrow around a pair whose mechanism has a lower curve by another theorem."""
+    parts = (
+        3 * ac.DiscreteGaussian(0.7, sensitivity=3),
+        1000 * ac.BestOfPoissonRuns(ac.Laplace(4.0), 3.0),
+    )
+    found = (parts[0] + parts[1]).epsilon_bounds(1e-6)
+    most = sum(part.epsilon(0.5e-6) for part in parts)
+    assert found.upper <= most * (1 + 1e-4)
+    # What the pair costs is no lower end; what the noise costs is one.
+    assert found.lower <= most
+    assert found.lower >= 0.9999 * parts[0].epsilon_bounds(1e-6).lower
