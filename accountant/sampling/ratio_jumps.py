@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._rounding import U
+from accountant._rounding import TINY, U
 from accountant.sampling.ratio_lattice import WIDTHS
 from accountant.sampling.ratio_sums import RatioSums, mean_bounds, tilt_room
 
@@ -167,12 +167,15 @@ class JumpSums:
             weights.append(weight)
         moved = strikes[:, None] - np.array(moves)
         low, high = self._common(moved.ravel(), count)
-        factor = np.array(weights)
         slack = (count + 1.0) * (self._whole.mass_error * 1.01 + 64.0 * U)
+        # A weight that may have underflowed is nothing from below, and not 0 from above: a call
+        # without a bound stays without one.
+        factor = np.array(weights)
+        known = np.where(factor < TINY, 0.0, factor)
         shape = moved.shape
         return (
-            low.reshape(shape) @ factor * (1.0 - slack),
-            high.reshape(shape) @ factor * (1.0 + slack),
+            low.reshape(shape) @ known * (1.0 - slack),
+            high.reshape(shape) @ np.maximum(factor, TINY) * (1.0 + slack),
         )
 
     def _common(self, strikes: FloatArray, count: int) -> Ends:

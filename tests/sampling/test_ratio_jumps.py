@@ -10,7 +10,7 @@ import pytest
 
 import accountant as ac
 from accountant.sampling import AllocatedMechanism
-from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, is_cramped, parts_of
+from accountant.sampling.ratio_jumps import MOST_JUMPS, Jump, JumpSums, is_cramped, parts_of
 from accountant.sampling.ratio_lattice import ratio_lattice
 from accountant.sampling.ratio_sums import RatioSums
 
@@ -120,6 +120,27 @@ def test_parts_are_the_whole():
 def test_laws_without_large_ratios_stay_whole(mechanism):
     one = ratio_lattice(mechanism.pairs()[0], 1000)
     assert parts_of(one, 1000) is None or not is_cramped(one, 1000, -9.0)
+
+
+class Boundless:
+    """Sums of which no window of the transform holds anything."""
+
+    first = -math.inf
+
+    def options(self, strikes):
+        return np.zeros(strikes.size), np.full(strikes.size, math.inf)
+
+
+@pytest.mark.parametrize("mass", [2.0**-100, 1e-200, 5e-324])
+def test_calls_without_a_bound_stay_so_beside_ratios_of_next_to_no_mass(mass):
+    one = ratio_lattice(pair_of(*map(dyadic, LAWS[0])), 9)
+    parts = parts_of(one, 9)
+    faint = parts._replace(jumps=(Jump(((2.0**7, mass),), 2.0**7, mass),))
+    found = JumpSums(one, faint, 9, lambda runs, log_target: Boundless(), -1.0)
+    low, high = found.bounds(np.array([1.0, 1.5, 30.0]))
+    # What the mean alone tells from below is no NaN either: two such masses underflow.
+    assert np.all(low >= 0.0)
+    assert np.all(high == math.inf)
 
 
 def test_discrete_gaussian_noise_is_narrow():
