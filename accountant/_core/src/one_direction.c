@@ -228,8 +228,8 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
 static int has_nodes(const acct_workspace *w, const acct_window *window) {
     const acct_tilted_law *g = &w->law;
     const acct_contour *k = &w->contour;
-    return g->count > 0 && k->direction == ACCT_REMOVE && k->small_losses_log == -INFINITY &&
-           g->lo <= window->lo && g->hi >= 0.8 * window->hi && g->panel[g->panels - 1].hi >= g->hi;
+    return g->whole && k->direction == ACCT_REMOVE && k->small_losses_log == -INFINITY &&
+           g->lo <= window->lo && g->hi >= 0.8 * window->hi;
 }
 
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,

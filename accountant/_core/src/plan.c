@@ -18,6 +18,8 @@ int acct_workspace_alloc(acct_workspace *w, int nodes) {
     acct_tilted_law_place(&w->law, w->block, nodes);
     acct_tilted_law_place(&w->scratch, w->block + law, nodes);
     w->split_epsilon = NAN;
+    w->contour.direction = ACCT_REMOVE; /* as if a line had been built: no field is read that was never set */
+    w->contour.small_losses_log = -INFINITY;
     w->rare_memory = w->block + 2 * law;
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
     w->contour.amplitude = w->rare_memory + cf;
@@ -122,9 +124,9 @@ static int is_coarse(const acct_contour *k, double epsilon, double log_delta, do
     return k->numerical > fmax(1e-6, 1e3 * tolerance) * whole;
 }
 
-/* Whether the law is of this step and looks at least at this window: perhaps a line's of the other direction. */
+/* Whether the law is whole, of this step and looks at least at this window: perhaps a line's of the other direction. */
 static int has_window(const acct_tilted_law *law, const acct_step *step, const acct_window *window) {
-    return !step->mixture && law->step.q == step->q && law->step.sigma == step->sigma &&
+    return law->whole && !step->mixture && law->step.q == step->q && law->step.sigma == step->sigma &&
            law->lo <= window->lo && law->hi >= window->hi;
 }
 

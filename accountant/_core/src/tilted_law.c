@@ -40,6 +40,7 @@ double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, 
 }
 
 int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
+    if (!law->whole) return 0;
     const double var = law->step.sigma * law->step.sigma;
     const double linear = order < 0.0 ? log(-order * law->step.q) : -INFINITY;
     for (int i = 0; i < law->panels; i++) {
@@ -48,7 +49,7 @@ int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_ma
               linear + acct_panel_error_of_exp_u(p, var) <= log_error))
             return 0;
     }
-    return law->panels > 0;
+    return 1;
 }
 
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
@@ -175,7 +176,7 @@ static int start(acct_tilted_law *law, const acct_step *step, const acct_window 
     law->step = *step;
     law->lo = lo;
     law->hi = hi;
-    law->count = law->panels = 0;
+    law->count = law->panels = law->whole = 0;
     if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
     const double root = 1.0 / (sigma * sqrt(2.0));
     law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9) + ACCT_UNDERFLOW;
@@ -204,6 +205,7 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
             x = got < end - x ? x + got : end;
         }
     }
+    law->whole = !(window->threshold.scale > 0.0) && window->shift == 0.0;
     return ACCT_OK;
 }
 

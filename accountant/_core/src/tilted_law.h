@@ -26,6 +26,7 @@ typedef struct {
     acct_step step;
     double lo, hi;
     int count, capacity, panels;
+    int whole;        /* whether the panels cover all of [lo, hi], and N e^{cL} itself: no threshold, no shift */
     double *node;     /* x */
     double *x2;       /* x^2 / (2 sigma^2) */
     double *loss;     /* L(x) */
@@ -109,7 +110,7 @@ static inline double acct_tilted_law_mass_outside(const acct_tilted_law *law) {
 /* max of |L - mean| over the panels' ellipses */
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean);
 
-/* whether acct_tilted_law_set would find the law's panels fine enough */
+/* whether the law is whole and acct_tilted_law_set would find its panels fine enough */
 int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error);
 
 /* sets  K, mean, central moments of the tilted law; with `certify`, also the error bounds;

@@ -1,0 +1,83 @@
+"""The nodes that one direction leaves to the other: whatever is not whole must not serve."""
+
+import ctypes
+
+import pytest
+
+from support.native import SOURCES, build
+
+# one_direction.c and plan.c are included, so that their static functions can be asked
+ASK = """
+#include "one_direction.c"
+#undef TOLERANCE
+#include "plan.c"
+
+enum { WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG };
+
+/* sets a law on a window in one of these ways; 1, 2, 4: it serves, has the window, has the nodes */
+int who_takes_it(double q, double sigma, int way) {
+    static acct_workspace w;
+    if (!w.block && acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1;
+    const int room = w.law.capacity;
+    const acct_step step = acct_step_make(q, sigma);
+    acct_window window = acct_plan_window(&step, 1000.0, ACCT_REMOVE, -30.0);
+    const acct_window narrow = {.lo = window.lo + 0.5 * sigma, .hi = 0.9 * window.hi};
+    acct_layout layout;
+    int status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
+    if (status || !w.law.whole) return -2;
+    acct_tilted_law_layout(&w.law, &layout);
+    if (way == SHORT_OF_ROOM) w.law.capacity = w.law.count - 1;
+    if (way == SHIFTED) window.shift = 0.5 * fmin(sigma, sigma * sigma);
+    if (way == THRESHOLD)
+        window.threshold = (acct_threshold){.origin = step.log_1mq, .scale = 4.0, .doublings = 4};
+    if (way == ALONG)
+        status = acct_tilted_law_set_along(&w.law, &step, &window, 2.0, 0.0, -40.0, &layout);
+    else
+        status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
+    w.law.capacity = room;
+    if ((status == ACCT_EPRECISION) != (way == SHORT_OF_ROOM) || !w.law.panels) return -3;
+    return acct_tilted_law_serves(&w.law, 2.0, 0.0, -30.0) +
+           2 * has_window(&w.law, &step, &narrow) + 4 * has_nodes(&w, &narrow);
+}
+
+/* a workspace that was never used has no nodes, and says so without reading what was never set */
+int unused_has_nodes(void) {
+    acct_workspace w;
+    for (unsigned char *at = (unsigned char *)&w; at < (unsigned char *)(&w + 1); at++) *at = 0xff;
+    if (acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1;
+    const acct_window window = {.lo = -1.0, .hi = 1.0};
+    const int found = has_nodes(&w, &window) + 2 * (w.contour.direction != ACCT_REMOVE);
+    acct_workspace_free(&w);
+    return found;
+}
+"""
+
+WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG = range(5)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tilted_law")
+    source = directory / "ask.c"
+    source.write_text(ASK)
+    included = {"one_direction.c", "plan.c"}
+    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name not in included]
+    found = build(directory, [*others, source])
+    found.who_takes_it.argtypes = [ctypes.c_double, ctypes.c_double, ctypes.c_int]
+    return found
+
+
+@pytest.mark.parametrize(("q", "sigma"), [(0.01, 0.6), (0.3, 1.0), (0.001, 5.0)])
+def test_only_a_whole_law_is_taken(library, q, sigma):
+    assert library.who_takes_it(q, sigma, WHOLE) == 7
+    # the first panels are as good as before, but the last are missing
+    assert library.who_takes_it(q, sigma, SHORT_OF_ROOM) == 0
+    # panels that were judged with a threshold, or on a path beside the real noise
+    assert library.who_takes_it(q, sigma, THRESHOLD) == 0
+    assert library.who_takes_it(q, sigma, SHIFTED) == 0
+    # panels of a layout reach to the end, too; nobody takes them
+    assert library.who_takes_it(q, sigma, ALONG) == 0
+
+
+def test_a_workspace_that_was_never_used_has_no_nodes(library):
+    assert library.unused_has_nodes() == 0
