@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, TINY, U
 from accountant.analyses.gaussian_parts import gaussian_part
-from accountant.analyses.gaussian_tail import FAINT, tail_delta, tail_epsilon
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
-from accountant.pairs.base import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from accountant.pairs.base import Parts
 
 __all__ = ["MergedGaussian", "Nothing"]
 
@@ -55,33 +59,16 @@ class MergedGaussian(Solver):
     def _least(self) -> float:
         return math.inf
 
-    @property
-    def _distances(self) -> tuple[float, float]:
-        """The most and the least distance of the means, in units of the noise."""
-        root = math.sqrt(self._count)
-        least, most = self._sigma
-        return root / least * (1.0 + 4.0 * U), root / most * (1.0 - 4.0 * U)
-
     def _epsilon(self, delta: float) -> Bounds:
-        least, most = self._sigma
-        if delta < FAINT and (far := tail_epsilon(*self._distances, delta)).upper < math.inf:
-            return far
-        upper = core.epsilon_bounds(1.0, least, self._count, delta, core.REMOVE)
-        if least == most:
-            return Bounds(*upper)
-        lower = core.epsilon_bounds(1.0, most, self._count, delta, core.REMOVE)
-        return Bounds(min(lower[0], upper[1]), upper[1])
+        return self._bracket(core.epsilon_bounds, delta)
 
     def _delta(self, epsilon: float) -> Bounds:
-        found = self._by_core(epsilon)
-        if found.upper < FAINT and (far := tail_delta(*self._distances, epsilon)).upper < FAINT:
-            return far
-        return found
+        return self._bracket(core.delta_bounds, epsilon)
 
-    def _by_core(self, epsilon: float) -> Bounds:
+    def _bracket(self, ask: Callable[..., tuple[float, float]], at: float) -> Bounds:
         least, most = self._sigma
-        upper = core.delta_bounds(1.0, least, self._count, epsilon, core.REMOVE)
+        upper = ask(1.0, least, self._count, at, core.REMOVE)
         if least == most:
             return Bounds(*upper)
-        lower = core.delta_bounds(1.0, most, self._count, epsilon, core.REMOVE)
+        lower = ask(1.0, most, self._count, at, core.REMOVE)
         return Bounds(min(lower[0], upper[1]), upper[1])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import ratio_down
-from accountant.analyses.gaussian_tail import FAINT, tail_epsilon
 from accountant.pairs.sums import root_of_squares, total
 
 if TYPE_CHECKING:
@@ -28,11 +27,6 @@ def bounded_otherwise(parts: Parts, delta: float, failing: float) -> float:
     if known == math.inf:
         mu = root_of_squares((pair.mu, n) for pair, n in parts)
         if 0.0 < mu < math.inf:
-            known = _of_gaussian(mu, delta)
+            least = ratio_down(1.0, mu)
+            known = float(core.epsilon_bounds(1.0, least, 1.0, delta, core.REMOVE)[1])
     return known
-
-
-def _of_gaussian(mu: float, delta: float) -> float:
-    if delta < FAINT and (far := float(tail_epsilon(mu, mu, delta).upper)) < math.inf:
-        return far
-    return float(core.epsilon_bounds(1.0, ratio_down(1.0, mu), 1.0, delta, core.REMOVE)[1])

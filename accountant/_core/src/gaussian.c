@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "gaussian_tail.h"
 #include "invert.h"
 #include "order.h"
 #include "rounding.h"
@@ -113,9 +114,10 @@ static void gaussian_point(double mu, double mu_err, double epsilon, acct_profil
 }
 
 void acct_gaussian_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
-    acct_profile_point point;
-    gaussian_point(mu, mu_err, epsilon, &point);
+    acct_profile_point point = {.bounds = {0.0, 1.0}};
+    if (mu < ACCT_FAR_APART) gaussian_point(mu, mu_err, epsilon, &point);
     *out = point.bounds;
+    acct_gaussian_tail_delta(mu, mu_err, epsilon, out);
 }
 
 typedef struct {
@@ -130,7 +132,9 @@ static void gaussian_at(const void *par, double epsilon, acct_profile_point *poi
 void acct_gaussian_epsilon(double mu, double mu_err, double delta, acct_bounds *out) {
     const gaussian_par par = {mu, mu_err};
     const double z = sqrt(fmax(-2.0 * log(2.5 * delta), 0.0));
-    acct_invert(gaussian_at, &par, 0.5 * mu * mu + mu * z, delta, out);
+    *out = (acct_bounds){0.0, INFINITY};
+    if (mu < ACCT_FAR_APART) acct_invert(gaussian_at, &par, 0.5 * mu * mu + mu * z, delta, out);
+    acct_gaussian_tail_epsilon(mu, mu_err, delta, out);
 }
 
 /* One step is the Gaussian mechanism seen through a change of epsilon:

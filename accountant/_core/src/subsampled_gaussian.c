@@ -40,9 +40,9 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     }
     if (q == 1.0) {
         const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150 && mu < 1e150)
+        if (mu > 1e-150)
             acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, out);
-        else if (mu <= 1e-150)
+        else
             out->upper = 1e-150; /* delta(0) <= mu/2 */
         return ACCT_OK;
     }
@@ -118,9 +118,9 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
     }
     if (q == 1.0) {
         const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150 && mu < 1e150)
+        if (mu > 1e-150)
             acct_gaussian_epsilon(mu, 4.0 * ACCT_U, delta, out);
-        else if (mu <= 1e-150)
+        else
             out->upper = delta >= 1e-150 ? 0.0 : 1e-140;
         return ACCT_OK;
     }
