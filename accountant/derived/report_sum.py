@@ -57,11 +57,14 @@ class Fineness(NamedTuple):
         Of a loss, on either side.
     negligible : float
         Part of a δ that tails may take.
+    groups : int
+        Numbers of other users with one of two answers.
     """
 
     smoothing: float
     knots: int
     negligible: float
+    groups: int = 1
 
 
 def mean_excess(terms: Terms, count: int, fineness: Fineness) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The profile of shuffled reports: from above by the blanket, from below by actual other users.
 
-docs/theorems_shuffling.md, Theorems H1 and H2.
+Between two answers, from above for all that the others may have answered.
+docs/theorems_shuffling.md, Theorems H1, H2 and H4.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accountant.derived import report_laws
+from accountant.derived.binary_reports import two_answers
 from accountant.derived.report_sum import Fineness
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import Gaussian
@@ -25,7 +27,7 @@ __all__ = ["FINE", "ROUGH", "BlanketBounds", "Randomizer", "epsilon_at", "others
 
 Randomizer = RandomizedResponse | Laplace | Gaussian
 
-FINE, ROUGH = Fineness(0.001, 300, 1e-6), Fineness(0.006, 80, 1e-2)
+FINE, ROUGH = Fineness(0.001, 300, 1e-6, 2000), Fineness(0.006, 80, 1e-2, 200)
 # Deviations of a normal loss at which its tail is left out, in turn, and where knots are dense.
 TAILS, DENSE = (7.0, 9.5, 13.4), 4.0
 # Of the search for an ε: rounds, the relative step of slopes, first distance, and when to stop.
@@ -34,7 +36,7 @@ STEPS, TRIES, STEP, CLOSE, SURE, FARTHEST = 60, 14, 1e-3, 1e-7, 1e-4, 600.0
 
 @dataclass(frozen=True)
 class BlanketBounds:
-    """Upper bounds on the profile of ``users`` shuffled reports (Theorem H1).
+    """Upper bounds on the profile of ``users`` shuffled reports (Theorems H1 and H4).
 
     Parameters
     ----------
@@ -60,6 +62,9 @@ class BlanketBounds:
         return min(alone, self._evaluated(epsilon, fineness))
 
     def _evaluated(self, epsilon: float, fineness: Fineness) -> float:
+        one = self.randomizer
+        if isinstance(one, RandomizedResponse) and one.k == 2:
+            return two_answers(one.epsilon0, self.users, epsilon, fineness.groups)
         found = 1.0
         for law in self._laws(fineness.knots):
             found = report_laws.excess(law, self.users, epsilon, fineness, upper=True)

@@ -48,8 +48,9 @@ class ShuffleModel(Mechanism):
     Notes
     -----
     *Guarantee.* Replace-one: the value of one user is replaced. The upper end is the blanket of
-    Balle, Bell, Gascón, Nissim (2019), evaluated exactly; the lower end of brackets is reached when
-    all other users have one value (docs/theorems_shuffling.md, Theorems H1 to H3).
+    Balle, Bell, Gascón, Nissim (2019), evaluated exactly, and with two answers the largest value
+    over all answers of the others; the lower end of brackets is reached when all other users have
+    one value (docs/theorems_shuffling.md, Theorems H1 to H4).
 
     *Assumptions.* All users apply the same randomiser, once, with noise of their own, and only the
     multiset of the reports is seen.

@@ -1,0 +1,209 @@
+"""Randomised response between two answers, shuffled: from above, for all answers of the others.
+
+docs/theorems_shuffling.md, Theorem H4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from accountant._rounding import U
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["two_answers"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+
+# The transform is summed until it has fallen to e^-CUT, on periods so many deviations long.
+CUT, PERIOD, LEAST_PERIOD = 45.0, 40.0, 200.0
+ALIKE = 4.0  # variances of sums that share a line of nodes differ by this factor at most
+VALUES = 2**20  # entries of a matrix
+LEAST_TILT = -30.0
+
+
+class _Randomizer(NamedTuple):
+    """One report, and the tilt of the number of reports at which the profile is read off."""
+
+    epsilon0: float
+    tilt: float
+
+    def chances(self) -> tuple[float, float]:
+        """Return the tilted probabilities that values 1 and 0 report 1."""
+        one = 1.0 / (1.0 + math.exp(-self.tilt - self.epsilon0))
+        return one, 1.0 / (1.0 + math.exp(-self.tilt + self.epsilon0))
+
+    def log_scales(self) -> tuple[float, float]:
+        """Return the logarithms of the transforms at the tilt, of values 1 and 0."""
+        growth = math.expm1(self.tilt)
+        p = 1.0 / (1.0 + math.exp(-self.epsilon0))
+        q = 1.0 / (1.0 + math.exp(self.epsilon0))
+        return math.log1p(p * growth), math.log1p(q * growth)
+
+
+def two_answers(epsilon0: float, users: int, epsilon: float, groups: int) -> float:
+    """Bound the profile at ``epsilon`` of ``users`` reports, one user's answer replaced.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        The loss of one report, > 0.
+    users : int
+        n >= 2.
+    epsilon : float
+        In [0, epsilon0).
+    groups : int
+        How many answers of the others are told apart: of n - 1 users about n / groups are left
+        out, so that the rest stands for all answers that they may have.
+    """
+    # u = p - γq and v = γp - q: what a report of 0 and of 1 weighs, over 1 - p = q.
+    room = (epsilon0 - epsilon) + 4.0 * U * epsilon0
+    growth = math.exp(epsilon)
+    u, v = growth * math.expm1(room), math.expm1(epsilon0 + epsilon)
+    tilt = min(max(math.log(u / v), LEAST_TILT), 0.0)
+    local = _Randomizer(epsilon0, tilt)
+    excess = math.expm1(epsilon) * (1.0 + math.exp(epsilon0))  # v - u
+    others = users - 1
+    ends = np.unique(np.linspace(0, others, min(groups, others + 1)).astype(np.int64))
+    if ends.size == users:
+        ones, zeros = ends, others - ends
+    else:
+        ones, zeros = ends[:-1], others - ends[1:]
+    found = 0.0
+    for part in _alike(local, ones, zeros):
+        found = max(found, _largest(local, ones[part], zeros[part], u, excess))
+    q = 1.0 / (1.0 + math.exp(epsilon0))
+    # Every user's law is off by a few units, and so is what is weighed with it.
+    return min(found * q * (1.0 + (users + 64.0) * 16.0 * U), 1.0)
+
+
+def _variances(
+    local: _Randomizer, ones: NDArray[np.int64], zeros: NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and variances of the tilted numbers of reports of 1."""
+    (one, zero), (ones, zeros) = local.chances(), (ones.astype(float), zeros.astype(float))
+    return ones * one + zeros * zero, ones * one * (1.0 - one) + zeros * zero * (1.0 - zero)
+
+
+def _alike(local: _Randomizer, ones: NDArray[np.int64], zeros: NDArray[np.int64]) -> list[slice]:
+    """Return slices in which the variances are nearly alike, and which are not too large."""
+    variance = _variances(local, ones, zeros)[1] + 1.0
+    found, begin = [], 0
+    for k in range(1, variance.size + 1):
+        here = variance[begin : k + 1]
+        if k == variance.size or here.max() > ALIKE * here.min() or k - begin >= 1024:
+            found.append(slice(begin, k))
+            begin = k
+    return found
+
+
+class _Nodes(NamedTuple):
+    """Angles of the transform, and what periods and cuts leave out of masses."""
+
+    angles: FloatArray
+    weights: FloatArray
+    period: int
+    left: float
+
+
+def _nodes(mean_variance: tuple[FloatArray, FloatArray], most: int) -> _Nodes:
+    """Return nodes for sums up to ``most`` with these means and variances."""
+    _, variance = mean_variance
+    low, high = float(variance.min()), float(variance.max())
+    wanted = math.ceil(PERIOD * math.sqrt(high) + LEAST_PERIOD)
+    period = min(wanted, 2 * (most + 4))
+    reach = 0.5 * period - 6.0
+    # Bernstein: what the neighbouring periods hold, both ways.
+    outside = 0.0
+    if period < 2 * (most + 4):
+        outside = 4.0 * math.exp(-0.5 * reach * reach / (high + reach / 3.0))
+    whole, left = period // 2, 0.0
+    last = whole
+    if low > 0.5 * CUT:
+        last = min(whole, math.ceil(period * math.acos(1.0 - CUT / low) / (2.0 * math.pi)))
+        left = (
+            0.0
+            if last == whole
+            else math.exp(-low * (1.0 - math.cos(2.0 * math.pi * last / period)))
+        )
+    angles = np.asarray(2.0 * math.pi / period * np.arange(last + 1), dtype=np.float64)
+    weights = np.full(last + 1, 2.0 / period)
+    weights[0] = 1.0 / period
+    if 2 * last == period:
+        weights[-1] = 1.0 / period
+    return _Nodes(angles, weights, period, outside + left)
+
+
+def _largest(
+    local: _Randomizer,
+    ones: NDArray[np.int64],
+    zeros: NDArray[np.int64],
+    u: float,
+    excess: float,
+) -> float:
+    """Return the largest profile over q of these numbers of others, rounded up."""
+    moments = _variances(local, ones, zeros)
+    most = int((ones + zeros).max())
+    line = _nodes(moments, most)
+    logs, log_errors = _log_transform(local, line.angles)
+    scales = np.array(local.log_scales())
+    first = np.rint(moments[0]).astype(np.int64)
+    before, steps = _before(local.tilt, line)
+    found = 0.0
+    for start in range(0, ones.size, max(1, VALUES // line.angles.size)):
+        here = slice(start, start + max(1, VALUES // line.angles.size))
+        counts = np.stack([ones[here], zeros[here]], axis=1).astype(float)
+        exponents, slack = counts @ logs, counts @ log_errors
+        turns = np.outer(first[here], line.angles)
+        # The three places that are tried have nearly the same errors.
+        error = slack + U * (64.0 + 16.0 * (np.abs(turns) + line.angles))
+        values = np.exp(exponents - 1j * turns) * line.weights
+        sizes = np.exp(exponents.real) * line.weights
+        rough = (sizes * (error + line.angles.size * U)).sum(axis=1) + line.left
+        for more in (-1, 0, 1):
+            place = first[here] + more
+            moved = np.exp(-1j * more * line.angles)
+            mass = (values @ moved).real + rough
+            tail = np.maximum((values @ (moved * before)).real - rough * steps, 0.0)
+            wrong = np.abs(counts * scales).sum(axis=1) + np.abs(local.tilt * place) + 4.0
+            log_scale = counts @ scales - local.tilt * place + 16.0 * U * wrong
+            value = np.maximum(u * mass - excess * tail, 0.0) * np.exp(log_scale)
+            found = max(found, float(value.max()) * (1.0 + 64.0 * U))
+    return found
+
+
+def _before(tilt: float, line: _Nodes) -> tuple[NDArray[np.complex128], float]:
+    """Return the transform of Σ e^{tilt·i} over the i before a place, and the sum of weights."""
+    length = line.period // 2
+    step = tilt + 1j * line.angles
+    with np.errstate(divide="ignore", invalid="ignore"):
+        series = np.exp(step) * (np.expm1(length * step) / np.expm1(step))
+    if tilt == 0.0:
+        series[0] = length
+    return series, float(series[0].real)
+
+
+def _log_transform(
+    local: _Randomizer, angles: FloatArray
+) -> tuple[NDArray[np.complex128], FloatArray]:
+    """Return log(1 + p(e^{iω} - 1)) for the chances p of values 1 and 0, with its errors."""
+    rows, errors = [], []
+    half = np.sin(0.5 * angles) ** 2
+    for p in local.chances():
+        real, imaginary = 1.0 - 2.0 * p * half, p * np.sin(angles)
+        lost = 4.0 * p * (1.0 - p) * half
+        with np.errstate(divide="ignore"):
+            modulus = np.where(
+                lost < 0.5,
+                0.5 * np.log1p(-np.minimum(lost, 0.5)),
+                np.log(np.hypot(real, imaginary)),
+            )
+        turn = np.arctan2(imaginary, real)
+        rows.append(np.maximum(modulus, -60.0) + 1j * turn)
+        near = np.where(lost < 0.5, 16.0 * U * lost, 8.0 * U / np.maximum(np.exp(modulus), 1e-20))
+        errors.append(near + 16.0 * U * np.abs(turn))
+    return np.array(rows), np.array(errors)
