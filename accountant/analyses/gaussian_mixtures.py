@@ -69,7 +69,7 @@ class CutContour(BesideGrid):
     def _profile(self, epsilon: float) -> Bounds:
         """Bracket δ(epsilon) by contours alone."""
         known, size = Bounds(0.0, 1.0), FIRST_DELTA
-        for _ in range(3):
+        while True:
             cuts = self._cut(size)
             missing = _missing(cuts)
             above = self._ask("delta", cuts, epsilon)
@@ -77,9 +77,9 @@ class CutContour(BesideGrid):
             upper = min(math.nextafter(float(above.upper) + missing, 1.0), float(known.upper))
             known = Bounds(min(max(float(below.lower), float(known.lower)), upper), upper)
             if missing <= 1e-9 * known.upper or size <= LEAST_DELTA:
-                break
-            size = max(min(float(known.upper), 1e-9 * size), LEAST_DELTA)
-        return known
+                return known
+            # What is cut off does not hide the lower end, which is how small the answer may be.
+            size = max(min(float(known.lower), 1e-9 * size) or size * size, LEAST_DELTA)
 
     def _ask(
         self, kind: str, cuts: tuple[ShiftCut, ...], at: float, *, less: bool = False

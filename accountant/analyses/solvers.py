@@ -294,6 +294,8 @@ class Grid(Solver):
                 self._misses[place] += 1
                 wide: Bounds | None = getattr(error, "known", None)
                 known = known if wide is None else wide.intersection(known)
+                if getattr(error, "blind", False):
+                    break
         return known, False
 
     def _met(self, place: int) -> bool:

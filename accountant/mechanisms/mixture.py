@@ -28,6 +28,7 @@ __all__ = ["MixtureOfGaussians", "MixturePair"]
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
+SPARSE = 64  # of so many edges one is inverted from afar
 STEPS = 200
 
 
@@ -234,19 +235,37 @@ class MixturePair(DominatingPair):
         """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone."""
         if edges.size == 0:
             return edges
-        mu, weight = lift(float(self._units[-1])), self.weights[-1]
-        # The largest mean alone gives at most the loss, so its inverse lies to the right.
-        # Far on the right of the largest mean there is nothing to separate either.
-        with np.errstate(over="ignore"):
-            x = np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)
+        x, left = self._right_of(edges), np.arange(edges.size)
+        # Left of 40 standard deviations there is nothing to separate.
+        least = -2.0 * REACH - lift(float(self._units[-1]))
+        enough = 0.25 * self.loss_error
         for _ in range(STEPS):
-            loss, slope = self._loss(x)
+            at = x[left]
+            loss, slope = self._loss(at)
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                step = (loss - edges) / slope
+                over = loss - edges[left]
+                step = over / slope
             step = np.where(np.isfinite(step), np.maximum(step, 0.0), 0.0)
-            x = x - step
-            # Left of 40 standard deviations there is nothing to separate.
-            x = np.maximum(x, -2.0 * REACH - mu)
-            if not np.any(step > 4.0 * U * (np.abs(x) + 1.0)):
+            x[left] = at = np.maximum(at - step, least)
+            left = left[(step > 4.0 * U * (np.abs(at) + 1.0)) & ~(over <= enough)]
+            if left.size == 0:
                 break
         return np.asarray(x)
+
+    def _right_of(self, edges: FloatArray) -> FloatArray:
+        """Return points at or right of those with loss ``edges``, which grow."""
+        mu, weight = lift(float(self._units[-1])), self.weights[-1]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if edges.size > 64 * SPARSE:
+                # Left of the point between two inverses, as the loss is convex; a step of Newton's
+                # method from there leads to the right.
+                known = np.append(edges[::SPARSE], edges[-1])
+                x = np.interp(edges, known, self._inverse(known))
+                loss, slope = self._loss(x)
+                right = x + np.maximum((edges - loss) / slope, 0.0)
+                if np.all(np.isfinite(right)):
+                    return np.asarray(right)
+            # The largest mean alone gives at most the loss, so its inverse lies to the right.
+            # Far on the right of the largest mean there is nothing to separate either.
+            far = (edges - math.log(weight)) / mu + 0.5 * mu
+            return np.asarray(np.minimum(far, mu + 2.0 * REACH))

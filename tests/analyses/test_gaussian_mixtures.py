@@ -94,6 +94,13 @@ def test_the_roundings_of_weights_are_inside():
         assert cut.missing < 1e-9 * delta
 
 
+def test_shifts_are_cut_for_the_answer():
+    """A far smaller δ than 1e-14 needs the shifts that matter there."""
+    part = ac.PoissonSampled(ac.Gaussian(6.58), 1.49e-5).group(40)
+    (lower, upper) = (2119 * part).delta_bounds(0.1)
+    assert 1e-150 < lower <= upper <= lower * (1.0 + 1e-9)
+
+
 def test_shifts_left_out_count():
     """Theorem D8(b): a mixture cut much too early still brackets the whole one."""
     part = GaussianMixture(1.0, (1.0, 2.0, 3.0), (0.01, 0.001, 1e-6), False)

@@ -64,6 +64,25 @@ def test_the_core_refuses_weights_that_do_not_add_up(silent, error):
         )
 
 
+@pytest.mark.parametrize("shifts", [5, 7, 9, 11, 12])
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.12])
+def test_far_answers_are_narrow(shifts, epsilon):
+    """At the orders of δ ≈ 1e-120 rare shifts outside the answer's own window outweigh all others.
+
+    Which of these failed was chance; then the upper end was 0.7.
+    """
+    q, many, sigma, steps = 1.4907e-5, 40, 6.58, 2119.0
+    weights = [math.comb(many, k) * q**k * (1 - q) ** (many - k) for k in range(1, 1 + shifts)]
+    found = core.mixture_delta_bounds(
+        sigma, np.arange(1.0, 1 + shifts), np.array(weights), steps, epsilon, core.REMOVE
+    )
+    assert 1e-170 < found[0] <= found[1] <= found[0] * (1.0 + 1e-9)
+    inverse = core.mixture_epsilon_bounds(
+        sigma, np.arange(1.0, 1 + shifts), np.array(weights), steps, found[1], core.REMOVE
+    )
+    assert inverse[0] <= epsilon <= inverse[1] * (1.0 + 1e-9)
+
+
 def test_stored_profiles_invert():
     """δ just below the truth at ε asks for at least ε, δ just above for at most ε."""
     wrong = []

@@ -3,9 +3,11 @@
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 
 import accountant as ac
+from accountant._rounding import U
 
 
 def _largest_loss(weights):
@@ -47,3 +49,15 @@ def test_shifts_whose_squares_leave_the_doubles(noise):
         assert found.lower <= 0.51
         assert found.upper >= 0.5 * (1.0 - 1e-12)
         assert mechanism.epsilon(1e-5) > 40.0
+
+
+def test_many_edges_are_carried_back_as_few_are():
+    """Of many edges most are inverted from between two others."""
+    mixture = ac.PoissonSampled(ac.Gaussian(6.58), 1e-3).group(40).pairs()[0]
+    edges = np.linspace(mixture.support[0] * 0.999, 30.0, 10_000)
+    x = mixture._inverse(edges)
+    loss, slope = mixture._loss(x)
+    # Left of 80 standard deviations nothing is to be told apart.
+    assert np.all(np.abs(loss - edges) <= mixture.loss_error + 8.0 * U * slope * (np.abs(x) + 1.0))
+    few = mixture._inverse(edges[::97])
+    assert np.all(np.abs(x[::97] - few) * slope[::97] <= mixture.loss_error)

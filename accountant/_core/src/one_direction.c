@@ -68,6 +68,10 @@ static double guess_at_tail(acct_workspace *w, const acct_step *step, double ste
 /* relative error of delta aimed at */
 #define TOLERANCE 1e-11
 
+/* logarithms of the least delta that the first and the last window are made for */
+#define FIRST_REACH -40.0
+#define LAST_REACH -745.0
+
 int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                          int direction, acct_bounds *out) {
     *out = (acct_bounds){0.0, 1.0};
@@ -79,14 +83,17 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     if (direction == ACCT_ADD) /* 1 - e^{eps - loss} is at most this */
         out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     acct_saddle saddle;
-    /* a window for what is likely, then one for the answer */
-    acct_window window = acct_plan_window(step, steps, direction, -40.0 + log(steps));
+    /* A window for what is likely, then one for the answer, and no larger: at the orders of a far answer outcomes
+     * beyond it outweigh all others. */
+    double reach = FIRST_REACH;
+    acct_window window = acct_plan_window(step, steps, direction, reach + log(steps));
     int status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
-    if (!status && !(saddle.log_delta > -40.0 && saddle.log_delta < 1.0)) {
-        window = acct_plan_window(step, steps, direction, -745.0);
+    while (!status && reach > LAST_REACH && !(saddle.log_delta > reach && saddle.log_delta < 1.0)) {
+        reach = saddle.log_delta < reach ? fmax(1.02 * saddle.log_delta - 5.0, LAST_REACH) : LAST_REACH;
+        window = acct_plan_window(step, steps, direction, reach);
         status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
     }
-    double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), -745.0);
+    double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
     int good = 0;
     double tolerance = TOLERANCE;
     for (int i = 0; i < 8 && !status && !good; i++) {
@@ -103,11 +110,15 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
         const double now = p.value > 0.0 ? log(p.value) : log_delta - 5.0;
         good = fabs(now - log_delta) < 2.0 &&
                out->upper - out->lower <= fmax(1e-6, 10.0 * tolerance) * out->upper;
-        log_delta = fmax(now, -745.0);
+        log_delta = fmax(now, LAST_REACH);
     }
     if (!good) {
+        /* whatever the window, what is outside counts in full */
         acct_bounds_intersect(out, 0.0,
                               acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
+        for (double log_within = LAST_REACH; log_within < fmin(2.0 * FIRST_REACH, 0.5 * log_delta); log_within *= 0.8)
+            acct_bounds_intersect(
+                out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within, 0.0));
         acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon),
                               largest_shift_delta_upper(step, steps, epsilon));
         acct_bounds_intersect(

@@ -75,11 +75,15 @@ COUNT = Argument(
 
 
 class TooWide(PrecisionError):  # noqa: N818 (a bracket, not a malfunction)
-    """No grid met the tolerance; ``known`` is the intersection of their brackets, or None."""
+    """No grid met the tolerance; ``known`` is the intersection of their brackets, or None.
 
-    def __init__(self, message: str, known: Bounds | None = None) -> None:
+    ``blind`` where none of them told the answer from nothing: a rougher one will not.
+    """
+
+    def __init__(self, message: str, known: Bounds | None = None, *, blind: bool = False) -> None:
         super().__init__(message)
         self.known = known
+        self.blind = blind
 
 
 class Composed:
@@ -368,6 +372,7 @@ class Composed:
             f" {size} points reached {excess * self._tolerance:g} with memory_cap="
             f"{self._memory_cap}. Raise memory_cap or tolerance",
             known,
+            blind=known is not None and excess == math.inf,
         )
 
     def _plan(
