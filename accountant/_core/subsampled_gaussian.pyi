@@ -177,3 +177,15 @@ def calibration_guess(
     value: float,
     power: float,
 ) -> tuple[float, float] | None: ...
+def remove_decides(
+    q: float, sigma: float, steps: float, delta: float, lower: float, upper: float
+) -> bool: ...
+def smoothed_profile(
+    q: float,
+    sigma: float,
+    steps: float,
+    epsilon: float,
+    log_delta: float,
+    digits: float,
+    rate: float = 0.0,
+) -> tuple[float, float] | None: ...

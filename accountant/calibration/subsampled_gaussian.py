@@ -17,7 +17,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
 from accountant.environment import to_nearest
-from accountant.errors import DomainError
+from accountant.errors import DomainError, PrecisionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,9 @@ def calibrate_sigma(
         An argument is outside its domain; or every σ > 0 meets the target, because nothing is
         released (q = 0 or steps = 0) or because a record is used at all with probability at most
         ``delta``, so that no smallest one exists.
+    PrecisionError
+        No finite σ is certified to meet the target, as where ``target_eps`` and ``delta`` are both
+        below 1e-150.
 
     Notes
     -----
@@ -277,7 +280,13 @@ def _solve(
 
 
 def _sigma(target: float, delta: float, q: float, steps: float, records: float) -> float:
-    found = core.calibrate_sigma(target, delta, q, steps, records, _upper(records))
+    try:
+        found = core.calibrate_sigma(target, delta, q, steps, records, _upper(records))
+    except PrecisionError:
+        raise PrecisionError(
+            f"calibrate_sigma has no certified answer: no finite sigma is certified to meet"
+            f" target_eps = {target!r} at delta = {delta!r}; raise one of them"
+        ) from None
     if found is not None:
         return found
     draws = steps * records

@@ -118,6 +118,11 @@ def test_no_smallest_noise(q, steps, delta):
         ac.calibrate_sigma(1.0, delta, q, steps)
 
 
+def test_no_certified_noise():
+    with pytest.raises(ac.PrecisionError, match=r"target_eps = 1\.5e-179 at delta = 5e-324"):
+        ac.calibrate_sigma(1.5e-179, 5e-324)
+
+
 @pytest.mark.parametrize(("q", "sigma", "says"), [(0.0, 1.0, "q = 0"), (0.1, math.inf, "inf")])
 def test_unlimited_steps(q, sigma, says):
     with pytest.raises(ac.DomainError, match=f"calibrate_steps has no largest answer.*{says}"):

@@ -63,7 +63,7 @@ def test_a_guess_by_expansions(question, unknown, away):
 @pytest.mark.parametrize("away", [0.7, 1.3])
 def test_a_guess_by_contours(question, unknown, away):
     value, slope = guessed(question, unknown, away)
-    assert value < 1e-5
+    assert value < 2e-5
     assert slope < 0.03
 
 
@@ -78,6 +78,33 @@ def test_a_guess_of_a_count(epsilon, delta, q, sigma, away):
     )
     assert abs(value - answer) <= 1.0
     assert 0.0 < slope < 1.0
+
+
+PROFILES = [
+    (1e-3, 0.6, 1000, 2.0),  # one large loss
+    (2e-5, 0.2153, 50_000, 19.0),  # one large loss or two
+    (1.5e-5, 0.55, 2_000_000, 0.65),  # many small ones beside it
+    (0.01, 1.0, 1000, 1.0),
+]
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "epsilon"), PROFILES)
+@pytest.mark.parametrize("digits", [5.0, 14.0])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_smoothed_profile(q, sigma, steps, epsilon, digits, known):
+    def log_delta(epsilon):
+        return math.log(core.delta_bounds(q, sigma, float(steps), epsilon, core.REMOVE)[1])
+
+    delta = log_delta(epsilon)
+    slope = (log_delta(0.999 * epsilon) - log_delta(1.001 * epsilon)) / (0.002 * epsilon)
+    rate = 1.2 * slope if known else 0.0
+    found = core.smoothed_profile(q, sigma, float(steps), epsilon, delta + 0.3, digits, rate)
+    assert found[0] == pytest.approx(delta, abs=0.02 if digits < 10.0 else 2e-4)
+    assert found[1] == pytest.approx(slope, rel=0.05 if digits < 10.0 else 1e-3)
+
+
+def test_no_smoothed_profile_where_it_would_take_long():
+    assert core.smoothed_profile(0.01, 1.0, 1000.0, 1e-9, -7.0, 14.0) is None
 
 
 def test_nothing_is_guessed_outside_the_range_of_the_expansions():

@@ -6,6 +6,7 @@
 
 #include "calibration_guess.h"
 #include "domain.h"
+#include "gaussian.h"
 #include "search.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
@@ -18,7 +19,8 @@ typedef struct {
     const acct_target *target;
     acct_unknown of;
     int direction;
-    acct_bounds met; /* the last bracket of one direction that met the target */
+    acct_bounds met; /* the last bracket of one direction that met the target, */
+    double met_at;   /* and of which value of the unknown it is */
 } problem;
 
 static int valid_target(const acct_target *t) {
@@ -31,7 +33,10 @@ static int upper_of_one_record(problem *p, double *epsilon) {
     acct_bounds found = {0.0, INFINITY};
     const int status = acct_psg_epsilon(a->q, a->sigma, a->steps, p->target->delta, p->direction, &found);
     *epsilon = found.lower <= found.upper ? found.upper : INFINITY;
-    if (*epsilon <= p->target->epsilon) p->met = found;
+    if (*epsilon <= p->target->epsilon) {
+        p->met = found;
+        p->met_at = *a->unknown;
+    }
     return status;
 }
 
@@ -60,12 +65,15 @@ static int boundary(problem *p, enum acct_grid grid, double guess, double power,
     if (near < 0) return near;
     const double slope = near ? fabs(power) : 0.0;
     p->direction = ACCT_REMOVE;
+    p->met_at = NAN;
     int status = acct_boundary(&search, guess, slope, cheap, dear, rank);
     if (status || *rank == ACCT_NO_RANK) return status;
     const double found = acct_grid_value(grid, *rank);
     const acct_unknown *a = &p->of;
     *a->unknown = found; /* the last point that met the target */
-    const int decides = t->upper ? 0 : acct_psg_remove_decides(a->q, a->sigma, a->steps, t->delta, &p->met);
+    int decides = 0;
+    if (!t->upper && p->met_at == found)
+        decides = acct_psg_remove_decides(a->q, a->sigma, a->steps, t->delta, &p->met);
     if (decides) return decides < 0 ? decides : ACCT_OK;
     p->direction = ACCT_EITHER;
     status = spent(p, found, &both);
@@ -109,18 +117,30 @@ int acct_calibrate_sigma(const acct_target *target, double q, double steps, doub
     return ACCT_OK;
 }
 
+/* whether one step's delta is certainly above the target's, and so every certified epsilon of it */
+static int one_is_too_dear(const acct_target *t, double q, double sigma) {
+    acct_bounds one = {0.0, 1.0};
+    if (t->upper || !(q >= ACCT_LEAST_Q && q < 1.0)) return 0;
+    acct_single_delta(q, sigma, t->epsilon, ACCT_REMOVE, &one);
+    return one.lower > t->delta;
+}
+
 int acct_calibrate_steps(const acct_target *target, double q, double sigma, double *steps) {
     problem p = {.target = target, .of = {.q = q, .sigma = sigma, .unknown = &p.of.steps}};
     int64_t rank;
     *steps = NAN;
     if (!valid_target(target) || !acct_valid_noise(q, sigma)) return ACCT_EDOMAIN;
     if (q == 0.0 || sigma == INFINITY) return ACCT_EUNBOUNDED;
+    if (one_is_too_dear(target, q, sigma)) { /* none costs nothing */
+        *steps = 0.0;
+        return ACCT_OK;
+    }
     const double ratio = gaussian_guess(target) / q;
     const double guess = ratio * ratio / fmax(gain_of(sigma), LEAST_DOUBLE);
     const int status = boundary(&p, ACCT_COUNTS, guess, 0.5, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
     if (status) return status;
     if (rank == (int64_t)ACCT_MOST_STEPS) return ACCT_EUNBOUNDED;
-    *steps = rank == ACCT_NO_RANK ? 0.0 : (double)rank; /* not even one step: none costs nothing */
+    *steps = rank == ACCT_NO_RANK ? 0.0 : (double)rank;
     return ACCT_OK;
 }
 

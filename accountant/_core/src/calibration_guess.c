@@ -7,6 +7,7 @@
 #include "order.h"
 #include "plan.h"
 #include "saddle_point.h"
+#include "smoothed_profile.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
 
@@ -22,7 +23,8 @@
 /* relative error of delta that contours are built for, the first one and others; the least change of the
  * expansion's second order that asks for them */
 #define FIRST_CONTOUR 1e-2
-#define CONTOUR 1e-4
+#define CONTOUR 1e-6
+#define NEARLY 0.5 /* |log(delta(epsilon) / delta)| from which on the next value deserves more digits */
 #define DOUBTFUL 0.1
 #define WORTHLESS 0.3 /* nothing is gained by looking for a root of such an expansion */
 /* the log of the error of K, in units of 1/steps, that a difference of approximations needs */
@@ -42,6 +44,7 @@ typedef struct {
     int contours; /* whether to build them, for approximations are not good enough */
     double tolerance;
     double rate;  /* -d log(delta) / d epsilon, at the last value tried */
+    double known; /* the last rate that a contour gave, or 0 */
     double doubt; /* the change of the second order there */
 } guess;
 
@@ -73,8 +76,7 @@ static double log_profile(guess *g, double steps, double epsilon, double *b) {
         const double r = 1.0 / *b, s = 1.0 / (*b + 1.0);
         acct_tilted_law_moments(law, acct_order_at(ACCT_REMOVE, *b), 0, &m);
         const double gap = steps * m.mean - r - s - epsilon, curvature = steps * m.m2 + r * r + s * s;
-        log_delta = steps * m.log_mgf - *b * epsilon + log(r) + log(s) + log_factor(g, m.mean, steps, *b) -
-                    0.5 * gap * gap / curvature; /* what is left to the saddle point, to second order */
+        log_delta = steps * m.log_mgf - *b * epsilon + log(r) + log(s) + log_factor(g, m.mean, steps, *b);
         const double move = fmax(fmin(-gap / (*b * curvature), 1.5), -1.5);
         if (fabs(move) < SETTLED) break;
         t += move;
@@ -113,9 +115,14 @@ static double log_expanded(guess *g, const acct_unknown *a, int fine) {
 static double log_on_contour(guess *g, const acct_unknown *a) {
     const acct_step step = acct_step_make(a->q, a->sigma);
     acct_profile_point p;
+    acct_smoothed found = {.rate = g->known};
+    if (!acct_smoothed_profile(&g->w, &step, a->steps, g->epsilon, g->log_delta, -log(g->tolerance), &found)) {
+        g->known = g->rate = found.rate;
+        return found.log_delta;
+    }
     if (acct_plan(&g->w, &step, a->steps, ACCT_REMOVE, g->epsilon, g->log_delta, g->tolerance, NULL)) return NAN;
     acct_contour_profile(&g->w.contour, g->epsilon, &p);
-    g->rate = -p.slope / p.value;
+    g->known = g->rate = -p.slope / p.value;
     return log(p.value);
 }
 
@@ -166,7 +173,7 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
         *t = to;
         *power = slope / (g->epsilon * g->rate);
         if (fabs(to - here) < close) return fabs(y) < 2.0 * close * fabs(slope) ? BY_SECANT : BY_BISECTION;
-        g->tolerance = CONTOUR;
+        g->tolerance = fabs(y) < NEARLY ? CONTOUR : FIRST_CONTOUR;
         y = excess(g, *t, 0);
         if (isnan(y)) { /* nothing is known there: once more, half as far */
             *t = 0.5 * (here + to);
