@@ -30,6 +30,8 @@ FLOOR = 1e-15
 ENOUGH = 1e-11
 # Relative widths of brackets that are taken, also of small values, and lines of a side.
 FINE, ROUGH, SMALL, RARE, MOST_LINES = 1e-7, 1e-4, 1e-12, 0.05, 12
+# A side of which so many lines resolve next to nothing is given up.
+PATIENCE = 2
 # Terms of a line, and places that one is asked for.
 MOST_TERMS = 2**12
 BLOCK = 1500
@@ -106,7 +108,7 @@ def _side(
     kappa = np.expm1(0.5 * spacing * index)
     lower, upper = np.zeros(index.size), np.full(index.size, math.inf)
     start, reach = 0, 8
-    for _ in range(MOST_LINES):
+    for tried in range(MOST_LINES):
         at = min(start + reach, index.size - 1)
         upto = float(kappa[start if put else min(start + 2 * reach, index.size - 1)])
         made = contour(1.0 / noise, steps, float(kappa[at]), put, upto, MOST_TERMS)
@@ -126,5 +128,7 @@ def _side(
         if stop >= index.size or lower[stop - 1] < FLOOR:
             break
         reach, start = max((stop - start) // 2, 2), stop
+        if tried == PATIENCE and stop < index.size // MOST_LINES:
+            break  # as slow as this, the side is not finished
     # Options fall away from the money.
     return lower, np.minimum.accumulate(np.minimum(upper, 1.0))
