@@ -81,7 +81,5 @@ class MixedContour(CutContour):
 def _single(pair: DominatingPair, steps: int, less: bool) -> mixed.Part:
     """Return a release with one shift; less noise has a larger profile."""
     part = gaussian_part(pair)
-    noise = part.noise_multiplier
-    if less:
-        noise = getattr(pair, "most_noise", noise)
+    noise = pair.most_noise if less else part.noise_multiplier
     return mixed.Part(part.sampling_probability, noise, steps)

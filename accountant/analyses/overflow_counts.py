@@ -42,6 +42,7 @@ class _Full(NamedTuple):
 
     q: float
     noise: float
+    most_noise: float  # for lower ends
     told: float = 1.0
     untold: float = 0.0
     moved: float = 0.0
@@ -52,7 +53,7 @@ class _Full(NamedTuple):
 def _full(pair: DominatingPair) -> _Full | None:
     part = pair.gaussian_part
     if part is not None:
-        return _Full(part.sampling_probability, part.noise_multiplier)
+        return _Full(part.sampling_probability, part.noise_multiplier, pair.most_noise)
     if not (isinstance(pair, OverflowPair) and isinstance(pair.inner, DoubtfulGaussian)):
         return None
     q, doubt, noise = pair.q, pair.inner.doubt, pair.inner.noise_multiplier
@@ -60,7 +61,7 @@ def _full(pair: DominatingPair) -> _Full | None:
     m, sign = (1.0 - doubt) + q * doubt, -1.0 if pair.add else 1.0
     told, untold = (1.0 - doubt, doubt) if pair.add else (m, doubt * (1.0 - q))
     moved = sign * math.log1p(q * doubt / (1.0 - doubt))
-    return _Full(q / m, noise, told, untold, moved, sign * math.log1p(-q), 16.0 * U)
+    return _Full(q / m, noise, noise, told, untold, moved, sign * math.log1p(-q), 16.0 * U)
 
 
 def has_few_overflows(parts: Parts) -> bool:
@@ -93,14 +94,8 @@ class OverflowContour(BesideGrid):
         self._pair, self._full, self._usual = pair, full, usual
         self._direction = core.ADD if usual.add else core.REMOVE
         self._noises = {
-            upper: tuple(
-                noise if upper else float(getattr(each, "most_noise", noise))
-                for each, noise in (
-                    (pair.usual, usual.noise_multiplier),
-                    (pair.worse, full.noise),
-                )
-            )
-            for upper in (True, False)
+            True: (usual.noise_multiplier, full.noise),
+            False: (pair.usual.most_noise, full.most_noise),
         }
 
     def _least(self) -> float:

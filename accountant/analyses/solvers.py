@@ -173,7 +173,7 @@ class Contour(BesideGrid):
         self._upper: GaussianParts = [(gaussian_part(pair), n) for pair, n in parts]
         # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
         self._lower: GaussianParts = [
-            (part._replace(noise_multiplier=getattr(pair, "most_noise", part.noise_multiplier)), n)
+            (part._replace(noise_multiplier=pair.most_noise), n)
             for (pair, _), (part, n) in zip(parts, self._upper, strict=True)
         ]
 

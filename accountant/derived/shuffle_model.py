@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.bounds import Bounds
@@ -22,7 +22,6 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
 
 if TYPE_CHECKING:
-    from accountant.mechanisms.gaussian import GaussianPair
     from accountant.pairs.base import DominatingPair
 
 __all__ = ["ShuffleModel"]
@@ -122,7 +121,7 @@ class _OneValueOtherwise(Mechanism):
         if not isinstance(one, Gaussian):
             return (DataPair(one, users),)
         # One report has another mean than all others, which one is random: an allocation.
-        noise = cast("GaussianPair", one.pairs()[0]).most_noise
+        noise = one.pairs()[0].most_noise
         return (AllocationPair(noise, users, upper=False),)
 
 

@@ -157,11 +157,6 @@ class GaussianPair(DominatingPair):
         return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add)
 
     @property
-    def most_noise(self) -> float:
-        """At least the true noise multiplier: lower ends are computed with it."""
-        return self.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
-
-    @property
     def support(self) -> tuple[float, float]:
         """Bounded on the side where the record was not sampled."""
         if self.noise_multiplier == math.inf:

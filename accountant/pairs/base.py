@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from accountant._rounding import half_square, lift, up
+from accountant._rounding import U, half_square, lift, up
 from accountant.errors import UnsupportedError
 from accountant.search import DOUBLES, bisect
 
@@ -177,6 +177,14 @@ class DominatingPair:
     def exact(self) -> bool:
         """Whether the noise multiplier of a Gaussian pair is the true one, not rounded down."""
         return True
+
+    @property
+    def most_noise(self) -> float:
+        """At least the true noise multiplier of a Gaussian pair, for lower ends; else infinite."""
+        part = self.gaussian_part
+        if part is None:
+            return math.inf
+        return part.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
 
     @property
     def gaussian_mixture(self) -> GaussianMixture | None:
