@@ -17,10 +17,11 @@ import math
 
 import mpmath
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, acb_mat, arb, ctx
 
 DIGITS = 25
 FRESH = 64
+POINTS = 4001  # of the search for the saddle
 
 
 class NotConverged(ArithmeticError):
@@ -35,15 +36,26 @@ def _loss(s, shifts, weights, x):
 
 
 def _saddle(s, shifts, weights, n, eps, remove):
-    """(c, spread) near the saddle of the integrand, in floating point: no result depends on it."""
+    """(value, c, spread) near the saddle of the integrand, in floating point.
+
+    No result depends on it. The logarithm is convex along the line: a coarse search, then a fine
+    one around its best point.
+    """
+    coarse = np.arange(min(-9.0, -math.log(max(abs(eps), 1.0))), 9.0, 0.5)
+    found = _least(s, shifts, weights, n, eps, remove, coarse)
+    middle = math.log(abs(found[1] - 1.0) if remove else abs(found[1]))
+    return _least(s, shifts, weights, n, eps, remove, middle + np.arange(-0.5, 0.55, 0.05))
+
+
+def _least(s, shifts, weights, n, eps, remove, exponents):
     best = None
-    for t in np.arange(min(-9.0, -math.log(max(abs(eps), 1.0))), 9.0, 0.05):
+    for t in exponents:
         c = 1 + math.exp(t) if remove else -math.exp(t)
         # At high orders the integrand is largest far out, near c times the largest shift.
         far = max(c, 1.0) * shifts[-1] + 14 * s
         if far > 3000 * s and best is not None:
             break
-        x = np.linspace(-14 * s - max(-c, 0.0) * shifts[-1], far, 12001)
+        x = np.linspace(-14 * s - max(-c, 0.0) * shifts[-1], far, POINTS)
         loss = _loss(s, shifts, weights, x)
         e = c * loss - x * x / (2 * s * s)
         top = e.max()
@@ -58,42 +70,71 @@ def _saddle(s, shifts, weights, n, eps, remove):
     return best
 
 
+def _decays(losses, logs, n, c, ht, nats, most):
+    """Tell, in floating point, whether some of the terms are small.
+
+    It only saves the work on a sum that would not converge.
+    """
+    w = np.exp(logs - logs.max())
+    w /= w.sum()
+    near = -math.log(abs(2 * c * (c - 1))) - nats
+    for k in range(2, most, 7):
+        size = abs(np.dot(w, np.exp(1j * (ht * k * losses))))
+        if size < 1e-13:  # of which floating point tells no more
+            return True
+        weight = abs(complex(c, ht * k) * complex(c - 1, ht * k))
+        if n * math.log(size) - math.log(weight) < near + 3:
+            return True
+    return False
+
+
 def _sum(s, shifts, weights, n, eps, remove, c, ht, hx, reach, nats, most):
     """The trapezoid sum over the line at c with steps ht and hx, the noise within reach."""
     S, E, C, HT, HX = arb(s), arb(eps), arb(c), arb(ht), arb(hx)
     D, W = [arb(d) for d in shifts], [arb(w) for w in weights]
     W0 = 1 - sum(W, arb(0))
-    G, R, first_terms = [], [], []
+    L, G = [], []
     for j in range(math.floor(-reach[0] / hx), math.ceil(reach[1] / hx) + 1):
         x = HX * j
         ratio = sum(
             (w * ((2 * x - d) * d / (2 * S * S)).exp() for d, w in zip(D, W, strict=True)), W0
         )
-        L = ratio.log()
-        G.append(acb((C * L - x * x / (2 * S * S)).exp()))
-        R.append(acb(0, HT * L).exp())
-        first_terms.append((G[-1], L))
-    A0 = sum(G, acb(0))
-    log_a = (A0.real * HX / (S * (2 * arb.pi()).sqrt())).log()
+        L.append(ratio.log())
+        G.append(C * L[-1] - x * x / (2 * S * S))
+    losses, logs = (np.array([float(each.mid()) for each in one]) for one in (L, G))
+    if not _decays(losses, logs, n, c, ht, nats, most):
+        raise NotConverged("slow decay")
+    G = [each.exp() for each in G]
+    A0 = sum(G, arb(0))
+    log_a = (A0 * HX / (S * (2 * arb.pi()).sqrt())).log()
     sign, lead = (-E, E) if remove else (E, arb(0))
     front = (n * log_a + sign * C + lead).exp()
-    turn, phase = acb(0, sign * HT).exp(), acb(1)
+    turn = acb(0, sign * HT).exp()
+    rotations = _powers([acb(0, HT * each).exp() for each in L])
     total = 1 / (C * (C - 1)) / 2
     first, quiet = abs(float(total)), 0
-    for k in range(1, most):
-        if k % FRESH:
-            G = [a * b for a, b in zip(G, R, strict=True)]
+    for start in range(0, most, FRESH):
+        # Every block begins anew, so that radii do not grow with the number of terms.
+        begin = [[g * acb(0, HT * start * each).exp()] for g, each in zip(G, L, strict=True)]
+        sums, phase = rotations * acb_mat(begin), acb(0, sign * HT * start).exp()
+        for k in range(start, start + FRESH):
+            if k:
+                z = acb(C, HT * k)
+                term = (sums[k - start, 0] / A0) ** n * phase / (z * (z - 1))
+                total += term.real
+                quiet = quiet + 1 if float(term.abs_upper()) < math.exp(-nats) * first else 0
+                if quiet == 6:
+                    return front * total * HT / arb.pi()
             phase *= turn
-        else:  # a product of balls is a rectangle turned: radii grow by half a bit a step
-            G = [a * acb(0, HT * k * L).exp() for a, L in first_terms]
-            phase = acb(0, sign * HT * k).exp()
-        z = acb(C, HT * k)
-        term = (sum(G, acb(0)) / A0) ** n * phase / (z * (z - 1))
-        total += term.real
-        quiet = quiet + 1 if float(term.abs_upper()) < math.exp(-nats) * first else 0
-        if quiet == 6:
-            return front * total * HT / arb.pi()
     raise NotConverged("slow decay")
+
+
+def _powers(turns):
+    """The matrix whose row k has the k-th powers, for k < FRESH."""
+    rows = [[acb(1)] * len(turns)]
+    for _ in range(FRESH - 1):
+        rows.append([a * b for a, b in zip(rows[-1], turns, strict=True)])
+    return acb_mat(rows)
 
 
 def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
