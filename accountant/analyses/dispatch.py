@@ -8,6 +8,7 @@ any of these together, in one direction     the native contour (``mixture contou
 equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
 equal Poisson samples with a rare overflow  the native contour (``overflow contour``)
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
+the same beside other parts                 the game's profile as a pair among the others
 one release that inverts its own profile    that profile (``profile``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
@@ -32,6 +33,7 @@ from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
+from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
@@ -92,6 +94,18 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
             return OverflowContour(parts)
         if plays(parts):
             return ReplacementGame(parts)
+    if plays_beside(parts):
+        return BesideGame(parts, partial(_unplayed, joint=joint))
+    return _several(parts, joint)
+
+
+def _unplayed(parts: Parts, joint: JointPair) -> Solver:
+    """Choose the analysis of parts beside which no game is played."""
+    return (_several if plays_beside(parts) else _whole)(parts, joint)
+
+
+def _several(parts: Parts, joint: JointPair) -> Solver:
+    """Choose the analysis of several parts, or of one that has no analysis of its own."""
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:

@@ -21,6 +21,7 @@ from accountant.analyses.solvers import Grid, Solver
 from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
+from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.fixed_size import FixedSizePair
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.repeated_laws import Draws, repeated_laws
@@ -62,6 +63,9 @@ class _Steps(Protocol):
         There is none where the lattice would be too long.
         """
 
+    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
+        """Return the steps of a record that stands out, from below but for an excess of δ."""
+
     def epsilon(self, delta: float) -> Bounds:
         """Bracket ε of a record that stands out against all others."""
 
@@ -85,6 +89,10 @@ class _FixedSize:
         q, noise, _ = self._less
         return _below((1.0 - q, q), 1.0 / noise, 2.0 * U, spacing, largest)
 
+    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
+        q, noise, count = self._less
+        return (GaussianPair(noise, q), count), 0.0
+
     def epsilon(self, delta: float) -> Bounds:
         return Bounds(*core.epsilon_bounds(*self._less, delta, core.REMOVE))
 
@@ -101,7 +109,8 @@ class _WithReplacement:
         left_out = math.fsum(pair.draws[kept:]) + pair.infinite_mass
         self._draws = Draws(pair.draws[:kept], unit, error, 1.001 * left_out)
         less = MixturePair(self._draws.weights, 2.0 * unit * (1.0 - 8.0 * U), 0.0, False, error)
-        self._reached = MixtureContour(((less, count),))
+        self._less = less, count
+        self._reached = MixtureContour((self._less,))
         # Draws that are left out are not in the mixture, but may be in its lower end.
         self._excess = count * (self._draws.remainder + 1e-30)
 
@@ -111,6 +120,9 @@ class _WithReplacement:
     def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
         shift = 2.0 * self._draws.unit * (1.0 - 8.0 * U)
         return _below(self._draws.weights, shift, self._draws.error, spacing, largest)
+
+    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
+        return self._less, self._excess
 
     def epsilon(self, delta: float) -> Bounds:
         more = delta + self._excess * 1.001
@@ -164,6 +176,19 @@ class ReplacementGame(Solver):
         self._played: list[tuple[float, Value, Reached]] = []
         self._other: Grid | None = None
 
+    @property
+    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
+        """The steps of a record that stands out, from below but for an excess of δ."""
+        return self._steps.standing_out()
+
+    def value(self, epsilon: float, tilt: float) -> Value | None:
+        """Return the game around ``epsilon``, from above; None where it is not played."""
+        plan = self._window(epsilon, tilt)
+        return None if plan is None else self._play(plan)
+
+    def _play(self, plan: Plan) -> Value:
+        return play(self._steps.laws(plan.spacing, plan.size - 1), self._count, plan)
+
     def _least(self) -> float:
         return math.inf
 
@@ -197,8 +222,7 @@ class ReplacementGame(Solver):
         if plan is None:
             return None
         target, made = plan
-        laws = self._steps.laws(made.spacing, made.size - 1)
-        value = play(laws, self._count, made)
+        value = self._play(made)
         reached = self._reached(target, made.tilt)
         self._played.append((target, value, reached))
         return value, reached
@@ -219,15 +243,18 @@ class ReplacementGame(Solver):
         if not target >= _LEAST_DELTA:
             return None
         epsilon = float(self._steps.epsilon(target).upper)
-        spacing = (_LOW + _HIGH) * epsilon / self._size
-        if not 0.0 < spacing * self._size <= _WIDEST or spacing < 1e-6:
-            return None
         near = [float(self._steps.delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
         if not near[0] > near[1] > 0.0:
             return None
-        tilt = (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon)
+        plan = self._window(epsilon, (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon))
+        return None if plan is None else (epsilon, plan)
+
+    def _window(self, epsilon: float, tilt: float) -> Plan | None:
+        spacing = (_LOW + _HIGH) * epsilon / self._size
+        if not 0.0 < spacing * self._size <= _WIDEST or spacing < 1e-6:
+            return None
         low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return epsilon, Plan(low, spacing, self._size, tilt)
+        return Plan(low, spacing, self._size, tilt)
 
     def _beside(self) -> Grid:
         if self._other is None:
