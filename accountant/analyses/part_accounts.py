@@ -8,6 +8,8 @@ from accountant.analyses.apart import Apart
 from accountant.analyses.by_groups import ByGroups
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.inverted_profile import InvertedProfile
+from accountant.analyses.replacement_beside import BesideGame
+from accountant.analyses.replacement_steps import ReplacementGame
 from accountant.analyses.solvers import BesideGrid, Renyi
 from accountant.pairs.base import DominatingPair, has_pld
 
@@ -68,6 +70,10 @@ UPPER_PAIR = PartAccount(
     "a release whose own loss distribution is known: a sample for each release in place of one"
     " that several share, or sets of records that are fixed in advance",
 )
+GAME = PartAccount(
+    "the profile of its best adversary, from below a record that stands out",
+    "nothing known: what other data sets reach lies between the ends",
+)
 CURVE = PartAccount(
     "its Rényi curve, converted from above only",
     "its loss distribution in place of the curve: the mechanism itself, DominatingPMFs or"
@@ -101,6 +107,10 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
         return _account(solver.together, pair)
     if isinstance(solver, (MergedGaussian, Nothing)):
         return CLOSED
+    if isinstance(solver, ReplacementGame):
+        return GAME
+    if isinstance(solver, BesideGame):
+        return GAME if pair == solver.played else _account(solver.together, pair)
     if isinstance(solver, BesideGrid):
         return CONTOUR
     if isinstance(solver, Renyi):

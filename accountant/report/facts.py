@@ -41,7 +41,7 @@ _THEOREMS = {
     "exchange contour": ("1", "2", "D21", "D22", "E7"),
     "overflow contour": ("1", "2", "14", "16", "S13", "S21", "S25"),
     "grid": ("G1", "G2", "G7", "G9", "G12", "G13", "G14", "M20"),
-    "replacement game": ("1", "2", "S17", "S18", "S19", "S20", "S22", "G1", "G2", "G4"),
+    "replacement game": ("1", "2", "S17", "S18", "S19", "S20", "S22", "E1", "G1", "G2", "G4"),
     "renyi": ("M12", "C7"),
     "combined": ("G1", "G2", "G7", "M12", "C7", "P7", "C1", "M20"),
 }
