@@ -51,7 +51,7 @@ class _Played:
 
     def rdp(self, order: float) -> float:
         """Refuse: a game bounds no Rényi divergence."""
-        raise UnsupportedError("the value of a game bounds the profile alone")
+        raise UnsupportedError("these steps have a bound on the profile, and no Rényi curve")
 
 
 @dataclass(frozen=True)
