@@ -12,8 +12,8 @@
 /* Relative errors of a logarithm and of an exponential of it, which the exponent's size dominates. */
 #define SLACK 1e-11
 
-/* M(x) = (1 - Phi(x)) / phi(x), x >= 12: even convergents are above, odd ones below */
-static double mills(double x, int above) {
+/* Even convergents are above, odd ones below. */
+double acct_mills(double x, int above) {
     double t = x;
     for (int k = above ? 40 : 39; k > 0; k--) t = x + k / t;
     return (above ? 1.0 + 8.0 * ACCT_U : 1.0 - 8.0 * ACCT_U) / t;
@@ -21,7 +21,7 @@ static double mills(double x, int above) {
 
 /* log of H = phi(a) (M(a) - M(a + mu)), rounded up or down; -inf where the difference has no digits */
 static double log_profile(double a, double mu, int above) {
-    const double near = mills(a, above), far = mills(a + mu, !above), sign = above ? 1.0 : -1.0;
+    const double near = acct_mills(a, above), far = acct_mills(a + mu, !above), sign = above ? 1.0 : -1.0;
     const double difference = near - far + sign * 8.0 * ACCT_U * near;
     if (!(difference > 0.0)) return -INFINITY;
     return -0.5 * a * a - log(ACCT_SQRT_2PI) + log(difference) + sign * SLACK;

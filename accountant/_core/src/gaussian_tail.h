@@ -9,6 +9,9 @@
 /* distances from which on epsilon is mu^2/2 to all digits, whatever delta */
 #define ACCT_FAR_APART 1e20
 
+/* M(x) = (1 - Phi(x)) / phi(x), x >= 12, rounded up or down; the two are within 20 u of each other */
+double acct_mills(double x, int above);
+
 /* narrow *out, a bracket of delta(epsilon) or of epsilon(delta), epsilon >= 0, to what the normal tails tell:
  * of all distances of the means within the relative error `mu_err` of mu > 0, which may be infinite;
  * far from the tails they tell nothing */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "renyi.h"
+#include "renyi_bulk.h"
 #include "rounding.h"
 #include "status.h"
 #include "tilted_law.h"
@@ -21,6 +22,8 @@ typedef struct {
     double shift; /* sums are in units of e^{shift} */
     double floor; /* log of the absolute error to aim at, same units */
     double sum, round, quadrature, skipped;
+    acct_bounds bulk; /* below bulk_end, which is -inf where nothing is apart */
+    double bulk_end;
     int pieces; /* looked at so far; a sum that needs MOST_PIECES is given up */
     int status;
 } mgf_sum;
@@ -151,28 +154,27 @@ static void add_range(mgf_sum *m, double a, double b, int depth) {
     add_piece(m, a, b);
 }
 
-/* log of int N G outside [lo, hi], the window far enough out for Mills' ratio */
-static double outer_bound(const acct_step *s, double c, double lo, double hi) {
+/* log of int N G below lo, far enough out for Mills' ratio: |L| <= |log(1-q)|, and
+ * e^{cL} <= e^{cL(lo) + |c| L'(lo) (lo-x)} */
+static double below_bound(const acct_step *s, double c, double lo) {
     const double var = s->sigma * s->sigma;
-    double p_lo;
-    const double la = acct_loss(s, lo, &p_lo), lb = acct_loss(s, hi, NULL);
-    const double front = -log(s->sigma * ACCT_SQRT_2PI);
-    /* left: |L| <= |log(1-q)| and e^{cL} <= e^{cL(lo) + |c| L'(lo) (lo-x)} */
-    const double rate = -lo / var - (c < 0.0 ? -c * p_lo / var : 0.0);
-    const double grow = c < 0.0 ? c * la : 0.0;
+    double p;
+    const double loss = acct_loss(s, lo, &p);
+    const double rate = -lo / var - (c < 0.0 ? -c * p / var : 0.0);
+    if (!(rate > 0.0)) return INFINITY;
     const double l0 = s->q < 1.0 ? -s->log_1mq : INFINITY;
     const double factor = fmin(log(1.0 + fabs(c)) + 0.7, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(l0));
-    const double left = -0.5 * lo * lo / var + grow - log(rate) + factor;
-    /* right: e^{cL} <= e^{cL(hi) + c (x-hi)/var} for c > 0; |c| e^L for c < 0 */
-    double right;
-    if (c > 0.0)
-        right = fmax(-0.5 * hi * hi / var + c * lb - log((hi - c) / var),
-                     log(c) - 0.5 * hi * hi / var - log(hi / var)) +
-                0.7;
-    else
-        right = log(1.0 - c) - 0.5 * hi * hi / var + lb - log((hi - 1.0) / var) + 0.7;
-    if (!(rate > 0.0) || !(hi > 1.0 && hi > c)) return INFINITY;
-    return fmax(left, right) + 0.7 + front;
+    return -0.5 * lo * lo / var + (c < 0.0 ? c * loss : 0.0) - log(rate) + factor;
+}
+
+/* the same above hi: e^{cL} <= e^{cL(hi) + c (x-hi)/var} for c > 0; |c| e^L for c < 0 */
+static double above_bound(const acct_step *s, double c, double hi) {
+    const double var = s->sigma * s->sigma, loss = acct_loss(s, hi, NULL);
+    if (!(hi > 1.0 && hi > c)) return INFINITY;
+    if (!(c > 0.0)) return log(1.0 - c) - 0.5 * hi * hi / var + loss - log((hi - 1.0) / var) + 0.7;
+    return fmax(-0.5 * hi * hi / var + c * loss - log((hi - c) / var),
+                log(c) - 0.5 * hi * hi / var - log(hi / var)) +
+           0.7;
 }
 
 /* About the largest log of N e^{cL}, for the search: at the largest root of x = c sigma^2 L'(x), walked to
@@ -204,15 +206,33 @@ static double sum_line(mgf_sum *m, double small) {
     const double sigma = m->step.sigma, far = fmax(m->c, 1.0);
     const double reach =
         sqrt(2.0 * (34.0 - fmin(fmin(small, m->floor + 32.0), 0.0) + log(1.0 + fabs(m->c)))) + 1.0;
-    double lo = -reach * sigma, hi = far + reach * sigma, out = INFINITY;
+    const int rare = m->bulk_end > -INFINITY;
+    const double front = 0.7 - log(sigma * ACCT_SQRT_2PI) - m->shift;
+    double lo = rare ? m->bulk_end : -reach * sigma, hi = fmax(far + reach * sigma, lo), out = INFINITY;
     for (int i = 0; i < 40; i++) {
-        out = outer_bound(&m->step, m->c, lo, hi) - m->shift;
+        const double above = above_bound(&m->step, m->c, hi);
+        out = (rare ? above : fmax(below_bound(&m->step, m->c, lo), above)) + front;
         if (out <= m->floor) break;
-        lo *= 1.15;
+        if (!rare) lo *= 1.15;
         hi = far + 1.15 * (hi - far);
     }
     add_range(m, lo, hi, 0);
-    return (m->round + m->quadrature + m->skipped + exp(out)) * ACCT_SLACK;
+    m->sum += 0.5 * (m->bulk.lower + m->bulk.upper);
+    return (m->round + m->quadrature + m->skipped + exp(out) + 0.5 * (m->bulk.upper - m->bulk.lower)) *
+           ACCT_SLACK;
+}
+
+/* Sets bulk and bulk_end of rare shifts, whose bulk has a closed form.  Returns about the log of what it
+ * carries, or outcomes that hardly occur without a shift, G >= (c - 1)(L e^L - e^L + 1); else `small`. */
+static double set_bulk(mgf_sum *m, double small) {
+    const double c = m->c, loss = acct_loss(&m->step, 1.0, NULL);
+    m->bulk = (acct_bounds){0.0, 0.0};
+    m->bulk_end = -INFINITY;
+    if (!(m->step.q < ACCT_RARE_RATE && m->step.q * (fabs(c) + 2.0) < 1e-17) || m->shift != 0.0) return small;
+    m->bulk_end = acct_renyi_bulk_end(&m->step, c);
+    acct_renyi_bulk(&m->step, c, m->bulk_end, &m->bulk);
+    if (m->bulk.lower > 0.0) small = fmax(small, log(m->bulk.lower));
+    return loss > 1.0 ? fmax(small, log(fmin(fabs(c), fabs(c - 1.0)) * m->step.q)) : small;
 }
 
 /* sets     *value = log A(c), and *error
@@ -228,17 +248,23 @@ static int log_mgf(acct_tilted_law *law, const acct_step *step, double c, double
     /* size of the answer: N e^{cL} at the larger mode, and the second-order term of the bulk */
     const double top = largest_log_term(step, c);
     const double spread = 0.5 / var < 350.0 ? expm1(1.0 / var) : INFINITY;
-    const double small = log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(step->q) + log(fmin(spread, 1e3)) - 3.0;
-    double floor = (top > 300.0 ? 0.0 : top > 1.0 ? top - 2.0 : fmin(small, 0.0)) - 32.0;
-    mgf_sum m;
+    mgf_sum m = {.law = law, .step = *step, .c = c, .shift = top > 300.0 ? top : 0.0};
+    const double small = set_bulk(&m, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(step->q) +
+                                          log(fmin(spread, 1e3)) - 3.0);
+    m.floor = (top > 300.0 ? 0.0 : top > 1.0 ? top - 2.0 : fmin(small, 0.0)) - 32.0;
     double err = INFINITY;
     /* a second pass where the answer turns out smaller than expected */
     for (int pass = 0; pass < 2; pass++) {
-        m = (mgf_sum){.law = law, .step = *step, .c = c, .shift = top > 300.0 ? top : 0.0, .floor = floor};
+        m.sum = m.round = m.quadrature = m.skipped = 0.0;
+        m.pieces = 0;
         err = sum_line(&m, small);
         if (m.status) return m.status;
         if (err - m.round <= 2e-14 * m.sum || !(m.sum > 0.0)) break;
-        floor = log(m.sum) - 33.0;
+        m.floor = log(m.sum) - 33.0;
+    }
+    if (m.shift == 0.0 && m.sum + err < ACCT_TINY) { /* it underflows, or nearly */
+        *value = *error = 0.5 * (m.sum + err) + ACCT_UNDERFLOW;
+        return ACCT_OK;
     }
     if (!(err < 0.01 * m.sum)) return ACCT_EPRECISION;
     if (m.shift == 0.0) {

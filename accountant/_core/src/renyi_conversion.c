@@ -103,6 +103,42 @@ static double convert_upper(double steps, double log_delta, double a, double ren
     return bound > 0.0 ? bound : 0.0;
 }
 
+/* Sampling probabilities below it: A(c) - 1 is rounding in what the search adds up, or all of it. */
+#define RARE 1e-10
+#define GOLDEN 0.6180339887498949
+
+/* epsilon by the order of distance e^t */
+static double converted(const order_search *s, acct_tilted_law *law, double t) {
+    const double a = 1.0 + exp(t);
+    acct_bounds d;
+    if (acct_renyi_with(law, s->step, a, ACCT_REMOVE, &d)) return INFINITY;
+    return convert_upper(s->steps, s->log_delta, a, d.upper);
+}
+
+/* The log of the distance of the best order, by what orders certify: the conversion falls, then rises. */
+static double golden_log_distance(const order_search *s, acct_tilted_law *law) {
+    double lo = -8.0, hi = 36.0, x = hi - GOLDEN * (hi - lo), y = lo + GOLDEN * (hi - lo);
+    double at_x = converted(s, law, x), at_y = converted(s, law, y);
+    while (hi - lo > 1e-4) {
+        if (at_x <= at_y || at_x == INFINITY) { /* what no sum certifies is on the rise */
+            if (at_x == 0.0) return x;
+            hi = y;
+            y = x;
+            at_y = at_x;
+            x = hi - GOLDEN * (hi - lo);
+            at_x = converted(s, law, x);
+        } else {
+            if (at_y == 0.0) return y;
+            lo = x;
+            x = y;
+            at_x = at_y;
+            y = lo + GOLDEN * (hi - lo);
+            at_y = converted(s, law, y);
+        }
+    }
+    return at_x <= at_y ? x : y; /* one that was certified */
+}
+
 int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, double *epsilon,
                            double *order) {
     *epsilon = INFINITY;
@@ -126,10 +162,12 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
     acct_tilted_law_place(&s.bulk, memory, ACCT_MAX_NODES);
     acct_tilted_law_place(&s.far, memory + ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES), ACCT_MAX_NODES);
     const acct_window window = {.lo = -9.0 * sigma, .hi = 1.0 + 9.0 * sigma};
-    if (!s.gaussian && acct_tilted_law_set(&s.bulk, &step, &window, 2.0, 0.0, -log(steps) - 9.0))
+    const int rare = q < RARE;
+    if (!rare && !s.gaussian && acct_tilted_law_set(&s.bulk, &step, &window, 2.0, 0.0, -log(steps) - 9.0))
         s.gaussian = 1;
     /* the order, as rounded, is what certifies */
-    const double a = fmax(1.0 + exp(best_log_distance(&s)), 1.0 + 2.0 * ACCT_LIBM);
+    const double distance = exp(rare ? golden_log_distance(&s, &s.bulk) : best_log_distance(&s));
+    const double a = fmax(1.0 + distance, 1.0 + 2.0 * ACCT_LIBM);
     acct_bounds d;
     int status = s.gaussian ? ACCT_EPRECISION : acct_renyi_with(&s.bulk, &step, a, ACCT_EITHER, &d);
     if (status == ACCT_EPRECISION) {

@@ -50,7 +50,10 @@ def loss_float(q, w):
     out = np.empty_like(w)
     out[~right] = np.log1p(q * np.expm1(w[~right]))
     wr = w[right]
-    out[right] = wr + np.log1p((1 - q) * np.expm1(-wr))
+    rest = (1 - q) * np.expm1(-wr)
+    # Where next to nothing is left of 1, its parts are added.
+    small = np.log(np.exp(-wr) - q * np.expm1(-wr))
+    out[right] = wr + np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), small)
     return out
 
 
