@@ -28,7 +28,10 @@ int driver(double q, double sigma, double hi, double steps, double epsilon, doub
     acct_heterogeneous_sum_place(&sums, points);
     sums.cached = cached;
     acct_heterogeneous_sum_start(&sums, &plan);
-    add_tail_events(&sums, &law, steps, 1);
+    const acct_part part = {q, sigma, steps, NULL};
+    double low_err;
+    const double low = acct_tilted_law_log_mgf(&law, -1e-3, &low_err);
+    acct_heterogeneous_add_tail(&sums, &law, &part, low, low_err);
     acct_heterogeneous_sum_close(&sums, &contour);
     acct_tail_event_profile(&contour.tail, epsilon, &found);
     out[0] = found.lower;

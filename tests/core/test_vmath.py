@@ -54,6 +54,17 @@ def above_minus_one(rng, n):
     )
 
 
+def up_to_a_half(rng, n):
+    return np.concatenate(
+        [
+            neighbours(0.25, -0.25),
+            [0.5, -0.5],
+            rng.uniform(-0.5, 0.5, n),
+            spread(rng, 1e-300, 0.5, n),
+        ]
+    )
+
+
 def angles(rng, n):
     quarter = np.pi / 4.0
     most = 2.0**20
@@ -88,6 +99,7 @@ FUNCTIONS = {
     "vexpm1": (exponents, mpmath.expm1, np.expm1, 8.0),
     "ve2": (exponents, e2, long_e2, 32.0),
     "vlog1p": (above_minus_one, mpmath.log1p, np.log1p, 8.0),
+    "vatan": (up_to_a_half, mpmath.atan, np.arctan, 8.0),
 }
 
 

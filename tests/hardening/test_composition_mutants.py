@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "the decay of every part counted twice",
         "heterogeneous_sum.c",
-        "sums->decay[j] += n * bound;",
-        "sums->decay[j] += 2.0 * n * bound;",
+        "sums->decay[j] += n * bound[j];",
+        "sums->decay[j] += 2.0 * n * bound[j];",
     ),
     Mutant(
         "the decay of a plain part said to be that of another",

@@ -116,25 +116,32 @@ static void try_paths(const acct_heterogeneous_sum *sums, const acct_cf_decay *d
     }
 }
 
-static void add_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
-                      double n) {
+void acct_heterogeneous_decay(const acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                              const acct_moments *m, const double *known, double *bound) {
     /* far below the wanted error nothing more is asked of a level */
     const double enough = 2.0 * sums->plan.log_error - 60.0;
     double flat = 0.0; /* a bound for every y from here on */
     double along[ACCT_DECAY_LEVELS + 1] = {0.0};
     int skip = 0;
     acct_cf_decay decay;
-    acct_cf_decay_set(&decay, law, m, n);
+    acct_cf_decay_set(&decay, law, m, 1.0);
     if (sums->plan.paths) try_paths(sums, &decay, along);
     for (int j = 0; j <= sums->levels; j++) {
-        if (!(sums->decay[j] > enough)) continue;
+        bound[j] = 0.0;
+        if (known && !(known[j] > enough)) continue;
         if (sums->level[j] >= sums->plan.flat && skip++ % 4 == 0)
             flat = fmin(flat, acct_cf_decay_minorant_upper(&decay, sums->level[j], 1, 24, -1.0));
-        double bound = fmin(flat, along[j]);
+        bound[j] = fmin(flat, along[j]);
         if (j < sums->levels)
-            bound = fmin(bound, acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
-        sums->decay[j] += n * bound;
+            bound[j] = fmin(bound[j], acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
     }
+}
+
+static void add_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
+                      double n) {
+    double bound[ACCT_DECAY_LEVELS + 1];
+    acct_heterogeneous_decay(sums, law, m, sums->decay, bound);
+    for (int j = 0; j <= sums->levels; j++) sums->decay[j] += n * bound[j];
 }
 
 /* adds n K at an alias order to *log, and n times the bound on its error to *err */
@@ -145,19 +152,18 @@ static void add_alias(acct_tilted_law *law, int direction, double b, double n, d
     *err += n * (one_err + 4.0 * ACCT_U * fabs(one));
 }
 
-/* adds one part to the tail event: the masses, and Chernoff's bound on the reverse term at order -m, rounded
- * up; only to the transform in that bound where its window was not lowered; overwrites law->weight */
-static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, double n, int lowered) {
-    const double m = sums->plan.reverse_order;
+int acct_heterogeneous_add_tail(acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                                const acct_part *part, double low, double low_err) {
+    const acct_heterogeneous_plan *p = &sums->plan;
+    const double m = p->reverse_order, n = part->steps;
     const double q = law->q_above, pq = fmax(law->pq_above, 0.0);
-    double low_err;
-    const double low = acct_tilted_law_log_mgf(law, -m, &low_err);
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
     const double tail = (q + ACCT_UNDERFLOW) * exp(-m * loss_hi - low);
-    const double below = law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low) : 0.0;
+    const double below = law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low)
+                                                       : 0.0;
     sums->below += acct_below_share(law, n);
     sums->reverse_log += n * (low + low_err + (tail + below) * ACCT_SLACK + 1e-14 * fabs(low));
-    if (!lowered) return;
+    if (p->apart && !(law->hi < acct_part_window(part, p->direction, p->deviations, INFINITY).hi)) return 0;
     sums->log_stay += n * log1p(-q);
     sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
     sums->stay_err = fmax(sums->stay_err, law->above_err);
@@ -167,17 +173,28 @@ static void add_tail_events(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
                              1e-9 * (1.0 + fabs(m * loss_hi));
     const double most = fmax(sums->reverse_events, log_event), least = fmin(sums->reverse_events, log_event);
     sums->reverse_events = most + log1p(exp(least - most));
+    return 1;
 }
 
-/* Nodes for a part: on the panels of an earlier part of the same cell where those fit (every panel is
- * checked again), else by a search */
-static int set_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
-                    const acct_part *part, const acct_window *given) {
+void acct_heterogeneous_add_outside(acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                                    const acct_part *part, int lowered) {
+    sums->outside += part->steps * law->outside;
+    if (lowered) return;
+    /* under the first law: Q, or P, at most that of the largest shift alone */
+    const double shift = sums->plan.direction == ACCT_REMOVE ? acct_step_largest(&law->step) : 0.0;
+    const double above = 0.5 * erfc((law->hi - shift) / (part->sigma * sqrt(2.0)));
+    sums->outside += part->steps * (above + ACCT_UNDERFLOW) * ACCT_SLACK;
+}
+
+/* on the panels of an earlier part of the same cell where those fit (every panel is checked again), else by a
+ * search */
+int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
+                            const acct_part *part, const acct_window *given, double finer) {
     const acct_heterogeneous_plan *p = &sums->plan;
     const double y_last = (p->count - 1) * p->dy;
     const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
     const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
-                             log(2.0 + y_last * reach);
+                             log(2.0 + y_last * reach) - finer;
     const int64_t cell = acct_part_cell(part, 50.0);
     acct_cached_layout *cached = &sums->cached[(uint64_t)cell % ACCT_CACHED_LAYOUTS];
     if (cached->cell == cell &&
@@ -210,15 +227,18 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     const acct_step step = acct_part_step(part);
     const acct_window window = acct_part_window(part, p->direction, p->deviations, p->most_loss);
     acct_moments m;
-    const int status = set_grid(sums, law, &step, part, &window);
+    const int status = acct_heterogeneous_grid(sums, law, &step, part, &window, 0.0);
     if (status) return status;
     if ((double)p->count * law->count > p->most_work) return ACCT_EPRECISION;
     /* the moments at the line's order last: the weights must be theirs */
     add_alias(law, p->direction, p->right_b, n, &sums->right_log, &sums->right_err);
     add_alias(law, p->direction, p->left_b, n, &sums->left_log, &sums->left_err);
-    const double hi = acct_part_window(part, p->direction, p->deviations, INFINITY).hi;
-    const int lowered = p->reverse_order > 0.0 && (window.hi < hi || !p->apart);
-    if (p->reverse_order > 0.0) add_tail_events(sums, law, n, lowered);
+    int lowered = 0;
+    if (p->reverse_order > 0.0) {
+        double low_err;
+        const double low = acct_tilted_law_log_mgf(law, -p->reverse_order, &low_err);
+        lowered = acct_heterogeneous_add_tail(sums, law, part, low, low_err);
+    }
     acct_tilted_law_moments(law, sums->order, 1, &m);
     acct_characteristic_sum_set(cf, law, &m);
     acct_characteristic_sum_step(cf, p->dy);
@@ -227,13 +247,7 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     acct_sum_add(&sums->log_mgf, n * m.log_mgf);
     sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
     acct_sum_add(&sums->drift, n * (p->direction == ACCT_REMOVE ? m.mean : -m.mean));
-    sums->outside += n * law->outside;
-    if (!lowered) {
-        /* under the first law: Q, or P, at most that of the largest shift alone */
-        const double shift = p->direction == ACCT_REMOVE ? acct_step_largest(&step) : 0.0;
-        const double above = 0.5 * erfc((window.hi - shift) / (part->sigma * sqrt(2.0)));
-        sums->outside += n * (above + ACCT_UNDERFLOW) * ACCT_SLACK;
-    }
+    acct_heterogeneous_add_outside(sums, law, part, lowered);
     return ACCT_OK;
 }
 

@@ -18,15 +18,15 @@ typedef struct {
     double steps;       /* of the whole composition: shares of the tolerance are per step */
     double deviations, most_loss; /* of the windows (acct_part_window) */
     double reverse_order;   /* m > 0 where windows were lowered to most_loss, else 0 */
-    int apart;              /* whether outcomes above windows that most_loss left as they are count in full */
+    int apart; /* whether outcomes above windows that most_loss left as they are count in full */
     double b, right_b, left_b; /* distances from [0, 1] of the line and of the aliases' Chernoff bounds */
     double dy;
-    int count;          /* points */
-    double most_work;   /* points times nodes of one part */
+    int count; /* points */
+    double most_work; /* points times nodes of one part */
     /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk and at least as `far` */
     double flat, bulk, far;
     int paths; /* whether the paths of Theorem 9 are tried, too */
-    double log_error;   /* log of the error wanted in units of the sum's scale */
+    double log_error; /* log of the error wanted in units of the sum's scale */
 } acct_heterogeneous_plan;
 
 /* panels found for one part, for others within about two per cent of it */
@@ -68,6 +68,27 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
 /* adds a part; returns ACCT_EPRECISION where no set of nodes resolves it */
 int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *law,
                                acct_characteristic_sum *cf, const acct_part *part);
+
+/* What a part is added by, for those who add many alike (noise_table.h). */
+
+/* sets  nodes of a part that are fine enough for the line, and by a factor e^{finer} more */
+int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
+                            const acct_part *part, const acct_window *window, double finer);
+
+/* sets  bound[0 .. levels] to bounds on log |phi| of one step on the levels, 0 where `known`, unless NULL, is so
+ *       low that no more is asked */
+void acct_heterogeneous_decay(const acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                              const acct_moments *m, const double *known, double *bound);
+
+/* Adds a part to the tail event: the masses, and Chernoff's bound on the reverse term at order -m, rounded up;
+ * only to the transform in that bound where its window was not lowered, which it returns.  low: log A_I(-m), known
+ * to low_err; of the law, only what acct_tilted_law_start sets is read */
+int acct_heterogeneous_add_tail(acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                                const acct_part *part, double low, double low_err);
+
+/* adds the mass of outcomes outside the window that count in full; reads the same of the law */
+void acct_heterogeneous_add_outside(acct_heterogeneous_sum *sums, const acct_tilted_law *law,
+                                    const acct_part *part, int lowered);
 
 /* the y beyond which the terms of the parts added so far are below `share` in all; inf if none */
 double acct_heterogeneous_sum_stop(const acct_heterogeneous_sum *sums, double share);

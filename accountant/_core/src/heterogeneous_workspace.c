@@ -26,6 +26,7 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
     free(w->group);
     free(w->keyed);
     free(w->sums.cached);
+    acct_noise_tables_free(&w->tables);
 }
 
 int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *parts, int count,
@@ -48,6 +49,7 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->far = 0;
     w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : 4136;
     w->most_work = fmax(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
+    w->tables = (acct_noise_tables){.count = 0};
     w->group = malloc((size_t)count * sizeof *w->group);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
@@ -201,14 +203,23 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     return ACCT_OK;
 }
 
+int acct_heterogeneous_start(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,
+                             const acct_part *part, int count) {
+    acct_heterogeneous_sum_start(&w->sums, plan);
+    return acct_noise_tables_set(&w->tables, &w->sums, &w->law, &w->cf, part, count);
+}
+
+int acct_heterogeneous_add(acct_heterogeneous_workspace *w, const acct_part *part) {
+    const acct_noise_table *table = acct_noise_tables_find(&w->tables, part);
+    if (table && !acct_noise_table_add(table, &w->sums, &w->law, part)) return ACCT_OK;
+    return acct_heterogeneous_sum_add(&w->sums, &w->law, &w->cf, part);
+}
+
 int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,
                                const acct_part *part, int count) {
-    acct_heterogeneous_sum_start(&w->sums, plan);
-    for (int i = 0; i < count; i++) {
-        const int status = acct_heterogeneous_sum_add(&w->sums, &w->law, &w->cf, &part[i]);
-        if (status) return status;
-    }
-    return ACCT_OK;
+    int status = acct_heterogeneous_start(w, plan, part, count);
+    for (int i = 0; i < count && !status; i++) status = acct_heterogeneous_add(w, &part[i]);
+    return status;
 }
 
 /* a line that ends by y_least or beyond, made for the groups and then for the parts
@@ -235,7 +246,8 @@ static int try_line(acct_heterogeneous_workspace *w, int count, double epsilon, 
         acct_heterogeneous_sum_close(&w->sums, &w->contour);
         if (w->contour.truncated <= share) return ACCT_OK;
     }
-    *stop = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share);
+    /* parts decay a little less than their groups */
+    *stop = acct_heterogeneous_sum_stop(&w->sums, 0.2 * share) * (w->groups < count ? 1.05 : 1.0);
     return ACCT_EPRECISION;
 }
 

@@ -5,6 +5,7 @@
 #include "domain.h"
 #include "heterogeneous_sum.h"
 #include "heterogeneous_search.h"
+#include "noise_tables.h"
 
 /* the least relative error of delta that a line for many parts is asked for */
 #define ACCT_HETEROGENEOUS_LEAST_TOLERANCE 1e-13
@@ -21,7 +22,7 @@ typedef struct {
     const acct_part *part;
     int count, direction;
     int mixed; /* whether a part has a random shift */
-    int far;   /* whether a line may take longer: it did not work without */
+    int far; /* whether a line may take longer: it did not work without */
     double steps; /* of all parts */
     double most_points; /* of a line */
     double most_work; /* points times nodes of one part */
@@ -29,11 +30,12 @@ typedef struct {
     acct_keyed_part *keyed;
     acct_part *group;
     acct_coarse *coarse; /* one a group */
-    double *nodes;       /* theirs */
+    double *nodes; /* theirs */
     int groups;
     acct_tilted_law law, scratch;
     acct_characteristic_sum cf;
     acct_heterogeneous_sum sums;
+    acct_noise_tables tables; /* of the line that was started last */
     acct_contour contour;
     double *block;
 } acct_heterogeneous_workspace;
@@ -55,7 +57,14 @@ void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_d
 int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, double log_delta,
                              double tolerance, double y_least, acct_heterogeneous_plan *plan);
 
-/* starts w->line at the plan and adds the parts to it */
+/* starts a line at the plan, and tables for many parts of one q that are to be added to it */
+int acct_heterogeneous_start(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,
+                             const acct_part *part, int count);
+
+/* adds a part, by a table that holds it or by nodes of its own */
+int acct_heterogeneous_add(acct_heterogeneous_workspace *w, const acct_part *part);
+
+/* starts a line at the plan and adds the parts to it */
 int acct_heterogeneous_add_all(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,
                                const acct_part *part, int count);
 

@@ -40,9 +40,9 @@ static int read_along(acct_heterogeneous_workspace *w, int first, int last, doub
         if (y_last <= (plan.count - 1) * plan.dy) break;
     }
     if (status) return status;
-    acct_heterogeneous_sum_start(&w->sums, &plan);
+    status = acct_heterogeneous_start(w, &plan, w->part, last);
     for (int i = 0; i < last && !status; i++) {
-        status = acct_heterogeneous_sum_add(&w->sums, &w->law, &w->cf, &w->part[i]);
+        status = acct_heterogeneous_add(w, &w->part[i]);
         if (status || i < first) continue;
         acct_bounds found;
         acct_heterogeneous_sum_close(&w->sums, &w->contour);

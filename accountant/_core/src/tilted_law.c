@@ -170,8 +170,7 @@ static void set_above(acct_tilted_law *law, double root) {
     law->above_err = (64.0 + 32.0 * far * far) * ACCT_U + (m ? m->weight_err : 0.0);
 }
 
-/* sets the fields that do not depend on the panels; returns 0 if there is no window */
-static int start(acct_tilted_law *law, const acct_step *step, const acct_window *window) {
+int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acct_window *window) {
     const double sigma = step->sigma, lo = window->lo, hi = window->hi;
     law->step = *step;
     law->lo = lo;
@@ -187,7 +186,7 @@ static int start(acct_tilted_law *law, const acct_step *step, const acct_window 
 int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
                         double y_max, double log_error) {
     const double lo = window->lo, hi = window->hi;
-    if (!start(law, step, window)) return ACCT_EPRECISION;
+    if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
     double width = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
@@ -223,7 +222,8 @@ void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout) {
 
 int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const acct_window *window,
                               double order, double y_max, double log_error, const acct_layout *layout) {
-    if (!start(law, step, window) || layout->panels * ACCT_GL_ORDER > law->capacity) return ACCT_EPRECISION;
+    if (!acct_tilted_law_start(law, step, window) || layout->panels * ACCT_GL_ORDER > law->capacity)
+        return ACCT_EPRECISION;
     double x = window->lo;
     for (int i = 0; i < layout->panels; i++) {
         const double end = i + 1 < layout->panels ? window->lo + layout->end[i] * (window->hi - window->lo)

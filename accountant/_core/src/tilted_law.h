@@ -59,6 +59,9 @@ typedef struct {
 #define ACCT_TILTED_LAW_DOUBLES(capacity) (ACCT_TILTED_LAW_ARRAYS * (size_t)(capacity))
 void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity);
 
+/* sets the fields that do not depend on the panels; returns 0 if there is no window */
+int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acct_window *window);
+
 /* sets  panels and nodes on the window, fine enough that integrals of N e^{(c+iy)L}, |y| <= y_max,
  *       are within about e^{log_error} (absolute)
  * returns ACCT_EPRECISION where that needs more than the capacity */

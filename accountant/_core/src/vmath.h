@@ -7,6 +7,7 @@
 #ifndef ACCT_VMATH_H
 #define ACCT_VMATH_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -115,6 +116,24 @@ ACCT_INLINE double acct_vlog1p(double z) {
     p = p * w + 0.4;
     p = p * w + 0.6666666666666666;
     return k * ACCT_LN2_HI + ((2.0 * s + s * (w * p)) + (lost + k * ACCT_LN2_LO));
+}
+
+/* arctan z for |z| <= 1/2: twice that of z/(1 + sqrt(1 + z^2)), at most .2361 */
+ACCT_INLINE double acct_vatan(double z) {
+    const double t = z / (1.0 + sqrt(1.0 + z * z)), w = t * t;
+    double p = 0.04; /* 1/25 */
+    p = p * w - 0.043478260869565216;
+    p = p * w + 0.047619047619047616;
+    p = p * w - 0.05263157894736842;
+    p = p * w + 0.058823529411764705;
+    p = p * w - 0.06666666666666667;
+    p = p * w + 0.07692307692307693;
+    p = p * w - 0.09090909090909091;
+    p = p * w + 0.1111111111111111;
+    p = p * w - 0.14285714285714285;
+    p = p * w + 0.2;
+    p = p * w - 0.3333333333333333;
+    return 2.0 * (t + t * (w * p));
 }
 
 /* the range of acct_vsincos */
