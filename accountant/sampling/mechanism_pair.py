@@ -36,9 +36,12 @@ __all__ = ["MechanismPair", "is_resolved"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Logarithms of the probabilities at which tables and single questions tilt the law; smaller values
-# have a tilt of their own, one for every factor e^_GRAIN. Halvings of ε.
+# have a tilt of their own, one for every factor e^_GRAIN.
 _TABLE, _FIRST = (-1.0, -6.0, -16.0), (-1.0, -9.0)
-_GRAIN, _HALVINGS = 4.0, 60
+_GRAIN = 4.0
+# Of the search for an ε: its rounds, how close its ends come, how near to the upper end the lower
+# one is looked for first, and the logarithm of a fall of δ beyond which chords are of no use.
+_ROUNDS, _CLOSE, _NEAR, _STEEP = 60, 1e-12, 1e-8, 20.0
 # Values above it may be beyond the window of few runs.
 _LARGE = 0.2
 # Relative errors of masses with which a law is worth having.
@@ -174,16 +177,44 @@ class MechanismPair(AtomicPair):
             if farthest == _FARTHEST:
                 return None
             farthest = min(2.0 * farthest, _FARTHEST)
-        ends = []
-        for upper in (False, True):
-            low, high = 0.0, farthest
-            for _ in range(_HALVINGS):
-                middle = 0.5 * (low + high)
-                bounds = self._at(middle, tilts)
-                beyond = bounds.upper <= delta if upper else bounds.lower <= delta
-                low, high = (low, middle) if beyond else (middle, high)
-            ends.append(high if upper else low)
-        return Bounds(min(ends[0], ends[1]), ends[1])
+        found = self._crossing(delta, tilts, 0.0, farthest, upper=True)
+        # The lower end is near: it is searched for from there.
+        low, beyond = found, found
+        for k in range(_ROUNDS):
+            low, beyond = max(found * (1.0 - _NEAR * 8.0**k), 0.0), low
+            if low == 0.0 or self._at(low, tilts).lower > delta:
+                break
+        return Bounds(self._crossing(delta, tilts, low, beyond, upper=False), found)
+
+    def _crossing(
+        self, delta: float, tilts: tuple[float, ...], low: float, high: float, *, upper: bool
+    ) -> float:
+        """Return an ε with an upper bound of at most ``delta``, or a lower one above it.
+
+        ``high`` has the first property; ``low`` has the second, or is 0.
+        """
+
+        def height(epsilon: float) -> float:
+            bounds = self._at(epsilon, tilts)
+            value = float(bounds.upper if upper else bounds.lower)
+            return math.log(max(value, 1e-300) / delta)
+
+        above, below = height(low), height(high)
+        for k in range(_ROUNDS):
+            if high - low <= _CLOSE * high:
+                break
+            share = 0.5
+            if k % 3 < 2 and above > 0.0 > below > -_STEEP:
+                # Regula falsi, and a little farther, so that both ends move.
+                share = above / (above - below)
+                share += 0.1 * (share if share < 0.5 else share - 1.0)
+            middle = low + (high - low) * share
+            value = height(middle)
+            if value <= 0.0:
+                high, below = middle, value
+            else:
+                low, above = middle, value
+        return high if upper else low
 
     @property
     def lattice(self) -> tuple[float, float] | None:
