@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["SumOverSteps"]
+__all__ = ["Chances", "SumOverSteps", "SumPair"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+_Array: TypeAlias = "NDArray[Any]"
 
 # Lattice points in a standard deviation of the sum, times the root of the number of steps.
 FINE = 24.0
@@ -35,6 +36,8 @@ FINE = 24.0
 WINDOW, LARGEST = 30.0, 2**17
 # How far beyond the shifted noise one release is looked at, in standard deviations.
 REACH = 10.0
+# Tilted probabilities of numbers of participations that are not worth a power.
+_RARE = 1e-24
 # Tilts of the first and of the second law: their losses keep their digits where they matter.
 TILTS = {False: (0.4, 1.4), True: (-1.4, -0.4)}
 
@@ -61,7 +64,7 @@ class SumOverSteps(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
         return tuple(
-            SumPair(self.noise_multiplier, self.steps, self.participations, add)
+            SumPair(self.noise_multiplier, self.steps, Chances(self.participations, (1.0,)), add)
             for add in (False, True)
         )
 
@@ -86,27 +89,55 @@ class _Law(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Chances:
+    """The law of the number of participations.
+
+    Parameters
+    ----------
+    first : int
+        The least number.
+    masses : tuple of float
+        Probabilities of this number and those after it, positive.
+    error : float
+        Their relative error.
+    """
+
+    first: int
+    masses: tuple[float, ...]
+    error: float = 0.0
+
+    @property
+    def numbers(self) -> FloatArray:
+        """The numbers of participations."""
+        return self.first + np.arange(len(self.masses), dtype=np.float64)
+
+    @property
+    def mean(self) -> float:
+        """About how many participations there are."""
+        return float(self.numbers @ np.array(self.masses))
+
+
+@dataclass(frozen=True)
 class SumPair(AtomicPair):
     """The laws of the sum: masses a little too small under P, and too large under Q."""
 
     noise_multiplier: float
     steps: int
-    participations: int
+    chances: Chances
     add: bool
 
     def atoms(self) -> Atoms:
         """Return the losses of the values of the sum."""
-        k, rest = self.participations, self.steps - self.participations
-        one = _one_step(self.noise_multiplier, k, rest)
+        one = _one_step(self.noise_multiplier, self.chances.mean, self.steps)
         tilts = TILTS[self.add]
-        counts = [(k, rest), (0, self.steps)]
+        laws = [self.chances, Chances(0, (1.0,))]
         if self.add:
-            counts.reverse()
-        size, begin = _window(one, counts[0], tilts[0])
+            laws.reverse()
+        size, begin = _window(one, laws[0], self.steps, tilts[0])
         place = begin + np.arange(size)
         logs = []
-        for sign, count, tilt in zip((-1.0, 1.0), counts, tilts, strict=True):
-            law = _convolved(one, count, tilt, size, begin)
+        for sign, counts, tilt in zip((-1.0, 1.0), laws, tilts, strict=True):
+            law = _convolved(one, counts, self.steps, tilt, (size, begin))
             mass = law.mass + sign * law.error - (law.outside if sign < 0.0 else 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_mass = np.log(mass) + law.log_scale - tilt * one.spacing * place
@@ -119,12 +150,13 @@ class SumPair(AtomicPair):
         p, loss = np.exp(low[order]), loss[order]
         reach = abs(self.steps * one.spacing * one.first) + one.spacing * float(np.abs(place).max())
         rounding = 32.0 * U * (1000.0 + reach) + self.steps * (2.0 * one.error + 16.0 * U)
+        rounding += 2.0 * self.chances.error
         return Atoms(loss, p, p * np.exp(-loss), 0.0, 0.0, rounding, 2.0 * rounding)
 
 
-def _one_step(noise: float, k: int, rest: int) -> _Cells:
+def _one_step(noise: float, k: float, steps: int) -> _Cells:
     """Return the masses of the rounded loss of one step under both laws."""
-    mu, q = 1.0 / noise, k / (k + rest)
+    mu, q, rest = 1.0 / noise, k / steps, steps - k
     t = np.linspace(-REACH, REACH + mu, 4001)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * t - 0.5 * mu * mu)
     variance = 0.0
@@ -134,7 +166,7 @@ def _one_step(noise: float, k: int, rest: int) -> _Cells:
         middle = float(w @ loss)
         variance += count * float(w @ (loss - middle) ** 2)
     deviation = math.sqrt(variance)
-    spacing = deviation / min(FINE * math.sqrt(k + rest), LARGEST / WINDOW / 2.0)
+    spacing = deviation / min(FINE * math.sqrt(steps), LARGEST / WINDOW / 2.0)
     spacing = max(spacing, float(loss[-1] - loss[0]) / (LARGEST / 4.0))
     first, last = round(float(loss[0]) / spacing), round(float(loss[-1]) / spacing)
     values = spacing * (np.arange(first, last) + 0.5)
@@ -162,55 +194,86 @@ def _tilted(one: _Cells, tilt: float, shifted: bool) -> tuple[FloatArray, float]
     return weights / total, top + math.log(total)
 
 
-def _window(one: _Cells, counts: tuple[int, int], tilt: float) -> tuple[int, int]:
+def _weights(
+    one: _Cells, counts: Chances, steps: int, tilt: float
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray], float]:
+    """Return tilted probabilities of the numbers, both tilted laws of a step, and the scale."""
+    shifted, log_shifted = _tilted(one, tilt, True)
+    plain, log_plain = _tilted(one, tilt, False)
+    numbers = counts.numbers
+    logs = np.log(counts.masses) + numbers * log_shifted + (steps - numbers) * log_plain
+    top = float(logs.max())
+    weights = np.exp(logs - top)
+    total = float(weights.sum())
+    return weights / total, (shifted, plain), top + math.log(total)
+
+
+def _window(one: _Cells, counts: Chances, steps: int, tilt: float) -> tuple[int, int]:
     """Return the size of the lattice of the sum, and its first place."""
     place = one.first + np.arange(one.plain.size)
-    mean = variance = 0.0
-    for count, shifted in zip(counts, (True, False), strict=True):
-        weights, _ = _tilted(one, tilt, shifted)
-        middle = float(weights @ place)
-        mean += count * middle
-        variance += count * float(weights @ (place - middle) ** 2)
+    weights, laws, _ = _weights(one, counts, steps, tilt)
+    means = [float(law @ place) for law in laws]
+    spreads = [float(law @ (place - m) ** 2) for law, m in zip(laws, means, strict=True)]
+    numbers = counts.numbers
+    often = float(weights @ numbers)
+    mean = often * means[0] + (steps - often) * means[1]
+    variance = often * spreads[0] + (steps - often) * spreads[1]
+    variance += float(weights @ (numbers - often) ** 2) * (means[0] - means[1]) ** 2
     needed = max(WINDOW * math.sqrt(variance), 2.0 * place.size)
     size = min(2 ** math.ceil(math.log2(max(needed, 1024.0))), 2 * LARGEST)
     return size, round(mean) - size // 2
 
 
-def _convolved(one: _Cells, counts: tuple[int, int], tilt: float, size: int, begin: int) -> _Law:
+def _convolved(
+    one: _Cells, counts: Chances, steps: int, tilt: float, window: tuple[int, int]
+) -> _Law:
     """Return the law of the sum, by the transform of its tilted steps (Theorem G4)."""
+    size, begin = window
     eta = 8.0 * U * (math.log2(size) + 1.0)
-    half = size // 2 + 1
-    spectrum, log_modulus = np.ones(half, np.complex128), np.zeros(half)
-    relative, scale = np.full(half, 8.0 * U * sum(counts)), 0.0
-    reach = np.zeros(2)  # logarithms of bounds on what is beyond either end
+    chances, laws, scale = _weights(one, counts, steps, tilt)
+    likely = np.flatnonzero(chances > _RARE)
+    left = float(chances[chances <= _RARE].sum())
+    first, last = int(likely[0]), int(likely[-1]) + 1
+    chances, numbers = chances[first:last], counts.numbers[first:last]
+    first += counts.first
     place = one.first + np.arange(one.plain.size)
     rate = 40.0 / (0.5 * size) * np.array([-1.0, 1.0])
-    for count, shifted in zip(counts, (True, False), strict=True):
-        if not count:
-            continue
-        weights, log_scale = _tilted(one, tilt, shifted)
-        scale += count * log_scale
+    values, moduli, off = [], [], np.full(size // 2 + 1, 16.0 * U * steps)
+    # Logarithms of bounds on what is beyond either end, for every number.
+    reach = np.log(chances)[:, None] - rate * np.array([begin, begin + size])
+    for weights, times in zip(laws, (numbers, steps - numbers), strict=True):
         around = np.zeros(size)
         np.add.at(around, place % size, weights)
-        values = np.fft.rfft(around)
+        found = np.fft.rfft(around)
         # Each value is off by at most the l2 error of all.
         error = eta * math.sqrt(size) * float(np.linalg.norm(around)) + 4.0 * U
-        modulus = np.abs(values) * (1.0 + 4.0 * U) + error
-        log_modulus += count * np.log(modulus)
-        relative += count * error / modulus
-        spectrum *= _power(values, count)
-        reach += [count * math.log(float(weights @ np.exp(r * place))) for r in rate]
-    sizes = np.exp(log_modulus + 64.0 * U * sum(counts))
+        modulus = np.abs(found) * (1.0 + 4.0 * U) + error
+        off += float(times.max()) * error / modulus
+        values.append(found)
+        moduli.append(modulus)
+        more = np.log([float(weights @ np.exp(r * place)) for r in rate])
+        reach += np.outer(times, more)
+    spectrum = _powers(values[0], values[1], first, steps, chances)
+    sizes = _powers(moduli[0], moduli[1], first, steps, chances) * (1.0 + 64.0 * U * steps)
     mass = np.roll(np.fft.irfft(spectrum, size), -(begin % size))
-    error = 2.0 * float((sizes * np.minimum(relative, 2.0)).sum()) / size
-    error += 2.0 * eta * float(np.linalg.norm(mass)) + 1e-250
-    ends = np.array([begin, begin + size])
-    outside = float(np.exp(np.minimum(reach - rate * ends, 0.0)).sum()) * (1.0 + 1e-9)
+    error = 2.0 * float((sizes * np.minimum(off, 2.0)).sum()) / size
+    error += 2.0 * eta * float(np.linalg.norm(mass)) + 1e-250 + left
+    outside = float(np.exp(np.minimum(reach, 0.0)).sum()) * (1.0 + 1e-9)
     return _Law(mass, error * (1.0 + 1e-6), outside, scale)
 
 
-def _power(base: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
-    found = base
+def _powers(shifted: _Array, plain: _Array, first: int, steps: int, chances: FloatArray) -> _Array:
+    """Return Σ chance · shifted^k · plain^(steps - k) over k = first, first + 1, …"""
+    last = first + chances.size - 1
+    found, power = np.full_like(shifted, chances[-1]), np.ones_like(plain)
+    for chance in chances[-2::-1].tolist():
+        power = power * plain
+        found = found * shifted + chance * power
+    return found * _power(shifted, first) * _power(plain, steps - last)
+
+
+def _power(base: _Array, count: int) -> _Array:
+    found = base if count else np.ones_like(base)
     for bit in bin(count)[3:]:
         found = found * found
         if bit == "1":

@@ -7,7 +7,7 @@ import pytest
 
 from accountant import sampling
 from accountant.sampling import allocation_statistic
-from accountant.sampling.allocation_statistic import SumOverSteps, SumPair
+from accountant.sampling.allocation_statistic import Chances, SumOverSteps, SumPair
 
 
 def _direct(cells, counts):
@@ -26,10 +26,10 @@ def _direct(cells, counts):
 def test_masses_are_on_the_safe_side(monkeypatch, steps, picks, noise, add):
     monkeypatch.setattr(allocation_statistic, "FINE", 60.0)
     monkeypatch.setattr(allocation_statistic, "LARGEST", 2**12)
-    cells = allocation_statistic._one_step(noise, picks, steps - picks)
+    cells = allocation_statistic._one_step(noise, picks, steps)
     p, _ = _direct(cells, (picks, steps - picks))
     q, _ = _direct(cells, (0, steps))
-    table = SumPair(noise, steps, picks, add).loss_atoms
+    table = SumPair(noise, steps, Chances(picks, (1.0,)), add).loss_atoms
     above, below = (q, p) if add else (p, q)
     for epsilon in (0.0, 0.3, 1.0, 3.0):
         exact = np.maximum(above - np.exp(np.longdouble(epsilon)) * below, 0.0).sum()
