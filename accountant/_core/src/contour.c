@@ -120,7 +120,6 @@ static int set_count(acct_contour *k, const acct_cf_decay *decay, double y_max, 
     if (!(points <= most_points)) return ACCT_EPRECISION;
     k->count = (int)points;
     k->truncated = acct_cf_decay_tail_upper(decay, k->b, (k->count - 1) * k->dy, k->dy);
-    k->built_steps = k->steps;
     k->built_truncated = k->truncated;
     return ACCT_OK;
 }
@@ -203,7 +202,8 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
         status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
     if (status) return status;
     acct_tilted_law_moments(law, order, 1, &m);
-    acct_cf_decay_set(&decay, law, &m, steps);
+    k->built_steps = problem->least_steps > 0.0 ? problem->least_steps : steps;
+    acct_cf_decay_set(&decay, law, &m, k->built_steps); /* more steps leave less behind the last term */
     status = set_step(k, law, &m, problem, log_share);
     if (status) return status;
     const double y_max = acct_cf_decay_stop(&decay, scratch, b, share, problem->most_points * k->dy);

@@ -33,7 +33,7 @@ typedef struct {
     double log_scale, log_scale_err; /* the sum is in units of e^{log_scale - b epsilon} */
     double numerical; /* bound on quadrature and round-off of all terms, same units */
     double truncated; /* bound on the terms beyond the last point, same units */
-    double built_steps, built_truncated; /* the number of steps a line was built for, and that bound then */
+    double built_steps, built_truncated; /* the fewest steps a line was built for, and that bound then */
     acct_tail_event tail;   /* the share of the outcomes outside the window */
     acct_alias right, left;
     /* a rare-event contour (rare_event_contour.h) leaves out the outcomes without any large loss: they add at
@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     acct_step step;
     double steps;
+    double least_steps; /* the fewest that the line is to be read for; 0: only for so many */
     int direction;
     double b;         /* where to put the line */
     double epsilon;   /* where the bracket is wanted */

@@ -18,6 +18,7 @@ int acct_workspace_alloc(acct_workspace *w, int nodes) {
     acct_tilted_law_place(&w->law, w->block, nodes);
     acct_tilted_law_place(&w->scratch, w->block + law, nodes);
     w->split_epsilon = NAN;
+    w->least_steps = 0.0;
     w->contour.direction = ACCT_REMOVE; /* as if a line had been built: no field is read that was never set */
     w->contour.small_losses_log = -INFINITY;
     w->rare_memory = w->block + 2 * law;
@@ -113,6 +114,9 @@ static int build_rare(acct_workspace *w, const acct_problem *problem, double log
 /* how near, as a factor of epsilon, a split must have been the only way */
 #define NEARBY 1.5
 
+/* a line of this tolerance only finds where another is to be, which will have some three times its points */
+#define COARSE 1e-4
+
 static int needs_split(const acct_workspace *w, const acct_problem *problem) {
     return problem->direction == ACCT_REMOVE && problem->epsilon < NEARBY * w->split_epsilon &&
            w->split_epsilon < NEARBY * problem->epsilon;
@@ -134,6 +138,7 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
               double log_delta, double tolerance, const acct_saddle *hint) {
     acct_problem problem = {.step = *step,
                             .steps = steps,
+                            .least_steps = w->least_steps,
                             .direction = direction,
                             .epsilon = epsilon,
                             .window = acct_plan_window(step, steps, direction, log_delta)};
@@ -156,12 +161,13 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     /* first a line that ends early, unless there was none nearby; then the rare events; then any line that
      * fits */
     const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
-    problem.most_points = direction == ACCT_REMOVE ? 1500 : most_points;
+    const int shared = problem.least_steps > 0.0 && problem.least_steps < steps;
+    problem.most_points = direction != ACCT_REMOVE ? most_points : shared && tolerance >= COARSE ? 400 : 1500;
     /* the decay of few steps is better known where panels end at the breaks */
     problem.has_nodes = direction == ACCT_ADD && hint && steps >= 2000.0 && has_window(&w->law, step, &problem.window);
-    if (!needs_split(w, &problem)) {
+    if (shared || !needs_split(w, &problem)) {
         status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
-        if (status != ACCT_EPRECISION) return status;
+        if (shared || status != ACCT_EPRECISION) return status; /* rare events: for one number of steps */
     }
     status = build_rare(w, &rare, log_delta, tolerance);
     if (!status && direction == ACCT_REMOVE && !step->mixture &&

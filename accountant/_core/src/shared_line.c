@@ -17,8 +17,11 @@
 #define SPARE 0.02
 /* how far from the answer a line may be built */
 #define NEAR 0.03
+/* where a record is used seldomer, a line of a few digits finds the answer, which the saddle point may miss by far */
+#define SELDOM 4.0
+#define FIND 1e-4
 /* how far ahead a line is put: a factor of the steps, and deviations of the total loss */
-#define MOST_STEPS 1.6
+#define MOST_STEPS 2.5
 #define MOST_DEVIATIONS 3.0
 /* a line for fewer questions than this does not pay */
 #define LEAST_QUESTIONS 4
@@ -70,23 +73,28 @@ static long ahead(double reach, long count, const double *q, const double *sigma
     return last;
 }
 
-/* a line at the answer, which the saddle point only guesses */
-static void build(acct_shared_line *s, double steps, double delta) {
+/* a line at the answer, which the saddle point only guesses; for as few steps as `least`, too */
+static void build(acct_shared_line *s, double least, double steps, double delta) {
     const double log_delta = log(delta);
     const acct_window window = acct_plan_window(&s->step, steps, ACCT_REMOVE, log_delta);
     acct_saddle saddle;
     s->removes = 0;
+    s->remove.least_steps = least;
     if (acct_saddle_at_delta(&s->remove.law, &s->step, steps, ACCT_REMOVE, &window, log_delta, &saddle))
         return;
-    double epsilon = fmax(saddle.epsilon, 0.0);
+    const int finds = steps * s->step.q < SELDOM;
+    const int known = finds && s->seen_epsilon > 0.0 && s->seen_epsilon < INFINITY;
+    double epsilon = known ? s->seen_epsilon * sqrt(steps / s->seen_steps) : fmax(saddle.epsilon, 0.0);
+    const double tolerance = least < steps ? LOOSER : TOLERANCE;
     for (int i = 0; i < 4; i++) {
-        const acct_saddle *hint = i == 0 && saddle.epsilon > 0.0 ? &saddle : NULL;
-        int status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, TOLERANCE, hint);
-        if (status == ACCT_EPRECISION)
+        const acct_saddle *hint = i == 0 && !known && saddle.epsilon > 0.0 ? &saddle : NULL;
+        int status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta,
+                               i == 0 && finds ? FIND : tolerance, hint);
+        if (status == ACCT_EPRECISION && !(i == 0 && finds))
             status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, LOOSER, NULL);
         if (status) return;
         const double next = acct_invert_estimate(acct_contour_at, &s->remove.contour, epsilon, delta);
-        const int near = fabs(next - epsilon) <= NEAR * next;
+        const int near = fabs(next - epsilon) <= NEAR * next && !(i == 0 && finds);
         epsilon = next;
         if (near) break;
     }
@@ -260,6 +268,7 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
         s->removes = s->adds = s->failures = s->waiting = 0;
         s->trend.count = 0;
         s->known_steps = NAN;
+        s->seen_epsilon = 0.0;
         s->no_loss_steps = NAN;
         s->bound.log_front = INFINITY;
         s->reach = MOST_DEVIATIONS;
@@ -272,9 +281,10 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
     }
     const long last = ahead(s->reach, count, q, sigma, steps, delta);
     if (last + 1 < LEAST_QUESTIONS) return 0;
-    /* in the middle of what it is to answer, or where that fails at its deepest end */
-    for (long at = last; at >= 0; at -= last) {
-        build(s, steps[at], delta[at]);
+    /* in the middle of what it is to answer, or where that fails at its deepest end; a line for other numbers of
+     * steps is at the last of them or nowhere, for a question alone costs less than two lines */
+    for (long at = last; at == last || (at == 0 && steps[last] == steps[0]); at -= last) {
+        build(s, steps[0], steps[at], delta[at]);
         if (on_line(s, steps[0], delta[0], out)) {
             s->failures = 0;
             if (at == last) s->reach = fmin(1.2 * s->reach, MOST_DEVIATIONS);
@@ -282,12 +292,20 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
         }
         s->reach *= 0.6;
     }
-    if (++s->failures >= PATIENCE) s->waiting = WAIT;
+    s->failures++;
+    if (steps[last] > steps[0]) /* there will be a line once there are more */
+        s->waiting = s->failures < 6 ? 1 << (s->failures - 1) : WAIT;
+    else if (s->failures >= PATIENCE)
+        s->waiting = WAIT;
     return 0;
 }
 
 int acct_shared_epsilon(acct_shared_line *s, long count, const double *q, const double *sigma,
                         const double *steps, const double *delta, acct_bounds *out) {
-    if (shared_answer(s, count, q, sigma, steps, delta, out)) return ACCT_OK;
-    return acct_psg_epsilon(q[0], sigma[0], steps[0], delta[0], ACCT_EITHER, out);
+    int status = ACCT_OK;
+    if (!shared_answer(s, count, q, sigma, steps, delta, out))
+        status = acct_psg_epsilon(q[0], sigma[0], steps[0], delta[0], ACCT_EITHER, out);
+    s->seen_epsilon = status || !(steps[0] > 0.0) ? 0.0 : out->upper; /* 0 and infinity say nothing */
+    s->seen_steps = steps[0];
+    return status;
 }

@@ -26,6 +26,7 @@ typedef struct {
     double log_delta, epsilon, slope; /* the last answer, and d log(delta)/d epsilon there */
     double steps;                     /* and of how many steps it was */
     acct_trend trend;
+    double seen_epsilon, seen_steps; /* the last answer of any way, and of how many steps */
     double known_steps, known_epsilon, known_upper; /* a bound on the remove direction's profile */
     double no_loss, no_loss_steps; /* a delta that is met by epsilon = 0, after so many steps */
 } acct_shared_line;
