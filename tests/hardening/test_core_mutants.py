@@ -107,8 +107,8 @@ MUTANTS = [
     Mutant(
         "decay by moments said to be twice as fast",
         "cf_decay.c",
-        "fmax(best, y0 * y0 * curvature)",
-        "fmax(best, 2.0 * y0 * y0 * curvature)",
+        "from[i] = y[i] * y[i];",
+        "from[i] = 2.0 * y[i] * y[i];",
     ),
     Mutant(
         "decay by windows said to be far faster",

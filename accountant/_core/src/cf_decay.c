@@ -6,6 +6,7 @@
 #include "order.h"
 #include "rounding.h"
 #include "status.h"
+#include "vmath.h"
 
 void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_moments *m, double steps) {
     d->law = law;
@@ -46,17 +47,43 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     }
 }
 
-/* |phi|^2 = E cos(y(L - L~)) <= 1 - E[t^2/2 - t^4/24; J x J], t = y(L - L~) */
-double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) {
-    double best = 0.0;
-    for (int i = 0; i < d->windows; i++) {
-        const acct_cf_decay_window *w = &d->window[i];
-        const double curvature = w->variance - y1 * y1 * w->fourth / 24.0;
-        best = fmax(best, y0 * y0 * curvature);
+/* so many intervals at a time: one register of AVX-512 */
+#define AT_ONCE 8
+
+/* sets log_phi[i] to acct_cf_decay_moment_upper on [y[i], y[i + 1]]:
+ * |phi|^2 = E cos(y(L - L~)) <= 1 - E[t^2/2 - t^4/24; J x J], t = y(L - L~) */
+ACCT_CLONES
+static void moments_upper(const acct_cf_decay *d, const double y[AT_ONCE + 1], double log_phi[AT_ONCE]) {
+    double best[AT_ONCE] = {0}, from[AT_ONCE], to[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; i++) {
+        from[i] = y[i] * y[i];
+        to[i] = y[i + 1] * y[i + 1] / 24.0;
     }
-    best *= 1.0 - 1e-9;
-    if (best < 0.02) return -0.5 * best * (1.0 + 0.5 * best); /* log(1 - x) <= -x - x^2/2 */
-    return best < 1.0 ? 0.5 * log1p(-best) : -0.5 * best;
+    for (int w = 0; w < d->windows; w++) {
+        const double variance = d->window[w].variance, fourth = d->window[w].fourth;
+        for (int i = 0; i < AT_ONCE; i++) {
+            const double drop = from[i] * (variance - to[i] * fourth);
+            best[i] = drop > best[i] ? drop : best[i];
+        }
+    }
+    double most = 0.0;
+    for (int i = 0; i < AT_ONCE; i++) {
+        const double x = best[i] *= 1.0 - 1e-9;
+        /* log(1 - x) <= -x - x^2/2 - x^3/3 - x^4/4 */
+        log_phi[i] = -x * (0.5 + x * (0.25 + x * (1.0 / 6.0 + x * 0.125)));
+        most = x > most ? x : most;
+    }
+    for (int i = 0; i < AT_ONCE && most > 0.2; i++) {
+        const double x = best[i], far = 0.5 * acct_vlog1p(x < 1.0 ? -x : -0.5);
+        log_phi[i] = x < 1.0 ? far : -0.5 * x;
+    }
+}
+
+double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) {
+    double y[AT_ONCE + 1] = {y0}, log_phi[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; i++) y[i + 1] = y1;
+    moments_upper(d, y, log_phi);
+    return log_phi[0];
 }
 
 /* sup of |sin t / t| over t >= t0 */
@@ -113,12 +140,12 @@ static double piece_minorant(const acct_cf_decay *d, double x1, double x2, const
 /* most pieces of a window, and how wide they should be in units of sigma: the quadratic falls by e^{-1/32}
  * from the middle of one of half a sigma */
 #define MOST_PIECES 64
-#define PIECE 0.5
+#define MIXTURE_PIECE 0.5
 
 /* the least over pieces of the window: shifts spread over many deviations are no quadratic */
 static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
     const acct_step *s = &d->law->step;
-    const int pieces = (int)fmin(fmax(ceil((x2 - x1) / (PIECE * s->sigma)), 1.0), MOST_PIECES);
+    const int pieces = (int)fmin(fmax(ceil((x2 - x1) / (MIXTURE_PIECE * s->sigma)), 1.0), MOST_PIECES);
     acct_mixture_point p1, p2;
     acct_mixture_at(s->mixture, x1, NULL, &p1);
     const acct_mixture_point first = p1;
@@ -257,17 +284,26 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
     }
 }
 
-/* from y_uniform down as far as the moments alone make the tail small */
-static double descend(const acct_cf_decay *d, double b, double share) {
-    const double bb = b * (b + 1.0);
-    double y = d->y_uniform;
-    for (int i = 0; i < 400 && y < INFINITY; i++) {
-        const double y0 = y / 1.06, log_phi = acct_cf_decay_moment_upper(d, y0, y);
-        const double weight = fmin(1.0 / y0, y0 / bb) / ACCT_PI;
-        if (!(exp(d->steps * log_phi) * weight <= 0.1 * share)) break;
-        y = y0;
+/* from y down, by factors, as far as the moments alone make the tail small */
+static double descend_by(const acct_cf_decay *d, double b, double share, double y, double factor) {
+    const double log_bb = log(b * (b + 1.0)), log_wanted = log(0.1 * ACCT_PI * share), log_factor = log(factor);
+    double log_y = log(y), at[AT_ONCE + 1], log_phi[AT_ONCE], power[AT_ONCE + 1] = {1.0};
+    for (int j = 0; j < AT_ONCE; j++) power[j + 1] = power[j] / factor;
+    for (int i = 0; i < 400 && y < INFINITY; i += AT_ONCE) {
+        for (int j = 0; j <= AT_ONCE; j++) at[j] = y * power[AT_ONCE - j];
+        moments_upper(d, at, log_phi);
+        for (int j = AT_ONCE - 1; j >= 0; j--) {
+            log_y -= log_factor;
+            if (!(d->steps * log_phi[j] <= log_wanted + fmax(log_y, log_bb - log_y))) return at[j + 1];
+        }
+        y = at[0];
     }
     return y;
+}
+
+/* the same from y_uniform, first in long strides */
+static double descend(const acct_cf_decay *d, double b, double share) {
+    return descend_by(d, b, share, descend_by(d, b, share, d->y_uniform, 1.25), 1.06);
 }
 
 /* whether the minorant alone makes the tail beyond y small; then that is where it takes over */
@@ -338,13 +374,27 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
     return stop;
 }
 
+#define PIECE 1.1 /* on which the tail is bounded; wider ones where they add next to nothing */
+#define WIDE_PIECE 1.25
+
 double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy) {
-    double total = 0.0;
-    while (y < d->y_uniform) {
-        const double y1 = fmin(1.1 * y, d->y_uniform);
-        total += exp(d->steps * acct_cf_decay_moment_upper(d, y, y1)) * acct_tail_weight(b, y, y1, dy);
-        y = y1;
+    const double last = fmax(y, d->y_uniform);
+    double total = exp(d->steps * d->log_uniform) * (1.0 + dy / last) / (ACCT_PI * last);
+    double at[AT_ONCE + 1], log_phi[AT_ONCE];
+    for (int wide = 0, may_widen = 1; y < d->y_uniform;) {
+        double sum = 0.0;
+        at[0] = y;
+        for (int j = 0; j < AT_ONCE; j++) at[j + 1] = fmin((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
+        moments_upper(d, at, log_phi);
+        for (int j = 0; j < AT_ONCE && at[j] < d->y_uniform; j++)
+            sum += acct_vexp(d->steps * log_phi[j]) * acct_tail_weight(b, at[j], at[j + 1], dy);
+        const int little = sum <= 1e-3 * total;
+        if (wide && !little) may_widen = 0;
+        if (!wide || little) {
+            total += sum;
+            y = at[AT_ONCE];
+        }
+        wide = may_widen && little;
     }
-    total += exp(d->steps * d->log_uniform) * (1.0 + dy / y) / (ACCT_PI * y);
     return total * ACCT_SLACK;
 }

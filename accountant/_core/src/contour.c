@@ -137,16 +137,15 @@ static void raise(acct_contour *k) {
 
 /* Reads terms, scale and mean off the law's moments.  The aliases were bounded in units of the first
  * law's scale: the difference of the two scales, and the error of this one, are added to them. */
-static void set_terms(acct_contour *k, acct_tilted_law *law, acct_characteristic_sum *cf, double order) {
+static void set_terms(acct_contour *k, const acct_tilted_law *law, acct_characteristic_sum *cf,
+                      const acct_moments *m) {
     const double old_scale = k->log_scale;
-    acct_moments m;
-    acct_tilted_law_moments(law, order, 1, &m);
-    acct_characteristic_sum_set(cf, law, &m);
+    acct_characteristic_sum_set(cf, law, m);
     acct_characteristic_sum_step(cf, k->dy);
-    acct_line_values_set(&k->values, cf, law, &m, k->b, k->dy, k->count);
-    k->log_mgf = m.log_mgf;
-    k->log_mgf_err = m.log_mgf_err;
-    k->mean = m.mean;
+    acct_line_values_set(&k->values, cf, law, m, k->b, k->dy, k->count);
+    k->log_mgf = m->log_mgf;
+    k->log_mgf_err = m->log_mgf_err;
+    k->mean = m->mean;
     raise(k);
     k->right.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
     k->left.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
@@ -217,7 +216,9 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
         if (status) return status;
         if ((double)k->count * law->count > (step->mixture ? 3e7 : 4e6)) return ACCT_EPRECISION;
     }
-    set_terms(k, law, cf, order);
+    /* the nodes may be others, or their weights those of an alias */
+    if (law->weighed != order) acct_tilted_law_moments(law, order, 1, &m);
+    set_terms(k, law, cf, &m);
     acct_tail_event_set(&k->tail, law, steps, k->direction, problem->epsilon, problem->reverse_order, 1);
     return ACCT_OK;
 }

@@ -67,10 +67,61 @@ static double guess_at_tail(acct_workspace *w, const acct_step *step, double ste
 
 /* relative error of delta aimed at */
 #define TOLERANCE 1e-11
-
+/* a bound that is wide, and below this, is given another try */
+#define FAR_OUT 1e-20
 /* logarithms of the least delta that the first and the last window are made for */
 #define FIRST_REACH -40.0
 #define LAST_REACH -745.0
+/* the search for a saddle point ends beyond this distance where there is none */
+#define NO_SADDLE 1e30
+
+/* Contours for the profile at epsilon, the first for about e^{log_delta}, where the last one was or where that is
+ * narrow.  Every contour's bracket is intersected into *out; returns 1 once it is as narrow as wanted. */
+static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon, int direction,
+                        double *log_delta, acct_bounds *out) {
+    double tolerance = TOLERANCE;
+    for (int i = 0; i < 8; i++) {
+        acct_profile_point p;
+        const int status = acct_plan(w, step, steps, direction, epsilon, *log_delta, tolerance, NULL);
+        if (status == ACCT_EPRECISION && tolerance < 1e-4) { /* better a wide bracket than none */
+            tolerance *= 1e3;
+            continue;
+        }
+        if (status) return 0;
+        acct_contour_profile(&w->contour, epsilon, &p);
+        acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
+        const double before = *log_delta, now = p.value > 0.0 ? log(p.value) : before - 5.0;
+        *log_delta = fmax(now, LAST_REACH);
+        if (fabs(now - before) < 2.0 && out->upper - out->lower <= fmax(1e-6, 10.0 * tolerance) * out->upper)
+            return 1;
+    }
+    return 0;
+}
+
+/* about log delta where one step's large loss spends everything: far out the saddle point's nodes miss that */
+static double log_delta_at_tail(const acct_step *step, double steps, double epsilon) {
+    acct_bounds single;
+    acct_single_delta(step->q, step->sigma, epsilon, ACCT_REMOVE, &single);
+    return fmax(log(steps) + log(single.upper), LAST_REACH);
+}
+
+/* The saddle point on a window for what is likely, then on one for the answer, and no larger: at the orders of a far
+ * answer outcomes beyond it outweigh all others.  A window that does not reach epsilon has none. */
+static int saddle_within_reach(acct_workspace *w, const acct_step *step, double steps, int direction,
+                               double epsilon, acct_saddle *saddle) {
+    double reach = FIRST_REACH;
+    acct_window window = acct_plan_window(step, steps, direction, reach + log(steps));
+    int status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, saddle);
+    while (!status && reach > LAST_REACH) {
+        const int reached = saddle->b < NO_SADDLE, below = saddle->log_delta < reach;
+        if (reached && !below && saddle->log_delta < 1.0) break;
+        const double next = !reached ? 1.6 * reach : below ? 1.02 * saddle->log_delta - 5.0 : LAST_REACH;
+        reach = fmax(next, LAST_REACH);
+        window = acct_plan_window(step, steps, direction, reach);
+        status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, saddle);
+    }
+    return status;
+}
 
 int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                          int direction, acct_bounds *out) {
@@ -83,34 +134,12 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     if (direction == ACCT_ADD) /* 1 - e^{eps - loss} is at most this */
         out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     acct_saddle saddle;
-    /* A window for what is likely, then one for the answer, and no larger: at the orders of a far answer outcomes
-     * beyond it outweigh all others. */
-    double reach = FIRST_REACH;
-    acct_window window = acct_plan_window(step, steps, direction, reach + log(steps));
-    int status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
-    while (!status && reach > LAST_REACH && !(saddle.log_delta > reach && saddle.log_delta < 1.0)) {
-        reach = saddle.log_delta < reach ? fmax(1.02 * saddle.log_delta - 5.0, LAST_REACH) : LAST_REACH;
-        window = acct_plan_window(step, steps, direction, reach);
-        status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle);
-    }
+    const int status = saddle_within_reach(w, step, steps, direction, epsilon, &saddle);
     double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
-    int good = 0;
-    double tolerance = TOLERANCE;
-    for (int i = 0; i < 8 && !status && !good; i++) {
-        acct_profile_point p;
-        status = acct_plan(w, step, steps, direction, epsilon, log_delta, tolerance, NULL);
-        if (status == ACCT_EPRECISION && tolerance < 1e-4) { /* better a wide bracket than none */
-            tolerance *= 1e3;
-            status = ACCT_OK;
-            continue;
-        }
-        if (status) break;
-        acct_contour_profile(&w->contour, epsilon, &p);
-        acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
-        const double now = p.value > 0.0 ? log(p.value) : log_delta - 5.0;
-        good = fabs(now - log_delta) < 2.0 &&
-               out->upper - out->lower <= fmax(1e-6, 10.0 * tolerance) * out->upper;
-        log_delta = fmax(now, LAST_REACH);
+    int good = !status && narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
+    if (!good && out->upper < FAR_OUT && direction == ACCT_REMOVE && !step->mixture) {
+        log_delta = log_delta_at_tail(step, steps, epsilon);
+        good = narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
     }
     if (!good) {
         /* whatever the window, what is outside counts in full */
@@ -119,11 +148,12 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
         for (double log_within = LAST_REACH; log_within < fmin(2.0 * FIRST_REACH, 0.5 * log_delta); log_within *= 0.8)
             acct_bounds_intersect(
                 out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within, 0.0));
-        acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon),
-                              largest_shift_delta_upper(step, steps, epsilon));
+        acct_bounds_intersect(out, 0.0, largest_shift_delta_upper(step, steps, epsilon));
         acct_bounds_intersect(
             out, 0.0, fmax(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
     }
+    if (!good || (out->lower > 0.999 && out->upper - out->lower > 1e-10))
+        acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon), 1.0);
     return ACCT_OK;
 }
 

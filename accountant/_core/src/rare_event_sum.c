@@ -27,11 +27,11 @@ typedef struct {
 } chances;
 
 static void chances_at(double re, double im, acct_threshold threshold, chances *c) {
-    acct_threshold_complex(re, im, threshold, c->above, c->below);
+    const double size = acct_threshold_complex(re, im, threshold, c->above, c->below) * (1.0 + 1e-12);
     const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale,
                  e = exp((b - a) * (a + b));
-    c->most_above = hypot(c->above[0], c->above[1]);
-    const double size = pow(c->most_above, ldexp(1.0, -threshold.doublings)) * (1.0 + 1e-12);
+    /* far below what any bound notices, and squares may underflow there */
+    c->most_above = sqrt(c->above[0] * c->above[0] + c->above[1] * c->above[1]) + 1e-150;
     double t = size, sum = 1.0, noise = 0.0, power = 1.0;
     for (int i = 0; i < threshold.doublings; i++, t *= t, power *= 2.0) {
         sum *= 1.0 + t;
@@ -367,18 +367,33 @@ double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y) {
     return acct_lanes_total(sum);
 }
 
+/* adds what the nodes from `first` on contribute; of_rest: of e^{iyl} in the sum for A, and of the sums of w and of wl
+ * that are taken off again, where nodes are not summed by their moments */
+ACCT_CLONES
+static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, double y, double of_z, double of_rest,
+                         double *of_a, double *of_c) {
+    const double *restrict l_re = rare->l_re, *restrict l_im = rare->l_im, *restrict moved = rare->moved;
+    const double *restrict w_err = rare->w_err, *restrict c_err = rare->c_err;
+    const double *restrict size = rare->size, *restrict large = rare->large;
+    double a[ACCT_LANES] = {0}, c[ACCT_LANES] = {0};
+    for (int j = first; j < end; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double t = y * sqrt(l_re[k] * l_re[k] + l_im[k] * l_im[k]), square = t * t, linear = 2.0 + t;
+            const double v = square < linear ? square : linear, d = t < 2.0 ? t : 2.0, turned = y * moved[k];
+            a[i] += w_err[k] * v + size[k] * (d * turned + of_rest * linear);
+            c[i] += c_err[k] + large[k] * (of_z + turned);
+        }
+    *of_a += acct_lanes_total(a);
+    *of_c += acct_lanes_total(c);
+}
+
 void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
     double a = 0.0, c = 0.0;
     const int low = low_at(rare, y);
     const double of_z = (32.0 + 24.0 * ACCT_RARE_EVENT_BLOCK + rare->count / ACCT_LANES) * ACCT_U;
-    for (int j = 0; j < rare->count; j++) {
-        const double size = sqrt(rare->l_re[j] * rare->l_re[j] + rare->l_im[j] * rare->l_im[j]);
-        const double t = y * size, v = fmin(t * t, 2.0 + t), turned = y * rare->moved[j];
-        a += rare->w_err[j] * v + rare->size[j] * fmin(t, 2.0) * turned;
-        c += rare->c_err[j] + rare->large[j] * (of_z + turned);
-        /* e^{iyl}, and the sums of w and of wl that are taken off again */
-        if (j >= low) a += rare->size[j] * of_z * (2.0 + t);
-    }
+    add_roundoff(rare, 0, low, y, of_z, 0.0, &a, &c);
+    add_roundoff(rare, low, rare->count, y, of_z, of_z, &a, &c);
     *of_a = a * ACCT_SLACK;
     *of_c = c * ACCT_SLACK;
 }

@@ -50,13 +50,14 @@ void acct_threshold_values(int count, const double *restrict loss, acct_threshol
         }
 }
 
-void acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2],
-                            double below[2]) {
+double acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2],
+                              double below[2]) {
     const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale;
     const double zr = (a - b) * (a + b), zi = 2.0 * a * b;
     const double half = sin(0.5 * zi), em1 = expm1(-zr), e = exp(-zr);
     double tr = -(em1 - 2.0 * e * half * half), ti = e * sin(zi); /* 1 - e^{-z} */
-    double br = e * cos(zi), bi = -e * sin(zi);
+    double br = e * cos(zi), bi = -ti;
+    const double modulus = sqrt(tr * tr + ti * ti);
     for (int i = 0; i < threshold.doublings; i++) {
         const double wr = br * (1.0 + tr) - bi * ti, wi = br * ti + bi * (1.0 + tr);
         const double sr = (tr - ti) * (tr + ti), si = 2.0 * tr * ti;
@@ -65,6 +66,7 @@ void acct_threshold_complex(double re, double im, acct_threshold threshold, doub
     }
     above[0] = tr, above[1] = ti;
     below[0] = br, below[1] = bi;
+    return modulus;
 }
 
 /* The chance of being between is a difference of two chances; it is taken in the form that cancels less: of

@@ -42,16 +42,19 @@ static void thresholded_terms(const acct_tilted_law *g, double t, acct_threshold
     }
 }
 
-/* The terms of the nodes above, where N nearly underflows while N e^L need not: by one exponent. */
+/* Term and slope of one node where N nearly underflows while N e^L need not: by one exponent. */
+static double far_term(const acct_tilted_law *g, int j, double t, double above, double kept, double *slope) {
+    const double l = g->loss[j], z = t * l, em1 = expm1(z), e2 = acct_ve2(z, em1);
+    const double ge = acct_weight_with_loss(g, j, 1.0), off = ge * (1.0 + em1) * above;
+    const double noise = acct_weight_with_loss(g, j, 0.0), excess = ge - noise;
+    *slope = above < 0.5 ? ge * (g->e2_minus[j] + l * em1) - l * off : l * kept - excess;
+    return above < 0.5 ? ge * (e2 + t * g->e2_minus[j]) - off : kept - noise - (1.0 + t) * excess;
+}
+
+/* the nodes above */
 static void far_terms(const acct_tilted_law *g, double t, const double *above) {
-    for (int j = g->count - 1; j >= 0 && !(g->x2[j] < ACCT_FAR_NOISE); j--) {
-        const double l = g->loss[j], z = t * l, em1 = expm1(z), e2 = acct_ve2(z, em1);
-        const double ge = acct_weight_with_loss(g, j, 1.0), off = ge * (1.0 + em1) * above[j];
-        const double noise = acct_weight_with_loss(g, j, 0.0), excess = ge - noise;
-        const int near = above[j] < 0.5;
-        g->term[j] = near ? ge * (e2 + t * g->e2_minus[j]) - off : g->weight[j] - noise - (1.0 + t) * excess;
-        g->slope[j] = near ? ge * (g->e2_minus[j] + l * em1) - l * off : l * g->weight[j] - excess;
-    }
+    for (int j = g->count - 1; j >= 0 && !(g->x2[j] < ACCT_FAR_NOISE); j--)
+        g->term[j] = far_term(g, j, t, above[j], g->weight[j], &g->slope[j]);
 }
 
 /* sums of the moduli of what was added, times their relative errors */
@@ -85,13 +88,15 @@ static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshol
 void acct_thresholded_moments(acct_tilted_law *law, const double *above, const double *share,
                               acct_threshold threshold, double order, int certify, acct_moments *out) {
     const double t = order - 1.0, step_q = law->step.q;
+    law->weighed = NAN;
     thresholded_terms(law, t, threshold, above, share, law->weight, law->term, law->slope);
     far_terms(law, t, above);
-    double a1 = 0.0, d1 = 0.0, size = 0.0, m2 = 0.0;
+    double a1 = 0.0, d1 = 0.0, size = 0.0, moved = 0.0;
     for (int j = 0; j < law->count; j++) {
         a1 += law->term[j];
         d1 += law->slope[j];
         size += fabs(law->term[j]);
+        moved += fabs(law->slope[j]);
     }
     /* outside the window 1 + c (e^L - 1) is subtracted, chi e^{cL} is not there */
     const double missing = law->q_above + order * law->pq_above;
@@ -117,31 +122,29 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
             a;
         out->log_mgf_err = a > 0.0 && err < 0.01 ? 1.01 * err : INFINITY;
         out->log_mgf_err += 4.0 * ACCT_U * fabs(out->log_mgf);
-        double moved = 0.0;
-        for (int j = 0; j < law->count; j++) moved += fabs(law->slope[j]);
         out->mean_err = (slope_err + sum_err * moved + lost + 1.01 * (reach * analytic + linear)) *
                             ACCT_SLACK / a +
                         fabs(out->mean) * (out->log_mgf_err + 4.0 * ACCT_U);
         out->weight_err = weight_err / a;
     }
+    for (int j = 0; j < law->count; j++) law->weight[j] /= a;
+    out->m2 = 0.0;
     for (int j = 0; j < law->count; j++) {
         const double d = law->loss[j] - out->mean;
-        law->weight[j] /= a;
-        m2 += law->weight[j] * d * d;
+        out->m2 += law->weight[j] * d * d;
     }
-    out->m2 = m2;
 }
 
 /* the sum of the terms of thresholded_terms */
 ACCT_CLONES
-static double thresholded_sum(const acct_tilted_law *g, double t, acct_threshold threshold,
+static double thresholded_sum(const acct_tilted_law *g, int count, double t, acct_threshold threshold,
                               const double *restrict above, const double *restrict share) {
     const double *restrict loss = g->loss, *restrict gauss = g->gauss, *restrict x2 = g->x2;
     const double *restrict exp_loss = g->exp_loss, *restrict e2_plus = g->e2_plus;
     const double *restrict e2_minus = g->e2_minus, *restrict quad = g->quad;
     const double rate = 1.0 / threshold.scale;
     double sum[ACCT_LANES] = {0};
-    for (int j = 0; j < g->count; j += ACCT_LANES)
+    for (int j = 0; j < count; j += ACCT_LANES)
         for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double l = loss[k], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
@@ -157,15 +160,19 @@ static double thresholded_sum(const acct_tilted_law *g, double t, acct_threshold
 /* up to here N e^L, L < 620, is negligible whether N underflows or not */
 #define FAR_FOR_SEARCHES 760.0
 
-double acct_thresholded_log_mgf(acct_tilted_law *law, const double *above, const double *share,
+double acct_thresholded_log_mgf(const acct_tilted_law *law, const double *above, const double *share,
                                 acct_threshold threshold, double order) {
-    if (!(law->x2[law->count - 1] < FAR_FOR_SEARCHES)) {
-        acct_moments m;
-        acct_thresholded_moments(law, above, share, threshold, order, 0, &m);
-        return m.log_mgf;
+    const double t = order - 1.0, missing = law->q_above + order * law->pq_above;
+    const double limit = law->x2[law->count - 1] < FAR_FOR_SEARCHES ? FAR_FOR_SEARCHES : ACCT_FAR_NOISE;
+    double far = 0.0, slope;
+    int count = law->count;
+    for (; count > 0 && !(law->x2[count - 1] < limit && count % ACCT_LANES == 0); count--) {
+        const int j = count - 1;
+        const double l = law->loss[j], r = (l - threshold.origin) / threshold.scale;
+        const double kept = law->quad[j] * exp(order * l - law->x2[j] - r * r) * share[j];
+        far += far_term(law, j, t, above[j], kept, &slope);
     }
-    const double missing = law->q_above + order * law->pq_above;
-    const double off = thresholded_sum(law, order - 1.0, threshold, above, share) - missing;
+    const double off = thresholded_sum(law, count, t, threshold, above, share) + far - missing;
     return off > -1.0 ? log1p(off) : off <= -1.0 ? -INFINITY : INFINITY;
 }
 

@@ -19,24 +19,43 @@ void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
     law->capacity = capacity;
 }
 
-void acct_tilted_law_plain_errors(const acct_tilted_law *law, double *of_one, double *of_exp_u) {
+/* so many errors at a time: one register of AVX-512 */
+#define AT_ONCE 8
+
+/* the sum of exponentials, each at least e^{-700}; an exponent above 709 is one of 709 */
+ACCT_CLONES
+static double sum_of_exponentials(const double e[AT_ONCE]) {
+    double sum[AT_ONCE], total = 0.0;
+    for (int i = 0; i < AT_ONCE; i++) sum[i] = acct_vexp(e[i]);
+    for (int i = 0; i < AT_ONCE; i++) total += sum[i];
+    return total;
+}
+
+void acct_tilted_law_plain_errors(acct_tilted_law *law, double *of_one, double *of_exp_u) {
     const double var = law->step.sigma * law->step.sigma;
-    *of_one = *of_exp_u = 0.0;
-    for (int i = 0; i < law->panels; i++) {
-        const acct_panel *p = &law->panel[i];
-        *of_one += exp(acct_panel_error_of_one(p, var));
-        *of_exp_u += exp(acct_panel_error_of_exp_u(p, var));
+    if (!(law->of_one >= 0.0)) {
+        law->of_one = law->of_exp_u = 0.0;
+        for (int i = 0; i < law->panels; i++) {
+            const acct_panel *p = &law->panel[i];
+            law->of_one += exp(acct_panel_error_of_one(p, var));
+            law->of_exp_u += exp(acct_panel_error_of_exp_u(p, var));
+        }
     }
-    *of_one *= 1.0 + 1e-6;
-    *of_exp_u *= 1.0 + 1e-6;
+    *of_one = law->of_one * (1.0 + 1e-6);
+    *of_exp_u = law->of_exp_u * (1.0 + 1e-6);
 }
 
 double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y) {
     const double var = law->step.sigma * law->step.sigma;
-    double total = 0.0;
-    for (int i = 0; i < law->panels; i++)
-        total += exp(acct_panel_error(&law->panel[i], m->order, y, var) - m->log_mgf);
-    return total * (1.0 + 1e-6);
+    double total = 0.0, e[AT_ONCE];
+    for (int first = 0; first < law->panels; first += AT_ONCE) {
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int panel = first + i;
+            e[i] = panel < law->panels ? acct_panel_error(&law->panel[panel], m->order, y, var) - m->log_mgf : -700.0;
+        }
+        total += sum_of_exponentials(e);
+    }
+    return total < 1e300 ? total * (1.0 + 1e-6) : INFINITY;
 }
 
 int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
@@ -63,28 +82,25 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
     return (reach + arg + modulus) * ACCT_SLACK;
 }
 
-/* the nodes of one panel */
+/* Nodes that were placed: all panels' in one loop, as those of one are no whole number of the widest registers.
+ * `node_err`: of u, from the node's own. */
 ACCT_CLONES
-static void fill_nodes(const acct_step *step, double mid, double half, double *restrict node,
-                       double *restrict x2, double *restrict quad, double *restrict gauss,
-                       double *restrict loss, double *restrict loss_err, double *restrict exp_loss,
-                       double *restrict e2_plus, double *restrict e2_minus) {
-    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma, q = step->q;
-    const double norm = half / (sigma * ACCT_SQRT_2PI), log_q = step->log_q;
+static void fill_nodes(const acct_step *step, int count, const double *restrict node,
+                       const double *restrict node_err, double *restrict x2, const double *restrict quad,
+                       double *restrict gauss, double *restrict loss, double *restrict loss_err,
+                       double *restrict exp_loss, double *restrict e2_plus, double *restrict e2_minus) {
+    const double sigma = step->sigma, var2 = 2.0 * sigma * sigma, q = step->q, log_q = step->log_q;
     const double log_1mq = q < 1.0 ? step->log_1mq : 0.0, odds = step->odds;
-    const double node_err = 8.0 * ACCT_U * (fabs(mid) + half) / var2;
-    for (int i = 0; i < ACCT_GL_ORDER; i++) {
-        const double x = mid + half * ACCT_GL_NODE[i], u = (2.0 * x - 1.0) / var2;
+    for (int i = 0; i < count; i++) {
+        const double x = node[i], u = (2.0 * x - 1.0) / var2;
         const double z = x / sigma;
-        node[i] = x;
         x2[i] = 0.5 * z * z;
-        quad[i] = norm * ACCT_GL_WEIGHT[i];
         gauss[i] = quad[i] * acct_vexp(-x2[i]);
         double p;
         const double inner = acct_loss_at(u, q, log_q, log_1mq, odds, &p);
         const double l = q == 1.0 ? u : inner;
         loss[i] = l;
-        loss_err[i] = acct_loss_error(l, p, u) + node_err * p;
+        loss_err[i] = acct_loss_error(l, p, u) + node_err[i] * p;
         double lm1;
         exp_loss[i] = acct_vexp_both(l, &lm1); /* relative, also where l is far below 0 */
         e2_plus[i] = acct_ve2(l, lm1);
@@ -124,10 +140,23 @@ static void add_nodes(acct_tilted_law *g, double mid, double half) {
         g->count += ACCT_GL_ORDER;
         return;
     }
-    const int j = g->count;
-    fill_nodes(&g->step, mid, half, g->node + j, g->x2 + j, g->quad + j, g->gauss + j, g->loss + j,
-               g->loss_err + j, g->exp_loss + j, g->e2_plus + j, g->e2_minus + j);
+    const double sigma = g->step.sigma, norm = half / (sigma * ACCT_SQRT_2PI);
+    const double node_err = 8.0 * ACCT_U * (fabs(mid) + half) / (2.0 * sigma * sigma);
+    double *node = g->node + g->count, *quad = g->quad + g->count, *err = g->term + g->count;
+    for (int i = 0; i < ACCT_GL_ORDER; i++) {
+        node[i] = mid + half * ACCT_GL_NODE[i];
+        quad[i] = norm * ACCT_GL_WEIGHT[i];
+        err[i] = node_err;
+    }
     g->count += ACCT_GL_ORDER;
+}
+
+/* returns the status; what was placed is filled whatever it is */
+static int finish(acct_tilted_law *g, int status) {
+    if (!g->step.mixture)
+        fill_nodes(&g->step, g->count, g->node, g->term, g->x2, g->quad, g->gauss, g->loss, g->loss_err,
+                   g->exp_loss, g->e2_plus, g->e2_minus);
+    return status;
 }
 
 /* the quadrature of e^{-t^2} over [far - apart, far], over half its length */
@@ -176,6 +205,7 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
     law->lo = lo;
     law->hi = hi;
     law->count = law->panels = law->whole = 0;
+    law->of_one = law->weighed = NAN;
     if (!(lo < hi && lo > -INFINITY && hi < INFINITY)) return 0;
     const double root = 1.0 / (sigma * sqrt(2.0));
     law->outside = 0.5 * erfc(-lo * root) * (1.0 + 1e-9) + ACCT_UNDERFLOW;
@@ -192,12 +222,12 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
         const double end = part < window->breaks ? window->at[part] : hi;
         while (x < end) {
             if (law->panels == ACCT_MAX_PANELS || law->count + ACCT_GL_ORDER > law->capacity)
-                return ACCT_EPRECISION;
+                return finish(law, ACCT_EPRECISION);
             double wish = fmin(1.5 * width, end - x);
             if (end - x < 1.3 * wish) wish = end - x;
             const double got =
                 acct_panel_widest(&law->panel[law->panels], step, x, wish, window, order, y_max, log_error);
-            if (!(got > 0.0)) return ACCT_EPRECISION;
+            if (!(got > 0.0)) return finish(law, ACCT_EPRECISION);
             add_nodes(law, x + 0.5 * got, 0.5 * got);
             law->panels++;
             if (got < wish || wish > width) width = got;
@@ -205,7 +235,7 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
         }
     }
     law->whole = !(window->threshold.scale > 0.0) && window->shift == 0.0;
-    return ACCT_OK;
+    return finish(law, ACCT_OK);
 }
 
 void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout) {
@@ -230,10 +260,10 @@ int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const
                                                   : window->hi;
         if (!(x < end) || !acct_panel_fits(&law->panel[i], step, x, end - x, layout->rho[i], window, order,
                                            y_max, log_error))
-            return ACCT_EPRECISION;
+            return finish(law, ACCT_EPRECISION);
         add_nodes(law, x + 0.5 * (end - x), 0.5 * (end - x));
         law->panels++;
         x = end;
     }
-    return layout->panels ? ACCT_OK : ACCT_EPRECISION;
+    return finish(law, layout->panels ? ACCT_OK : ACCT_EPRECISION);
 }

@@ -36,11 +36,13 @@ typedef struct {
     double *e2_plus;  /* E2(L) */
     double *e2_minus; /* E2(-L) */
     double *loss_err; /* absolute error of L, that of the node included */
-    double *term, *slope, *rate; /* scratch of acct_tilted_law_moments */
+    double *term, *slope, *rate; /* scratch of acct_tilted_law_moments, and of acct_tilted_law_set */
     double *weight;   /* tilted weights: gauss * e^{cL} / A(c), of the last acct_tilted_law_moments */
+    double weighed;   /* its order, if it was certified; NaN where it was not, and of other weights */
     double q_above, pq_above; /* Q(x > hi) and (P - Q)(x > hi) */
     double above_err;         /* bound on the relative error of both */
     double outside;           /* bound on P and on Q of {x < lo} */
+    double of_one, of_exp_u;  /* acct_tilted_law_plain_errors, once they were asked for; NaN before */
     acct_panel panel[ACCT_MAX_PANELS]; /* not cleared by acct_tilted_law_place: mostly unused */
 } acct_tilted_law;
 
@@ -90,7 +92,7 @@ double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, 
 double acct_tilted_law_panel_error(const acct_tilted_law *law, int panel, double order, double y);
 
 /* bound on the quadrature error of N over the window and of N e^u; e^u = e^{(x - 1/2)/sigma^2} */
-void acct_tilted_law_plain_errors(const acct_tilted_law *law, double *of_one, double *of_exp_u);
+void acct_tilted_law_plain_errors(acct_tilted_law *law, double *of_one, double *of_exp_u);
 
 /* bound on the relative round-off of a node's gauss[j] (quadrature weight times N) and of a tilted weight
  * up to that of c L: the exponent x^2/(2 sigma^2) carries 12 u of itself, all factors 128 u */

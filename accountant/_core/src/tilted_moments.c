@@ -46,6 +46,61 @@ static double lane_sum(int count, const double *restrict a) {
     return acct_lanes_total(s);
 }
 
+/* sums over the nodes: of term and of slope of small_terms, and of the weights times 1, L and L^2 */
+typedef struct {
+    double term, slope, weight, first, second;
+} search_sums;
+
+ACCT_CLONES
+static void terms_for_search(int count, double sign, double t, const double *restrict loss,
+                             const double *restrict gauss, const double *restrict exp_loss,
+                             const double *restrict other, double *restrict weight, double *restrict term,
+                             double *restrict slope) {
+    const double side = sign * t, tilted = sign > 0.0 ? 1.0 : 0.0; /* no branch in the loop */
+    for (int j = 0; j < count; j++) {
+        double em1;
+        const double z = t * loss[j], tilt = acct_vexp_both(z, &em1), e2 = acct_ve2(z, em1);
+        const double g = gauss[j] * (tilted * exp_loss[j] + (1.0 - tilted));
+        term[j] = g * (e2 + side * other[j]);
+        slope[j] = g * (loss[j] * em1 + sign * other[j]);
+        weight[j] = g * tilt;
+    }
+}
+
+ACCT_CLONES
+static void sum_for_search(const acct_tilted_law *g, search_sums *out) {
+    const double *restrict loss = g->loss, *restrict weight = g->weight;
+    const double *restrict term = g->term, *restrict slope = g->slope;
+    double a[ACCT_LANES] = {0}, d[ACCT_LANES] = {0}, w[ACCT_LANES] = {0};
+    double w1[ACCT_LANES] = {0}, w2[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            const double l = loss[j + i], v = weight[j + i], vl = v * l;
+            a[i] += term[j + i];
+            d[i] += slope[j + i];
+            w[i] += v;
+            w1[i] += vl;
+            w2[i] += vl * l;
+        }
+    *out = (search_sums){acct_lanes_total(a), acct_lanes_total(d), acct_lanes_total(w), acct_lanes_total(w1),
+                         acct_lanes_total(w2)};
+}
+
+/* acct_tilted_law_moments for searches, in one pass */
+static void moments_for_search(acct_tilted_law *law, double c, acct_moments *out) {
+    const int remove = c > 1.0;
+    search_sums s;
+    terms_for_search(law->count, remove ? 1.0 : -1.0, remove ? c - 1.0 : c, law->loss, law->gauss, law->exp_loss,
+                     remove ? law->e2_minus : law->e2_plus, law->weight, law->term, law->slope);
+    sum_for_search(law, &s);
+    const double off = s.term - (law->q_above + c * law->pq_above), scale = 1.0 / (1.0 + off);
+    out->log_mgf = log1p(off);
+    const double mean = out->mean = (s.slope - law->pq_above) * scale;
+    out->m1 = (s.first - mean * s.weight) * scale;
+    out->m2 = fmax((s.second - mean * (2.0 * s.first - mean * s.weight)) * scale, 0.0);
+    for (int j = 0; j < law->count; j++) law->weight[j] *= scale;
+}
+
 /* bound on the mass outside the window that the sum for A does not include */
 static double outside_upper(const acct_tilted_law *law, double c) {
     return (1.0 + fabs(c) * law->step.q) * law->outside +
@@ -132,7 +187,7 @@ static double log_mgf_error(const acct_tilted_law *law, double c, double a1, dou
     return a > 0.0 && off < 0.01 ? 1.01 * off : INFINITY;
 }
 
-static void moments_small(acct_tilted_law *law, double c, int certify, acct_moments *out) {
+static void moments_small(acct_tilted_law *law, double c, acct_moments *out) {
     const int remove = c > 1.0, n = law->count;
     double *term = law->term, *slope = law->slope, *rate = law->rate;
     small_terms(n, remove, remove ? c - 1.0 : c, law->loss, law->gauss, law->exp_loss, law->e2_plus,
@@ -143,15 +198,13 @@ static void moments_small(acct_tilted_law *law, double c, int certify, acct_mome
     const double a = 1.0 + (a1 - missing);
     out->log_mgf = log1p(a1 - missing);
     out->mean = (d1 - law->pq_above) / a;
-    if (certify) {
-        double a1_err, d1_err, w_err;
-        small_errors(law, remove, c, term, slope, rate, &a1_err, &d1_err, &w_err);
-        const double sum_err = (n / ACCT_LANES + 16.0) * ACCT_U;
-        out->weight_err = w_err / a;
-        out->log_mgf_err = log_mgf_error(law, c, a1, a, a1_err);
-        out->mean_err = (d1_err + sum_err * fabs(d1) + outside_upper(law, c)) / a +
-                        fabs(out->mean) * out->log_mgf_err;
-    }
+    double a1_err, d1_err, w_err;
+    small_errors(law, remove, c, term, slope, rate, &a1_err, &d1_err, &w_err);
+    const double sum_err = (n / ACCT_LANES + 16.0) * ACCT_U;
+    out->weight_err = w_err / a;
+    out->log_mgf_err = log_mgf_error(law, c, a1, a, a1_err);
+    out->mean_err = (d1_err + sum_err * fabs(d1) + outside_upper(law, c)) / a +
+                    fabs(out->mean) * out->log_mgf_err;
     const double scale = 1.0 / a;
     for (int j = 0; j < n; j++) law->weight[j] *= scale;
 }
@@ -200,7 +253,7 @@ static void central_moments(const acct_tilted_law *g, acct_moments *out) {
 
 /* adds the quadrature's share to the error of log A; returns the relative error of A's sum, and sets
  * *linear to that of q N (e^u - 1), in units of A: the summands are N e^{cL}, N and c q N (e^u - 1) */
-static double add_quadrature(const acct_tilted_law *law, acct_moments *m, double *linear) {
+static double add_quadrature(acct_tilted_law *law, acct_moments *m, double *linear) {
     double of_one, of_exp_u;
     acct_tilted_law_plain_errors(law, &of_one, &of_exp_u);
     const double scale = exp(-fmin(fmax(m->log_mgf, -690.0), 600.0));
@@ -250,8 +303,14 @@ double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error
 void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, acct_moments *out) {
     out->order = order;
     out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
-    if (in_range(law, order))
-        moments_small(law, order, certify, out);
+    law->weighed = certify ? order : NAN;
+    const int small = in_range(law, order);
+    if (small && !certify) {
+        moments_for_search(law, order, out);
+        return;
+    }
+    if (small)
+        moments_small(law, order, out);
     else
         moments_large(law, order, certify, out);
     central_moments(law, out);
