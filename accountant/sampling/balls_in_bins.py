@@ -17,7 +17,7 @@ from accountant.errors import DomainError
 from accountant.matrix import BandedToeplitz
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
-from accountant.sampling.bins_bound import conditional_epsilon
+from accountant.sampling.bins_bound import Circle, conditional_epsilon
 from accountant.sampling.bins_chain import farthest, lower_side, nearest, upper_sides
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
@@ -151,17 +151,28 @@ class BallsInBins(Sampler):
         lags = self._lags(noise)
         if not (lags and 1e-6 < lags[0] < 1e4):
             return upper
-        found = conditional_epsilon(self.bins, lags, budget, upper)
+        found = conditional_epsilon(self._circle(noise), budget, upper)
         add = allocation.pairs()[-1]
         # The other direction is bounded by the allocation, which nearly always is far below.
         return found if float(add.profile(found).upper) <= budget else upper
 
-    def _lags(self, noise: float) -> tuple[float, ...]:
-        """Return the covariances of bins on a circle, none too small; none for too few bins."""
+    def _circle(self, noise: float) -> Circle:
+        """Return the bins on a circle; those of an unfinished epoch come round once more."""
+        epochs, often = divmod(self.steps, self.bins)
+        lags = self._lags(noise)
+        if not (epochs and often):
+            return Circle.whole(self.bins, lags)
+        return Circle(self.bins, lags, self._lags(noise, epochs), often)
+
+    def _lags(self, noise: float, times: int = 0) -> tuple[float, ...]:
+        """Return the covariances of bins on a circle, none too small; none for too few bins.
+
+        Bins that come round so many ``times``; 0 is the most that a bin does.
+        """
         column = self.strategy.column
         if self.bins < 2 * len(column) - 1:
             return ()
-        epochs = -(-self.steps // self.bins)
+        epochs = times or -(-self.steps // self.bins)
         unit = noise * float(self.strategy.sensitivity_bounds().lower)
         scale = epochs / unit / unit * (1.0 + 1e-12)
         return tuple(

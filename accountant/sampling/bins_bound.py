@@ -1,13 +1,13 @@
 """Balls in bins, conditioned on the record's own bin: sharp where one bin decides.
 
-docs/theorems_matrix.md, Theorem X6 (iii).
+docs/theorems_matrix.md, Theorem X6 (iii) and (iv).
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from accountant.mechanisms.normal_masses import cells
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["conditional_delta", "conditional_epsilon"]
+__all__ = ["Circle", "conditional_delta", "conditional_epsilon"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -27,22 +27,47 @@ _LARGEST = 600.0  # of exponents: their exponentials are doubles
 _LARGEST_EPSILON = 300.0  # squares of its exponential are doubles, and below those of what is cut
 
 
-def conditional_delta(bins: int, lags: tuple[float, ...], epsilon: float) -> float:
-    """Bound δ(epsilon) of removing a record.
+class Circle(NamedTuple):
+    """Bins on a circle, some of which come round once more than the others.
 
-    Parameters
+    Attributes
     ----------
     bins : int
         Number of bins B.
     lags : tuple of float
         Covariances r_0, r_1, …, r_{b-1} of the log-ratios of bins so far apart, on a circle of at
-        least 2b - 1 bins.
-    epsilon : float
-        In nats.
+        least 2b - 1 bins; of two bins that both come round once more, if some do.
+    fewer : tuple of float
+        Those of two bins of which one comes round once less; ``lags`` if there is none.
+    often : int
+        How many bins come round once more; B if all do.
     """
+
+    bins: int
+    lags: tuple[float, ...]
+    fewer: tuple[float, ...]
+    often: int
+
+    @classmethod
+    def whole(cls, bins: int, lags: tuple[float, ...]) -> Circle:
+        """Return a circle all of whose bins come round equally often."""
+        return cls(bins, lags, lags, bins)
+
+
+def conditional_delta(circle: Circle, epsilon: float) -> float:
+    """Bound δ(epsilon) of removing a record, ``epsilon`` in nats."""
     if epsilon > _LARGEST_EPSILON:
         return 1.0
-    masses, error, own, parts = _moments(bins, lags)
+    share = circle.often / circle.bins * (1.0 + 1e-15)
+    total = share * _given(circle, epsilon, more=True)
+    if share < 1.0:
+        total += (1.0 - share + 1e-15) * _given(circle, epsilon, more=False)
+    return min(total * (1.0 + 1e-14), 1.0)
+
+
+def _given(circle: Circle, epsilon: float, *, more: bool) -> float:
+    """Bound δ(epsilon), given whether the record's bin comes round once more."""
+    masses, error, own, parts = _moments(circle, more)
     others = parts[0]
     gamma = math.exp(epsilon) * (1.0 - 1e-13)
     with np.errstate(all="ignore"):
@@ -62,14 +87,14 @@ def conditional_delta(bins: int, lags: tuple[float, ...], epsilon: float) -> flo
     return min(total * (1.0 + error + 1e-9) + 1e-290, 1.0)
 
 
-def conditional_epsilon(bins: int, lags: tuple[float, ...], delta: float, high: float) -> float:
+def conditional_epsilon(circle: Circle, delta: float, high: float) -> float:
     """Bound ε(delta) of removing a record; ``high`` where nothing below it is certified."""
     low = 0.0
-    if not conditional_delta(bins, lags, high) <= delta:
+    if not conditional_delta(circle, high) <= delta:
         return high
     while high - low > 1e-5 * high:
         middle = 0.5 * (low + high)
-        if conditional_delta(bins, lags, middle) <= delta:
+        if conditional_delta(circle, middle) <= delta:
             high = middle
         else:
             low = middle
@@ -85,27 +110,33 @@ def _touch(own: FloatArray, gamma: float, power: float) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _moments(
-    bins: int, lags: tuple[float, ...]
+    circle: Circle, more: bool
 ) -> tuple[FloatArray, float, FloatArray, tuple[FloatArray, ...]]:
     """Return masses of cells of the own log-ratio, and at their ends its part and the rest's."""
     edges = np.linspace(-_REACH, _REACH, _CELLS)
     masses, error = cells(edges, 0.0)
-    variance = lags[0]
+    variance = (circle.lags if more else circle.fewer)[0]
     x = variance + math.sqrt(variance) * edges
     # Round-off of an exponent is far below this part of its size.
-    slack = 1.0 + 1e-9 * (1.0 + np.abs(x) + variance)
-    own = np.exp(np.minimum(x - 0.5 * variance, _LARGEST)) / bins * slack
+    slack = 1.0 + 1e-9 * (1.0 + np.abs(x) + circle.lags[0])
+    own = np.exp(np.minimum(x - 0.5 * variance, _LARGEST)) / circle.bins * slack
     own[x - 0.5 * variance >= _LARGEST] = math.inf
-    return masses, error, own, tuple(_norm(bins, lags, x, power) * slack for power in _POWERS)
+    return masses, error, own, tuple(_norm(circle, more, x, power) * slack for power in _POWERS)
 
 
-def _norm(bins: int, lags: tuple[float, ...], x: FloatArray, power: float) -> FloatArray:
+def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray:
     """Return the norm in L^power of the other bins' part, given the own log-ratio (Minkowski)."""
-    variance = lags[0]
-    far = math.exp(min(0.5 * (power - 1.0) * variance, _LARGEST))
-    total = np.full(x.size, (bins - 2 * len(lags) + 1) * far)
-    for lag in lags[1:]:
-        rest = max(variance - lag * lag / variance, 0.0)
-        log_norm = lag / variance * (x - 0.5 * lag) + 0.5 * (power - 1.0) * rest
-        total += 2.0 * np.exp(np.minimum(log_norm, _LARGEST))
+    bins, lags, fewer, often = circle
+    own, largest = (lags if more else fewer)[0], lags[0]
+    away = bins - 2 * len(lags) + 1
+    total = np.zeros(x.size)
+    for count, variance in ((min(often, away), largest), (max(away - often, 0), fewer[0])):
+        total += count * math.exp(min(0.5 * (power - 1.0) * variance, _LARGEST))
+    # A neighbour may come round once more or not: the larger of both for the record's own bin.
+    for pair in zip(lags[1:], fewer[1:], strict=True):
+        options = []
+        for lag in pair if more else pair[1:]:
+            rest = max(largest - lag * lag / own, 0.0)
+            options.append(lag / own * (x - 0.5 * lag) + 0.5 * (power - 1.0) * rest)
+        total += 2.0 * np.exp(np.minimum(np.max(options, axis=0), _LARGEST))
     return total / bins

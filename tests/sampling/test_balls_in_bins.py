@@ -9,7 +9,7 @@ import pytest
 import accountant as ac
 from accountant import matrix
 from accountant.sampling import Allocated, BallsInBins
-from accountant.sampling.bins_bound import conditional_delta
+from accountant.sampling.bins_bound import Circle, conditional_delta
 from support.oracle.bins_monte_carlo import simulated_delta
 
 
@@ -42,8 +42,8 @@ def test_little_noise_has_a_bracket_on_both_sides_of_what_doubles_hold(noise):
 
 def test_large_losses_are_not_cut_where_they_count():
     """Of ten bins of variance 1200 with large correlations half lose more than 300 nats."""
-    assert conditional_delta(10, (1200.0, 1100.0), 599.0) >= 0.4
-    assert conditional_delta(10**6, (1500.0, 1400.0), 300.0) >= 0.9
+    assert conditional_delta(Circle.whole(10, (1200.0, 1100.0)), 599.0) >= 0.4
+    assert conditional_delta(Circle.whole(10**6, (1500.0, 1400.0)), 300.0) >= 0.9
 
 
 def test_one_band_is_random_allocation():
@@ -159,18 +159,39 @@ def test_extreme_noise(noise):
     assert 0.0 <= bounds.lower <= bounds.upper
 
 
+@pytest.mark.parametrize("steps", [24, 13, 27, 35])
 @pytest.mark.parametrize(("bands", "noise"), [(2, 0.5), (3, 0.8)])
-def test_the_conditional_bound_by_simulation(bands, noise):
+def test_the_conditional_bound_by_simulation(bands, noise, steps):
     """δ of removing a record, over a sweep of ε: never below, and near it far out."""
-    bins, steps = 12, 24
+    bins = 12
     strategy = matrix.banded_square_root(steps, bands=bands)
-    lags = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)._lags(noise)
+    circle = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)._circle(noise)
     for epsilon in (0.5, 2.0, 4.0, 8.0, 12.0):
-        bound = conditional_delta(bins, lags, epsilon)
+        bound = conditional_delta(circle, epsilon)
         found, error = simulated_delta(strategy.column, bins, steps, noise, epsilon, 30_000, seed=4)
         assert bound >= found - 4.0 * error
-        if epsilon == 12.0 and noise == 0.5:
+        if epsilon == 12.0 and noise == 0.5 and steps == 24:
             assert bound <= 1.1 * (found + 4.0 * error)
+
+
+@pytest.mark.parametrize(("bins", "often"), [(100, 3), (1000, 1), (20, 19)])
+def test_part_of_an_epoch_costs_what_it_holds(bins, often):
+    """Between whole epochs and one more, and with few further steps near the former."""
+    strategies = [
+        matrix.banded_square_root(steps, bands=2)
+        for steps in (2 * bins, 2 * bins + often, 3 * bins)
+    ]
+    for epsilon in (1.0, 6.0, 15.0):
+        less, between, most = (
+            conditional_delta(
+                BallsInBins(dataset_size=5, bins=bins, strategy=s)._circle(0.5), epsilon
+            )
+            for s in strategies
+        )
+        assert less <= between * (1 + 1e-9)
+        assert between <= most * (1 + 1e-9)
+        if often < 0.05 * bins and epsilon > 5.0:
+            assert between <= 1.05 * less + 1.1 * often / bins * most
 
 
 def test_published_points_are_narrow():
