@@ -119,7 +119,7 @@ def epsilon_between_losses(
     # Masses that underflowed decide nothing.
     if not depth < DEEP or not other > 0.0:
         return None
-    slope = max(above - rest, TINY)  # e^ε·B
+    slope = max(above - rest, U * rest)  # e^ε·B
     ratio = slope / other
     log_ratio = math.log(ratio) if ratio > 0.0 else math.log(slope) - math.log(other)
     guess = max(top + log_ratio, 0.0)

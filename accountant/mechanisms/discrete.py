@@ -99,11 +99,12 @@ class DiscreteGaussianPair(AtomicPair):
         p = np.exp(-0.5 * ((x - shift) / sigma) ** 2) / total
         q = np.exp(-0.5 * (x / sigma) ** 2) / total
         loss = shift * (2.0 * x - shift) / (2.0 * sigma) / sigma
-        # Atoms below 1e-300 under both are out of reach of the protocol.
-        keep = (p > 1e-305) | (q > 1e-305)
+        keep = (p > 0.0) | (q > 0.0)
         most = float(np.abs(loss[keep]).max())
-        # The exponent, at most 750, carries three roundings.
-        return Atoms(loss[keep], p[keep], q[keep], 0.0, 0.0, 2500.0 * U, 6.0 * U * most)
+        # The exponent, at most 750, carries three roundings. Below the normal doubles each mass is
+        # a few of the least off; those that are less than one are a hundredth of all, at most.
+        faint = 4e-323 + 5e-326 * x.size
+        return Atoms(loss[keep], p[keep], q[keep], 0.0, 0.0, 2500.0 * U, 6.0 * U * most, faint)
 
     @property
     def lattice(self) -> tuple[float, float] | None:

@@ -25,7 +25,7 @@ VARIANCE = checks.positive(
 MOST_VARIANCE = 1e9
 LEAST_VARIANCE = 1e-300  # below it noise that is not 0 has a mass that is negligible
 FARTHEST = 4096  # sensitivities that are listed though the noise does not reach so far
-LEAST_LOG = -720.0  # of the masses that are listed; those left out are below 1e-300
+LEAST_LOG = -760.0  # of the masses that are listed; all others together are below the doubles
 BITS = 128  # of the fixed-point ratios
 
 
@@ -107,7 +107,7 @@ class SkellamPair(AtomicPair):
         largest = float(np.abs(log_mass[-1]))
         return Atoms(
             loss, p, q, 0.0, 0.0, error + (2.0 * largest + 8.0) * U,
-            2.0 * error + 2.0 * U * float(np.abs(loss).max()),
+            2.0 * error + 2.0 * U * float(np.abs(loss).max()), 4e-323,
         )  # fmt: skip
 
     def finite_rdp(self, order: float) -> float:

@@ -37,6 +37,8 @@ class Atoms(NamedTuple):
         Upper bounds on P{L = +∞} and Q{L = -∞}, to the same relative error.
     relative_error, loss_error : float
         As in :class:`~accountant.pairs.base.Masses`.
+    absolute_error : float
+        What underflow adds to the error of a mass, and at most so much mass is not listed.
     """
 
     loss: FloatArray
@@ -46,6 +48,12 @@ class Atoms(NamedTuple):
     infinite_q: float
     relative_error: float
     loss_error: float
+    absolute_error: float = TINY
+
+    @property
+    def doubtful(self) -> float:
+        """Masses below it have lost digits to underflow."""
+        return (1e10 if self.absolute_error >= TINY else 1e16) * self.absolute_error
 
 
 class Losses(NamedTuple):
@@ -56,6 +64,7 @@ class Losses(NamedTuple):
     infinite_p: float
     relative_error: float
     loss_error: float
+    absolute_error: float = TINY
 
 
 class AtomicPair(DominatingPair):
@@ -66,7 +75,7 @@ class AtomicPair(DominatingPair):
 
     @abstractmethod
     def atoms(self) -> Atoms:
-        """Return the atoms; those with masses below 1e-300 may be left out."""
+        """Return the atoms; those of next to no mass may be left out."""
 
     @property
     def _table(self) -> Atoms:
@@ -227,9 +236,10 @@ def _around(
 ) -> tuple[float, float]:
     """Return the bracket of a sum, with its round-off."""
     error = 4.0 * table.relative_error + (table.p.size + 16) * U
-    upper = (most + table.infinite_p) * (1.0 + error) + 1e-300
-    lower = (least + table.infinite_p) * (1.0 - error) - 1e-300
-    # Atoms left out carry less than 1e-300 each.
+    # Each mass may be off by as much as all that are not listed carry.
+    faint = (table.p.size + 1) * table.absolute_error if table.absolute_error < TINY else TINY
+    upper = (most + table.infinite_p) * (1.0 + error) + faint
+    lower = (least + table.infinite_p) * (1.0 - error) - faint
     upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
     return min(max(lower, 0.0), upper), upper
 

@@ -362,6 +362,7 @@ class SampledAtoms(AtomicPair):
             infinite_q,
             table.relative_error + 8.0 * U,
             error,
+            table.absolute_error + 1e-323,
         )
 
     @property

@@ -20,8 +20,6 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Losses so little above the last knot, in cells, are moved down to it in either law.
 AT_END = 4e-9
-# Masses below it may have lost digits to underflow.
-LEAST = 1e-290
 
 
 class AtomsOnGrid(NamedTuple):
@@ -64,8 +62,10 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     place = np.clip(place, 0.0, cells - 1.0).astype(np.int64)
     share = np.minimum(np.expm1(-past) / np.expm1(-spacing), 1.0)
     error = table.relative_error + 8.0 * U
-    most = table.p * (1.0 + error) + np.where(table.p < LEAST, TINY, 0.0)
-    least = np.where(table.p < LEAST, 0.0, table.p * (1.0 - error))
+    absolute, faint = table.absolute_error, table.p < table.doubtful
+    most = table.p * (1.0 + error) + np.where(faint, absolute, 0.0)
+    least = table.p * (1.0 - error)
+    least = np.where(faint, np.maximum(least - absolute, 0.0) if absolute < TINY else 0.0, least)
     above = float(most[high].sum()) * (1.0 + table.p.size * U)
     split = np.minimum(most * share * (1.0 + 16.0 * U), most)
     split[low] = 0.0
@@ -75,15 +75,15 @@ def discretise_atoms(table: Atoms, knots: LossGrid, *, bounded: bool, snap: bool
     kept = inside > 0.0
     between = kept & (past > 0.0) & (past < spacing)
     atoms = AtomsOnGrid((place + knots.first)[kept].astype(np.float64), past[kept], inside[kept])
-    unseen = 0.0 if bounded and above == 0.0 else TINY
     infinite = table.infinite_p
-    faint = 0.0 < infinite < LEAST  # it may have underflowed
+    lost = 0.0 < infinite < table.doubtful  # it may have underflowed
+    unseen = 0.0 if bounded and above == 0.0 and not lost else absolute
     return GridLaw(
         knots,
         upper,
         lower,
-        (infinite + above) * (1.0 + error) + (TINY if faint else unseen),
-        0.0 if faint else infinite * (1.0 - 2.0 * error),
+        (infinite + above) * (1.0 + error) + unseen,
+        0.0 if lost else infinite * (1.0 - 2.0 * error),
         loss_error,
         float(table.p[between].sum()),
         atoms if between.any() else None,  # chords between knots that carry losses add nothing

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from accountant._rounding import TINY
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.lattice import lattice_parts
@@ -52,8 +53,9 @@ USUAL, FAINTEST = 4.0, -40.0
 # Of a bracket on log δ, whatever the tolerance on ε means for it.
 MOST_NATS = 3.0
 
-# log δ below which the finite part of a profile is bounded, but not measured.
-FARTHEST = -640.0
+# log δ below which the finite part of a profile is bounded, but not measured; and that of the least
+# δ for whose ε a grid is planned where masses are known below 1e-300.
+FARTHEST, FAINTEST = -640.0, -703.0
 # Grids without any bracket, from which on it is given up.
 MOST_BLIND = 2
 # How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
@@ -201,7 +203,7 @@ class Composed:
         rest = delta - self._infinite
         if rest < -1e-6 * delta:
             rest = delta
-        rest = max(rest, 1e-3 * delta, math.exp(FARTHEST))
+        rest = max(rest, 1e-3 * delta, math.exp(self._farthest))
         parts = self._without_rare(rest)
         laws = [part.law for part in parts]
         saddle = saddle_at_delta(laws, rest)
@@ -252,6 +254,13 @@ class Composed:
             n * math.log1p(-min(pair.infinite_mass, 1.0 - 1e-16)) for pair, n in self._used
         )
         return min(abs(math.expm1(log_finite)) * (1.0 + 1e-12), 1.0)
+
+    @property
+    def _farthest(self) -> float:
+        """The logarithm of the least δ for which a grid is planned."""
+        tables = [pair.loss_atoms for pair, _ in self._used]
+        known = all(one is not None and one.absolute_error < TINY for one in tables)
+        return FAINTEST if known else FARTHEST
 
     def _scale(self, saddle: Saddle) -> float:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)

@@ -52,7 +52,7 @@ BYTES_PER_CELL = 200
 # And what is needed for each cell to find the few frequencies that matter.
 BYTES_PER_NODE = 1000
 # Factors below exp(-SMALLEST) count as zero.
-SMALLEST = 690.0
+SMALLEST = 708.0
 # Knots of all sums of losses so far apart that one of them rules.
 MOST_STEEP = 2**20
 
@@ -107,7 +107,7 @@ class ComposedLaw:
         # Characteristic functions of atoms are held beside the law; without them it is a rough one.
         most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else self.size
         laws = [
-            without_top(on_grid(part, t, self._tilt, most), plan.log_tail, part.times)
+            without_top(on_grid(part, t, plan, most), plan.log_tail, part.times)
             for part, t in zip(parts, knots, strict=True)
         ]
         self._scales(laws, counts, parts)

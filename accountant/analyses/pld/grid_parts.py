@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from accountant._rounding import sum_up, times_up, up
+from accountant._rounding import TINY, sum_up, times_up, up
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import has_few_atoms, heaviest_atom
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid, discretise
@@ -41,6 +41,8 @@ RARE = 100.0
 # A grid so much coarser than a lattice misses it. Its losses are looked at one by one where that
 # costs a 25th of what is allowed elsewhere, since many in a cell are as good as a density.
 COARSER, CHEAPER = 0.75, 25.0
+# The logarithm of a δ beside which masses that are off by 1e-300 are looked at.
+FAINT = -620.0
 # Knots up to which a narrow law has its few cells divided.
 MOST_CELLS = 64
 
@@ -155,15 +157,19 @@ def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
     return float(max(candidates.max(initial=-math.inf), law.low[0]))
 
 
-def on_grid(part: GridPart, knots: LossGrid, tilt: float, size: float) -> GridLaw:
+def on_grid(part: GridPart, knots: LossGrid, plan: GridPlan, size: float) -> GridLaw:
     """Return the laws of one part; ``size`` is the number of knots of the total loss."""
-    table = part.pair.loss_atoms if part.has_atoms else None
+    table, tilt = part.pair.loss_atoms if part.has_atoms else None, plan.saddle.tilt
     missed = part.spacing < COARSER * knots.spacing
-    # Cells of a lattice would do, but for masses under Q that are below the doubles.
-    if table is not None and part.pure and not missed and np.abs(table.loss).max() < FAR:
+    contained = part.pure and not missed
+    # Cells of a lattice would do, but for masses under Q that are below the doubles, and for masses
+    # of cells, whose error of 1e-300 shows in a δ like that.
+    small = table is not None and table.absolute_error < TINY and plan.saddle.log_delta < FAINT
+    if table is not None and contained and not small and np.abs(table.loss).max() < FAR:
         table = None
     seen, work = part.seen_atoms(), size * (CHEAPER if part.pure and missed else 1.0)
-    if table is not None and seen is not None and has_few_atoms(seen, tilt, work):
+    few = seen is not None and has_few_atoms(seen, tilt, work)
+    if table is not None and (few or (contained and small)):
         bounded = math.isfinite(part.pair.support[1])
         law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
         if law.atoms is None or tilt * knots.spacing <= STEEPEST:

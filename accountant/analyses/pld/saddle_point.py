@@ -92,7 +92,8 @@ def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
         edges, (p, q, _) = _extended(pair, edges)
     inner = np.maximum(np.asarray(p[1:-1]), 0.0)
     other = np.maximum(np.asarray(q[1:-1]), 0.0)
-    keep = inner > _LEAST
+    least = _LEAST if table is None else min(table.doubtful, _LEAST)
+    keep = inner > least
     if not keep.any():  # all mass at infinity: one cell that weighs nothing
         keep[keep.size // 2], inner, other = True, inner + _LEAST, other + _LEAST
     ends = edges[:-1][keep], edges[1:][keep]

@@ -321,7 +321,7 @@ def test_factors_that_leave_the_doubles(built):
     one._log_scale = usual - 800.0
     zero, bound, flat = one._evaluate(side, 0.9)
     assert (zero, flat) == (0.0, 0.0)
-    expected = mp("1.01") * mpmath.exp(-690) * (mp(inner[0]) + mp(inner[1]))
+    expected = mp("1.01") * mpmath.exp(-708) * (mp(inner[0]) + mp(inner[1]))
     assert abs(bound / expected - 1) <= 1e-9
 
 
