@@ -35,7 +35,11 @@ def groups_of(parts: Parts) -> tuple[Parts, ...]:
         kinds.setdefault(_kind(pair), []).append((pair, n))
     if kinds.keys() & {"curve", "far"} and len(kinds) > 1:
         return tuple(tuple(group) for group in kinds.values())
-    few = 1 < len(parts) <= MOST_ALONE and "curve" not in kinds
+    if kinds.keys() == {"curve"}:
+        # Some have a pair above their profile as well, which is wide beside a curve.
+        alone = tuple(part for part in parts if _is_curve_alone(part[0]))
+        return tuple(group for group in (alone, _without(parts, alone)) if group)
+    few = 1 < len(parts) <= MOST_ALONE
     return tuple((part,) for part in parts) if few else (parts,)
 
 
@@ -46,6 +50,14 @@ def _kind(pair: DominatingPair) -> str:
     if not has_pld(pair):
         return "curve"
     return "far" if _is_far(pair) else "grid"
+
+
+def _is_curve_alone(pair: DominatingPair) -> bool:
+    return type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
+
+
+def _without(parts: Parts, some: Parts) -> Parts:
+    return tuple(part for part in parts if part not in some)
 
 
 def _is_far(pair: DominatingPair) -> bool:

@@ -59,6 +59,17 @@ def test_groups_share_an_analysis():
     assert math.isfinite(whole.epsilon(1e-6))
 
 
+@pytest.mark.parametrize(
+    "curve", [ac.ZCDP(0.1), ac.DiscreteGaussianVector(2.5, sensitivity=0.7)], ids=repr
+)
+def test_a_curve_beside_a_sample_of_several_releases_is_at_most_basic_composition(curve):
+    """Neither has a loss distribution of its own, but one has a pair above its profile."""
+    sample = 10**6 * ac.PoissonSampled(ac.Gaussian(2.0) + ac.Laplace(3.0), 0.1)
+    found = (10**6 * curve + sample).epsilon_bounds(1e-6)
+    most = (10**6 * curve).epsilon(5e-7) + sample.epsilon(5e-7)
+    assert found.upper <= most * (1.0 + 1e-12)
+
+
 def test_a_sharper_curve_beside_wide_losses_is_at_most_basic_composition():
     """The grid is narrow around a pair whose mechanism has a lower curve by another theorem."""
     parts = (

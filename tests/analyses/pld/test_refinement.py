@@ -12,6 +12,8 @@ from accountant.analyses.pld.refinement import finer, most_excess
 def test_small_grids_must_be_as_narrow_as_wanted():
     assert most_excess(2**12, 1, 1e-6) == most_excess(2**30, 1, 1e-4) == 1.0
     assert most_excess(2**20, 1, 1e-6) == most_excess(2**19, 2, 1e-6) == 5.0
+    assert most_excess(2**21 + 1, 2, 1e-6) == 10.0
+    assert most_excess(2**22, 1, 1e-6) == 5.0
 
 
 @pytest.mark.parametrize("excess", [1.01, 4.0, 100.0, 1e9, math.inf])
@@ -19,7 +21,7 @@ def test_small_grids_must_be_as_narrow_as_wanted():
 def test_the_next_grid_is_finer(excess, size):
     for parts in (1, 2):
         ratio = finer(excess, size, parts, 1e-6)
-        assert 0.125 <= ratio <= 0.7
+        assert (0.125 if parts == 1 or size < 2**17 else 0.04) <= ratio <= 0.7
         assert ratio >= finer(excess, size, parts, 1e-4)
 
 
@@ -31,6 +33,26 @@ def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
     assert found.lower <= finest[1]
     assert found.upper >= finest[0]
     assert found.upper - found.lower <= 5e-6 * found.upper
+
+
+def test_a_long_grid_of_two_parts_is_the_second():
+    """There was a third one, of eight million points."""
+    drawn = ac.sampling.WithReplacementSampled(1.4031, batch_size=121, dataset_size=20_913)
+    noise = ac.Laplace(0.763, sensitivity=1.6643)
+    release = 11_508 * drawn + 44_859 * ac.PoissonSampled(noise, 0.05478)
+    sizes = []
+    law = composed.law_within
+
+    def seen(*given):
+        found = law(*given)
+        sizes.append(found[0].size)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composed, "law_within", seen)
+        found = release.epsilon_bounds(2.7e-8)
+    assert found.upper - found.lower <= 1e-5 * found.upper
+    assert len([size for size in sizes if size > 2**20]) <= 1
 
 
 def test_masses_hardly_above_nothing_get_no_finer_grid(monkeypatch):
