@@ -17,8 +17,7 @@ from accountant.derived.repetition_bounds import (
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
-from accountant.pairs.constant_profile import constant_profile_pair
-from accountant.pairs.profile_pair import ProfilePair
+from accountant.pairs.two_sided import two_sided
 from accountant.search import DOUBLES, bisect
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class BestOfRuns(Mechanism):
     at most D_α + log E[K]/(α-1) + (1+η)·min(c, Papernot and Steinke's term) (Theorem P5). Only the
     best output may be published; K must stay secret.
 
-    *Algorithm.* Five hundred values of the profile of one run, joined by chords (Theorem P7).
+    *Algorithm.* Five hundred values of the profile of one run, joined by chords (Theorems P7, E1).
 
     Examples
     --------
@@ -191,4 +190,4 @@ class BestOfPoissonRuns(Mechanism):
 
 
 def _pair(bounds: ProfileBounds) -> DominatingPair:
-    return constant_profile_pair(bounds) or ProfilePair(bounds)
+    return two_sided(bounds)

@@ -55,7 +55,8 @@ class BestOfRunsBounds:
         shifted = epsilon - excess(self.profile, self.gamma, self.eta)
         runs = mean_runs(self.gamma, self.eta)
         near = runs * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
-        return up(min(near, _converted(self, epsilon)), 4.0)
+        pure = response_delta(self.pure_epsilon, epsilon)
+        return up(min(near, pure, _converted(self, epsilon)), 4.0)
 
     @property
     def pure_epsilon(self) -> float:
@@ -96,7 +97,8 @@ class BestOfPoissonRunsBounds:
         """Bound the profile at ``epsilon`` by Theorem P6."""
         shifted = epsilon - up(self.mean * self.profile.delta(0.0), 4.0)
         near = self.mean * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
-        return up(min(near, _converted(self, epsilon)), 4.0)
+        pure = response_delta(self.pure_epsilon, epsilon)
+        return up(min(near, pure, _converted(self, epsilon)), 4.0)
 
     @property
     def pure_epsilon(self) -> float:
@@ -151,6 +153,14 @@ def _curve(bounds: ProfileBounds) -> NDArray[np.float64]:
     """Return rows of order - 1 and a bound on the divergence, where the bound is finite."""
     rows = [(order - 1.0, rdp_bound(bounds, order)) for order in ORDERS]
     return np.array([row for row in rows if row[1] < 1e300]).reshape(-1, 2)
+
+
+def response_delta(bound: float, epsilon: float) -> float:
+    """Bound δ(epsilon), epsilon >= 0, of losses of at most ``bound`` either way (Theorem M10)."""
+    if not epsilon < bound < 600.0:
+        return 0.0 if epsilon >= bound else 1.0
+    # (e^b - e^ε)/(1 + e^b).
+    return up(-math.expm1(epsilon - bound) / (1.0 + math.exp(-bound)), 8.0)
 
 
 def _converted(bounds: ProfileBounds, epsilon: float) -> float:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TwoSidedPair", "two_sided"]
 
-ROUNDED = 1.0 - 2.0**-40  # of a slope: the rounding error
-
 
 def two_sided(bounds: ProfileBounds) -> DominatingPair:
     """Return the pair that bounds on profile, Rényi divergence and loss imply (E1)."""
@@ -41,12 +39,7 @@ class TwoSidedPair(ProfilePair):
             (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
             for x, h in zip(grid, values, strict=True)
         ]
-        kept = _raised(lower_hull(points))
-        # The first chord takes from the mass at 0; a longer one, which is flatter, takes less.
-        while len(kept) > 1 and _rest(kept) < 0:
-            del kept[1]
-        if _rest(kept) < 0:
-            return super().atoms()
+        kept = lower_hull([_lowered(points), *points[1:]])
         slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
         slopes.append(Fraction(0))
         q = [before - after for before, after in pairwise(slopes)]
@@ -64,15 +57,10 @@ class TwoSidedPair(ProfilePair):
         return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
 
 
-def _raised(kept: list[Point]) -> list[Point]:
-    """Return the points a little nearer to the first, where its chord is too steep by rounding."""
-    start = kept[0][1]
-    if len(kept) == 1 or start >= 1 or (rest := _rest(kept)) >= 0:
-        return kept
-    share = (1 - start) / (1 - start - rest)
-    if share < ROUNDED:
-        return kept
-    return [(x, start - share * (start - h), loss) for x, h, loss in kept]
+def _lowered(points: list[Point]) -> Point:
+    """Return the point at 0, below the chords from every other to its mirror image."""
+    (x, most, loss), others = points[0], points[1:]
+    return x, min([most, *((t - 1 + 2 * h) / (t + 1) for t, h, _ in others)]), loss
 
 
 def _rest(kept: list[Point]) -> Fraction:
