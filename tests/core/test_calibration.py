@@ -80,6 +80,14 @@ def test_a_guess_of_a_count(epsilon, delta, q, sigma, away):
     assert 0.0 < slope < 1.0
 
 
+def test_a_guess_of_a_count_where_approximations_lead_nowhere():
+    asked = 0.2738, 5.11e-14, 2.164e-5, 0.864
+    answer = core.calibrate_steps(*asked)
+    value, slope = core.calibration_guess(*asked, math.nan, "steps", 924_000.0, 0.5)
+    assert value == pytest.approx(answer, rel=1e-4)
+    assert 0.0 < slope < 1.0
+
+
 PROFILES = [
     (1e-3, 0.6, 1000, 2.0),  # one large loss
     (2e-5, 0.2153, 50_000, 19.0),  # one large loss or two

@@ -198,13 +198,18 @@ static void refine(guess *g, double *t, double *power) {
 }
 
 static int find(guess *g, double *t, double *power) {
+    const double start = *t, given = *power;
     const int found = approach(g, CLOSE, MOST_TRIES, t, power);
     if (g->doubt < DOUBTFUL && found == BY_SECANT) {
         refine(g, t, power);
         return 1;
     }
+    if (!found) { /* what led nowhere is no place to begin */
+        *t = start;
+        *power = given;
+    }
     const int counts = g->asked->unknown == &g->asked->steps;
-    if (counts && !(found && *t > LEAST_LOG_COUNT)) return found != 0;
+    if (counts && !(*t > LEAST_LOG_COUNT)) return found != 0;
     const double first = *t, its = *power;
     g->contours = 1;
     g->tolerance = FIRST_CONTOUR;
