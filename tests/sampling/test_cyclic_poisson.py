@@ -9,6 +9,7 @@ import pytest
 import accountant as ac
 from accountant import matrix, sampling
 from accountant.sampling import CyclicPoisson
+from support.oracle import moments
 
 
 def test_the_published_point():
@@ -23,6 +24,23 @@ def test_one_band_is_poisson():
     cyclic = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=1, steps=20)
     poisson = sampling.PoissonSampler(dataset_size=100, sampling_probability=0.1, steps=20)
     assert cyclic.mechanism(1.5) == poisson.mechanism(1.5)
+
+
+@pytest.mark.parametrize(
+    ("q", "noise", "order"),
+    [
+        *((q, noise, a) for q, noise in ((0.01, 1.0), (0.001, 5.0)) for a in (1.0003, 1.3, 1000.3)),
+        (0.001, 5.0, 1e6),
+        pytest.param(0.01, 1.0, 1e6, marks=pytest.mark.slow),
+    ],
+)
+def test_the_curve_holds_that_of_ball_arithmetic(q, noise, order):
+    sampler = CyclicPoisson(dataset_size=10**6, sampling_probability=q, bands=4, steps=998)
+    found = sampler.mechanism(noise).rdp(order)
+    # 250 blocks, the last unfinished. Four times a double is one.
+    truth = 250 * moments.renyi(4.0 * q, noise, order, "remove")
+    assert truth <= found
+    assert found <= truth * (1 + 1e-10)
 
 
 @pytest.mark.parametrize("steps", [4, 5])
