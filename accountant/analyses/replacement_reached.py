@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from accountant.sampling.lattice_envelope import LatticeLaw
 
-__all__ = ["Reached", "reach"]
+__all__ = ["CHOICES", "Reached", "reach"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The choice is made anew after a power of two of steps, about so many times.
-_CHOICES = 96
+CHOICES = 96
 
 
 class Reached(NamedTuple):
@@ -49,16 +49,16 @@ class Reached(NamedTuple):
         return max(float(self.epsilon[more[-1]]) - self.loss_error, 0.0) if more.size else 0.0
 
 
-def reach(law: LatticeLaw, count: int, plan: Plan) -> Reached:
+def reach(law: LatticeLaw, count: int, plan: Plan, choices: int = CHOICES) -> Reached:
     """Return what ``count`` steps reach by ``law`` and its mirror image, both from below.
 
     The law has ``plan.size - 1`` losses ``plan.spacing`` apart on either side of 0.
     """
-    choices = law, mirrored(law, plan.spacing)
+    both = law, mirrored(law, plan.spacing)
     epsilon: FloatArray = np.asarray(plan.low + plan.spacing * np.arange(plan.size), np.float64)
     below = math.ceil(BELOW * plan.size)
-    single = np.stack([_kernel(one.masses, below, plan) for one in choices])
-    doublings = max(int(math.log2(max(count / _CHOICES, 1.0))), 0)
+    single = np.stack([_kernel(one.masses, below, plan) for one in both])
+    doublings = max(int(math.log2(max(count / choices, 1.0))), 0)
     several = single
     for _ in range(doublings):
         several = np.stack([_squared(one, below) for one in several])
@@ -66,7 +66,7 @@ def reach(law: LatticeLaw, count: int, plan: Plan) -> Reached:
     # The last steps come first.
     value = _steps(single, count % 2**doublings, plan, value)
     value = _steps(several, count >> doublings, plan, value)
-    errors = max(one.mass_error for one in choices), max(one.loss_error for one in choices)
+    errors = max(one.mass_error for one in both), max(one.loss_error for one in both)
     value *= math.exp(-count * errors[0] * 1.01) * (1.0 - 1e-9)
     value /= np.exp(plan.tilt * (epsilon - plan.low))
     loss_error = count * errors[1] + 32.0 * U * (1.0 + float(np.abs(epsilon).max()))

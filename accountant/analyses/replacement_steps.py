@@ -16,7 +16,7 @@ from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.replacement_game import Plan, Value, play
-from accountant.analyses.replacement_reached import Reached, reach
+from accountant.analyses.replacement_reached import CHOICES, Reached, reach
 from accountant.analyses.solvers import Grid, Solver
 from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
@@ -25,7 +25,7 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.fixed_size import FixedSizePair
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.repeated_laws import Draws, repeated_laws
-from accountant.sampling.replacement_laws import Step, laws_above
+from accountant.sampling.replacement_laws import Fineness, Step, laws_above
 from accountant.sampling.replacement_pair import is_game
 from accountant.sampling.standing_out import lattice_spacing, law_below
 from accountant.sampling.with_replacement import WithReplacementPair
@@ -36,15 +36,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplacementGame", "plays"]
 
-# Knots of the window, and where only printed digits are asked for; with the knots around them they
-# fill transforms of 4096 and of 3072 points.
-_SIZE, _PRINTED_SIZE, _PRINTED = 1900, 1425, 1e-4
+# Least knots of the window, and where only printed digits are asked for; with the knots around them
+# they fill transforms of 4096 and of 3072 points. The most of them.
+_SIZE, _PRINTED_SIZE, _PRINTED, _MOST_SIZE = 1900, 1425, 1e-4, 3400
+# Share of the answer that chords between knots may add. Where noise is large, which is where a
+# contribution is less than so many of its deviations: the least, and in units of its square.
+_SHARE, _LARGE_NOISE, _LEAST_SHARE, _UNIT_SHARE = 0.004, 0.95, 0.0013, 0.003
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
-_LOW, _HIGH, _WIDEST = 0.15, 1.15, 80.0
+_LOW, _HIGH, _WIDEST, _LEAST_SPACING = 0.15, 1.15, 80.0, 1e-6
 _LEAST_DELTA = 1e-15
 # From below: the largest ε of the window as a share of the answer, its knots, those where only
-# printed digits are asked for, and the most of them.
-_REACHED, _KNOTS, _PRINTED_KNOTS, _MOST_KNOTS = 1.4, 6000, 4500, 2**14
+# printed digits are asked for, where noise is large, and the most of them.
+_REACHED, _KNOTS, _PRINTED_KNOTS, _MANY_KNOTS, _MOST_KNOTS = 1.4, 6000, 4500, 12000, 2**14
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -54,7 +57,11 @@ _NEAR = (0.5, 1.1)
 class _Steps(Protocol):
     """A kind of steps: its laws from above, and brackets of what a record reaches."""
 
-    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+    @property
+    def unit(self) -> float:
+        """The bound on one contribution, in standard deviations of the noise."""
+
+    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
         """Return laws of which one is above a step, whatever the contributions."""
 
     def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
@@ -82,8 +89,12 @@ class _FixedSize:
         noise = 0.5 / self._step.unit * (1.0 + 8.0 * U)
         self._less = self._step.q * (1.0 - 4.0 * U), noise, count
 
-    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
-        return laws_above(self._step, spacing, size)
+    @property
+    def unit(self) -> float:
+        return self._step.unit
+
+    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
+        return laws_above(self._step, spacing, size, fineness)
 
     def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
         q, noise, _ = self._less
@@ -114,8 +125,12 @@ class _WithReplacement:
         # Draws that are left out are not in the mixture, but may be in its lower end.
         self._excess = count * (self._draws.remainder + 1e-30)
 
-    def laws(self, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
-        return repeated_laws(self._draws, spacing, size)
+    @property
+    def unit(self) -> float:
+        return self._draws.unit
+
+    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
+        return repeated_laws(self._draws, spacing, size, fineness)
 
     def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
         shift = 2.0 * self._draws.unit * (1.0 - 8.0 * U)
@@ -173,6 +188,13 @@ class ReplacementGame(Solver):
         self._steps = found
         printed = wanted_tolerances()[0] >= _PRINTED
         self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
+        large = found.unit < _LARGE_NOISE
+        self._share = max(_LEAST_SHARE, _UNIT_SHARE * found.unit**2) if large else _SHARE
+        small = Fineness.ROUGH if printed else Fineness.PLAIN
+        self._fineness = Fineness.FINE if large else small
+        self._choices = CHOICES
+        if large:
+            self._knots, self._choices = _MANY_KNOTS, 4 * CHOICES
         self._played: list[tuple[float, Value, Reached]] = []
         self._other: Grid | None = None
 
@@ -187,7 +209,8 @@ class ReplacementGame(Solver):
         return None if plan is None else self._play(plan)
 
     def _play(self, plan: Plan) -> Value:
-        return play(self._steps.laws(plan.spacing, plan.size - 1), self._count, plan)
+        laws = self._steps.laws(plan.spacing, plan.size - 1, self._fineness)
+        return play(laws, self._count, plan)
 
     def _least(self) -> float:
         return math.inf
@@ -235,7 +258,7 @@ class ReplacementGame(Solver):
             return Reached(np.zeros(1), np.zeros(1), 0.0)
         size = (law.masses.size - 1) // 2 + 1
         low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return reach(law, self._count, Plan(low, spacing, size, tilt))
+        return reach(law, self._count, Plan(low, spacing, size, tilt), self._choices)
 
     def _plan(self, delta: float) -> tuple[float, Plan] | None:
         whole = float(self._steps.delta(0.0).upper)
@@ -250,11 +273,16 @@ class ReplacementGame(Solver):
         return None if plan is None else (epsilon, plan)
 
     def _window(self, epsilon: float, tilt: float) -> Plan | None:
-        spacing = (_LOW + _HIGH) * epsilon / self._size
-        if not 0.0 < spacing * self._size <= _WIDEST or spacing < 1e-6:
+        width = (_LOW + _HIGH) * epsilon
+        if not 0.0 < width <= _WIDEST or width < _LEAST_SPACING * self._size:
             return None
+        # A chord adds D²/6 or so to the variance of a loss, and T(θ+1)D²/12 to ε at the tilt θ.
+        asked = math.sqrt(12.0 * self._share * epsilon / (self._count * (1.0 + max(tilt, 0.0))))
+        most = min(_MOST_SIZE, int(width / _LEAST_SPACING))
+        size = min(max(math.ceil(width / asked), self._size), max(most, self._size))
+        spacing = width / size
         low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return Plan(low, spacing, self._size, tilt)
+        return Plan(low, spacing, size, tilt)
 
     def _beside(self) -> Grid:
         if self._other is None:

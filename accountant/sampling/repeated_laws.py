@@ -21,9 +21,10 @@ from accountant.sampling.lattice_envelope import (
     options_of,
     smaller,
 )
-from accountant.sampling.replacement_corners import Corner
+from accountant.sampling.replacement_corners import MANY_EDGES, Corner
 from accountant.sampling.replacement_laws import (
     Bands,
+    Fineness,
     Step,
     banded,
     rectangles,
@@ -40,13 +41,24 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 _REACH, _CELLS = 10.5, 600
 # Steps of |x - x'|, the distance when draws are told.
 _STEP = 0.1
-# Shares of w_0 among which repeated draws hide, if w_2 is less than this times w_0.
-_SHARES, _RARE = (0.01, 0.04), 0.003
-_DRAWS = Bands(
-    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0),
-    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.2, 0.3, 0.3, 0.3),
-    (0, 3, 6, 8, 10),
-)
+# Shares of w_0 among which repeated draws hide, if w_2 is less than _RARE times w_0; else _SHARE.
+_SHARES = {
+    Fineness.ROUGH: (0.01,),
+    Fineness.PLAIN: (0.01, 0.04),
+    Fineness.FINE: (0.01, 0.04, 0.12),
+}
+_SHARE, _RARE = 0.04, 0.003
+_ENDS = (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0)
+_CUTS = (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.2, 0.3, 0.3, 0.3)
+_DRAWS = {
+    Fineness.ROUGH: Bands(
+        (4.0, 3.8, 3.5, 3.1, 2.5, 1.7, 0.9, 0.0),
+        (0.07, 0.08, 0.1, 0.15, 0.2, 0.3, 0.3),
+        (0, 4, 6, 7),
+    ),
+    Fineness.PLAIN: Bands(_ENDS, _CUTS, (0, 3, 6, 8, 10)),
+    Fineness.FINE: Bands(_ENDS, tuple(0.5 * cut for cut in _CUTS), (0, 3, 6, 8, 10), MANY_EDGES),
+}
 
 
 class Draws(NamedTuple):
@@ -62,8 +74,11 @@ class Draws(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+def repeated_laws(
+    draws: Draws, spacing: float, size: int, fineness: Fineness = Fineness.PLAIN
+) -> tuple[LatticeLaw, ...]:
     """Return laws on -size … size of which one is above the step, whatever the contributions."""
+    cut = _DRAWS[fineness]
     gaussians: dict[float, Options] = {}
     nothing = options_of(_nothing(), spacing, size)
 
@@ -83,9 +98,10 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
             once = options_of(rectangles(corner, plain, fine), spacing, size)
             rare = sum(draws.weights[:2]) * (1.0 + 2.0**-40)
             found = smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
-        for share, several, weight in hidden:
+        for share, others, weight in hidden:
             outcomes = rectangles(corner, _once(draws, share), fine, plain.q)
             once = options_of(outcomes, spacing, size)
+            several = options_of(_line(others, corner, 2.0), spacing, size)
             rare = (draws.weights[0] * (1.0 - share) + draws.weights[1]) * (1.0 + 2.0**-40)
             found = smaller(found, _sum([once, several], (rare, weight)))
         return found
@@ -93,10 +109,10 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
     # Repetitions that are rare hide among steps without a draw; others are told.
     repeated = len(draws.weights) > 2
     apart = repeated and draws.weights[2] < _RARE * draws.weights[0]
-    shares = _SHARES if apart else _SHARES[-1:] if repeated else ()
+    shares = _SHARES[fineness] if apart else (_SHARE,) if repeated else ()
     plain = _once(draws, 0.0)
-    hidden = [(share, *_hidden(draws, share, spacing, size)) for share in shares]
-    options = [[above(corner, fine) for corner in band] for band, fine in banded(_DRAWS)]
+    hidden = [(share, *_hidden(draws, share)) for share in shares]
+    options = [[above(corner, fine) for corner in band] for band, fine in banded(cut)]
     rest = draws.remainder * (1.0 + 1e-9)
     return tuple(
         law._replace(
@@ -104,7 +120,7 @@ def repeated_laws(draws: Draws, spacing: float, size: int) -> tuple[LatticeLaw, 
             mass_error=law.mass_error + draws.error,
             loss_error=law.loss_error + 2.0 * draws.error,
         )
-        for law in with_mirrors(options, _DRAWS, spacing, size)
+        for law in with_mirrors(options, cut, spacing, size)
     )
 
 
@@ -114,12 +130,12 @@ def _once(draws: Draws, share: float) -> Step:
     return Step(draws.weights[1] / (never + draws.weights[1]) * (1.0 + 2.0**-48), draws.unit)
 
 
-def _hidden(draws: Draws, share: float, spacing: float, size: int) -> tuple[Options, float]:
-    """Return the options of two draws or more, among a share of w_0, and their weight."""
+def _hidden(draws: Draws, share: float) -> tuple[Draws, float]:
+    """Return the law of two draws or more among a share of w_0, and its weight."""
     weights = share * draws.weights[0], *draws.weights[2:]
     total = math.fsum(weights)
-    side = _side(Draws(tuple(w / total for w in weights), draws.unit, 0.0, 0.0), 4.0)
-    return options_of(_against(side, side), spacing, size), total * (1.0 + 2.0**-40)
+    some = Draws(tuple(w / total for w in weights), draws.unit, 0.0, 0.0)
+    return some, total * (1.0 + 2.0**-40)
 
 
 def _sum(parts: list[Options], weights: tuple[float, ...]) -> Options:
@@ -141,13 +157,13 @@ class _Side(NamedTuple):
     doubt: float
 
 
-@lru_cache(maxsize=64)
-def _side(draws: Draws, first: float) -> _Side:
+@lru_cache(maxsize=256)
+def _side(draws: Draws, first: float, before: float) -> _Side:
     unit = draws.unit * (1.0 + 8.0 * U)
     most = len(draws.weights) - 1
     means = [0.0, *((first + 2.0 * k) * unit for k in range(most))]
     # The same edges whatever the first shift, and their own mirror image.
-    farthest = max(2.0 * most * unit, means[-1])
+    farthest = (2.0 * most + before) * unit
     half = np.linspace(0.0, _REACH + farthest, _CELLS // 2)
     x = np.concatenate([-half[:0:-1], half])
     masses, error = np.zeros(x.size + 1), 0.0
@@ -161,9 +177,13 @@ def _side(draws: Draws, first: float) -> _Side:
     return _Side(masses, logarithm, error + 4.0 * len(means) * U, doubt)
 
 
-def _line(draws: Draws, corner: Corner) -> Cells:
-    """Return P = Σ w_k N(a + 2(k-1)) against Q = Σ w_k N(-b - 2(k-1)), in contributions."""
-    return _against(_side(draws, math.sqrt(corner.first)), _side(draws, math.sqrt(corner.second)))
+def _line(draws: Draws, corner: Corner, before: float = 0.0) -> Cells:
+    """Return P = Σ w_k N(a + 2(k-1)) against Q = Σ w_k N(-b - 2(k-1)), in contributions.
+
+    Both are ``before`` further out if there were draws before the first.
+    """
+    a, b = (math.sqrt(side) + before for side in (corner.first, corner.second))
+    return _against(_side(draws, a, before), _side(draws, b, before))
 
 
 def _against(right: _Side, left: _Side) -> Cells:

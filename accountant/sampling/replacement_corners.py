@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Corner", "bands"]
+__all__ = ["EDGES", "FEW_EDGES", "MANY_EDGES", "Corner", "bands"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -32,24 +32,49 @@ class Corner(NamedTuple):
 
 
 # Ends of the boxes for |a|² and |b|²: denser where one of them is small or nearly its largest.
+_FEW_SMALL = (0.0, 0.03, 0.1, 0.25, 0.5, 0.85, 1.3, 1.8)
+FEW_EDGES = (*_FEW_SMALL, 2.3, 2.8, 3.2, 3.5, 3.75, 3.9, 3.96, 3.99, 4.0)
 _SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
-_EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
+EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
+_MANY_SMALL = (
+    0.0,
+    0.003,
+    0.01,
+    0.02,
+    0.03,
+    0.045,
+    0.07,
+    0.1,
+    0.14,
+    0.19,
+    0.25,
+    0.32,
+    0.4,
+    0.5,
+    0.6,
+)
+_MANY_MIDDLE = (0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.7, 1.9, 2.1, 2.3, 2.5, 2.7, 2.9, 3.05, 3.2)
+_MANY_LARGE = (3.35, 3.5, 3.6, 3.7, 3.77, 3.83, 3.88, 3.92, 3.94, 3.96, 3.975, 3.985, 3.993)
+MANY_EDGES = (*_MANY_SMALL, *_MANY_MIDDLE, *_MANY_LARGE, 3.998, 4.0)
 
 
 # A box is cut into so many parts, squared, to find the product of its corner.
 _PARTS = 32
 
 
-@lru_cache(maxsize=2)
-def bands(ends: tuple[float, ...]) -> tuple[tuple[Corner, ...], ...]:
+@lru_cache(maxsize=8)
+def bands(
+    ends: tuple[float, ...], edges: tuple[float, ...] = EDGES
+) -> tuple[tuple[Corner, ...], ...]:
     """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
 
-    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0. The triples
-    with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
+    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0, ``edges``
+    the ends of the boxes from 0 to 4. The triples with |a| < |b| have the same corners with
+    ``first`` and ``second`` exchanged.
     """
     found: list[list[Corner]] = [[] for _ in pairwise(ends)]
-    for low, high in pairwise(_EDGES):
-        for least, most in pairwise(_EDGES):
+    for low, high in pairwise(edges):
+        for least, most in pairwise(edges):
             # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
             if high + most < 4.0 or high < most:
                 continue

@@ -7,6 +7,7 @@ products of normal masses.
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -23,12 +24,18 @@ from accountant.sampling.lattice_envelope import (
     mirrored,
     options_of,
 )
-from accountant.sampling.replacement_corners import Corner, bands
+from accountant.sampling.replacement_corners import (
+    EDGES,
+    FEW_EDGES,
+    MANY_EDGES,
+    Corner,
+    bands,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Bands", "Step", "banded", "laws_above", "rectangles", "with_mirrors"]
+__all__ = ["Bands", "Fineness", "Step", "banded", "laws_above", "rectangles", "with_mirrors"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -44,20 +51,34 @@ class Bands(NamedTuple):
 
     ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
     logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
-    mirror image: they matter only where ε is negative.
+    mirror image: they matter only where ε is negative. ``edges`` are the ends of the boxes.
     """
 
     ends: tuple[float, ...]
     fine: tuple[float, ...]
     mirrored: tuple[int, ...]
+    edges: tuple[float, ...] = EDGES
 
 
-# Of batches without repetition.
-_ONE_DRAW = Bands(
-    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0),
-    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3),
-    (0, 4, 6, 7),
-)
+class Fineness(IntEnum):
+    """How finely triples are cut: for two printed digits, for three, or where noise is large."""
+
+    ROUGH = 0
+    PLAIN = 1
+    FINE = 2
+
+
+# Of batches without repetition. The larger the noise, the more alike are all triples, and the more
+# of their boxes come near the largest.
+_ENDS = (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0)
+_CUTS = (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3)
+_ONE_DRAW = {
+    Fineness.ROUGH: Bands(
+        (4.0, 3.7, 3.2, 2.5, 1.5, 0.0), (0.07, 0.1, 0.15, 0.2, 0.3), (0, 4, 5), FEW_EDGES
+    ),
+    Fineness.PLAIN: Bands(_ENDS, _CUTS, (0, 4, 6, 7)),
+    Fineness.FINE: Bands(_ENDS, _CUTS, (0, 4, 6, 7), MANY_EDGES),
+}
 
 
 class Step(NamedTuple):
@@ -71,21 +92,24 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def laws_above(step: Step, spacing: float, size: int) -> tuple[LatticeLaw, ...]:
+def laws_above(
+    step: Step, spacing: float, size: int, fineness: Fineness = Fineness.PLAIN
+) -> tuple[LatticeLaw, ...]:
     """Return laws on -size … size of which one is, for every triple, above the step.
 
     First those of the bands with |a| >= |b|, then mirror images of the others.
     """
+    cut = _ONE_DRAW[fineness]
     options = [
         [options_of(rectangles(corner, step, fine), spacing, size) for corner in band]
-        for band, fine in banded(_ONE_DRAW)
+        for band, fine in banded(cut)
     ]
-    return with_mirrors(options, _ONE_DRAW, spacing, size)
+    return with_mirrors(options, cut, spacing, size)
 
 
 def banded(cut: Bands) -> list[tuple[tuple[Corner, ...], float]]:
     """Return the bands of corners, each with how finely its rectangles are cut."""
-    return list(zip(bands(cut.ends), cut.fine, strict=True))
+    return list(zip(bands(cut.ends, cut.edges), cut.fine, strict=True))
 
 
 def with_mirrors(

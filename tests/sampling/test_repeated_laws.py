@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from accountant.sampling import repeated_laws as repeated_laws_module
+from accountant.sampling.lattice_envelope import options_of
 from accountant.sampling.repeated_laws import Draws, repeated_laws
-from accountant.sampling.replacement_laws import Step, laws_above
+from accountant.sampling.replacement_corners import Corner
+from accountant.sampling.replacement_laws import Fineness, Step, laws_above
 
 EPSILONS = np.array([-1.0, -0.3, -0.05, 0.0, 0.02, 0.1, 0.4, 1.0, 2.0])
 SPACING, SIZE = 0.02, 600
@@ -50,25 +52,31 @@ def configurations(seed, count):
         yield tuple(in_ball(rng) for _ in range(4))
 
 
-@pytest.mark.parametrize("unit", [0.5, 1.0])
-def test_some_law_is_above_every_pair_of_a_fixed_size(unit):
+@pytest.mark.parametrize(
+    ("unit", "fineness"),
+    [(0.5, Fineness.PLAIN), (0.5, Fineness.FINE), (1.0, Fineness.PLAIN), (1.0, Fineness.ROUGH)],
+)
+def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fineness):
     q = 0.1
-    above = list(profiles(laws_above(Step(q, unit), SPACING, SIZE)))
+    above = list(profiles(laws_above(Step(q, unit), SPACING, SIZE, fineness)))
     for x, other, z, _ in configurations(1, 5):
         found = profile_of((1 - q, q), ((0, 0), (x - z) * unit), ((0, 0), (other - z) * unit))
         assert any((each >= found - 1e-9).all() for each in above), (x, other, z)
 
 
 @pytest.mark.parametrize(
-    ("unit", "weights"),
+    ("unit", "weights", "fineness"),
     [
-        (0.5, (0.81, 0.18, 0.01)),  # two draws from ten records
-        (1.0, (0.81, 0.18, 0.01)),
-        (1.0, (0.94933975, 0.04995, 0.00071025)),  # rare: they hide among steps without a draw
+        (0.5, (0.81, 0.18, 0.01), Fineness.PLAIN),  # two draws from ten records
+        (1.0, (0.81, 0.18, 0.01), Fineness.PLAIN),
+        # Rare: they hide among steps without a draw.
+        (1.0, (0.94933975, 0.04995, 0.00071025), Fineness.PLAIN),
+        (1.0, (0.94933975, 0.04995, 0.00071025), Fineness.ROUGH),
+        (0.6, (0.94933975, 0.04995, 0.00071025), Fineness.FINE),
     ],
 )
-def test_some_law_is_above_every_pair_with_replacement(unit, weights):
-    laws = repeated_laws(Draws(weights, unit, 0.0, 0.0), SPACING, SIZE)
+def test_some_law_is_above_every_pair_with_replacement(unit, weights, fineness):
+    laws = repeated_laws(Draws(weights, unit, 0.0, 0.0), SPACING, SIZE, fineness)
     above = list(profiles(laws))
     for x, other, one, two in configurations(2, 5):
         first = ((0, 0), (x - one) * unit, (2 * x - one - two) * unit)
@@ -83,19 +91,22 @@ def test_draws_that_are_left_out_are_infinite_loss():
 
 
 @pytest.mark.parametrize("unit", [0.5, 2.0])
-def test_draws_that_hide_have_the_profile_of_the_farthest(unit):
+@pytest.mark.parametrize("corner", [Corner(4.0, 0.0, 0.0), Corner(2.5, 1.7, 0.0)])
+def test_draws_that_hide_have_the_profile_of_the_farthest(unit, corner):
     draws = Draws((0.949, 0.05, 9e-4, 1e-4), unit, 0.0, 0.0)
-    found, weight = repeated_laws_module._hidden(draws, 0.02, SPACING, SIZE)
+    others, weight = repeated_laws_module._hidden(draws, 0.02)
+    found = options_of(repeated_laws_module._line(others, corner, 2.0), SPACING, SIZE)
     shares = np.array([0.02 * 0.949, 9e-4, 1e-4])
     assert weight >= shares.sum()
     assert weight == pytest.approx(shares.sum(), rel=1e-11)
     x = np.linspace(-30, 30, 120_001)
-    means = 2.0 * unit * np.array([0, 2, 3])
 
-    def density(sign):
-        return (shares / shares.sum()) @ np.exp(-((x - sign * means[:, None]) ** 2) / 2)
+    def density(sign, first):
+        means = sign * unit * np.array([0.0, math.sqrt(first) + 2.0, math.sqrt(first) + 4.0])
+        return (shares / shares.sum()) @ np.exp(-((x - means[:, None]) ** 2) / 2)
 
-    p, q = (density(sign) * (x[1] - x[0]) / math.sqrt(2 * math.pi) for sign in (1, -1))
+    unit_mass = (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    p, q = density(1, corner.first) * unit_mass, density(-1, corner.second) * unit_mass
     for place in (-40, -5, 0, 3, 30, 200):
         strike = math.exp(SPACING * place)
         plain = np.maximum(p - strike * q, 0.0).sum()
