@@ -19,6 +19,7 @@ from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
+from accountant.sampling.fixed_size import FixedSizeSampled, FixedSizeSampler
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.replacement_pair import ReplacementPair, is_game
 from accountant.sampling.sampler import WorstCaseInstance
@@ -136,6 +137,12 @@ class WithReplacementSampled(Mechanism):
         if self.dataset_size == 1:  # the only record is drawn every time
             distance = ratio_up(2 * self.batch_size, self.noise_multiplier)
             return (ReplacementPair(1.0, (1.0,), (distance,), 0.0, 2.0**-46),)
+        if self.batch_size == 1 and self.relation is NeighbouringRelation.REPLACE_ONE:
+            # One record, uniformly: the same step as without replacement.
+            once = FixedSizeSampled(
+                self.noise_multiplier, batch_size=1, dataset_size=self.dataset_size
+            )
+            return once.pairs()
         draws = _draws(self.batch_size, self.dataset_size)
         weights = draws.weights
         remainder, error = draws.remainder, draws.relative_error
@@ -219,6 +226,9 @@ class WithReplacementSampler(StepSampler):
             dataset_size=self.dataset_size,
             relation=self.relation,
         )
+        if self.batch_size == 1 and self.relation is NeighbouringRelation.REPLACE_ONE:
+            same = FixedSizeSampler(dataset_size=self.dataset_size, batch_size=1, steps=self.steps)
+            return same.worst_case_instances(noise_multiplier)
         pair = replaced.pairs()[0]
         if isinstance(pair, WithReplacementPair) and is_game(pair, self.steps):
             return (WorstCaseInstance(self.steps * replaced),)

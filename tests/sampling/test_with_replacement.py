@@ -45,3 +45,15 @@ def test_a_delta_below_what_is_left_out_has_a_finite_epsilon(delta, relation):
     plain = 20e-6 * math.sqrt(200.0)  # the distance where all draws are of the record
     most = 0.5 * plain * plain + plain * math.sqrt(-2.0 * math.log(delta))
     assert 0.0 <= found.lower <= found.upper <= most * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("records", "steps", "noise", "delta"),
+    [(300, 400, 1.0, 1e-5), (5, 10, 1.0, 1e-3), (2, 1, 0.5, 0.9), (100, 10, 1e-3, 1e-6)],
+)
+def test_one_draw_is_the_same_with_and_without_replacement(records, steps, noise, delta):
+    run = {"dataset_size": records, "batch_size": 1, "steps": steps}
+    replaced = NeighbouringRelation.REPLACE_ONE
+    found = sampling.WithReplacementSampler(**run, relation=replaced)
+    without = sampling.FixedSizeSampler(**run)
+    assert found.epsilon_bounds(noise, delta) == without.epsilon_bounds(noise, delta)
