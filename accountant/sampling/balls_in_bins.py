@@ -34,6 +34,7 @@ _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Of the search for the ε of the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
 _LEAST_DELTA = 1e-10  # of chains, whose transforms are sums with errors of 1e-13
+_MANY = 30_000  # cells, of which four ages of scores have enough
 _CHAINS = (1e-6, 4.0)  # variances of log-ratios for which chains are tried
 
 
@@ -241,7 +242,9 @@ class BallsInBins(Sampler):
         """Return an ε that suffices (Theorem X8 (iii)): the best over distances of kept bins."""
         low, best = float(known.lower), float(known.upper)
         one_epoch = self.steps <= self.bins
-        for gap in sorted({-(-len(lags) // ages) for ages in (2, 4)}, reverse=True):
+        most = 4 if len(lags) <= 4 or joint >= _MANY else 3
+        gaps = {-(-len(lags) // ages) for ages in range(2, most + 1)}
+        for gap in sorted(gaps, reverse=True):
             sides = upper_sides(lags, self.bins, gap, once=one_epoch, joint=joint, delta=delta)
             if sides is None:
                 continue

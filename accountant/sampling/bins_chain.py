@@ -25,7 +25,7 @@ __all__ = ["Side", "farthest", "lower_side", "nearest", "upper_sides"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 
-_AGES = 4  # of scores that are told apart, where there are many bands
+_AGES = 4  # columns that are shorter keep every row
 _LONGEST = {"below": 128, "calls": 256}  # rows of a run
 _ESCAPED = 0.004  # part of δ that may be cut off
 _TRIED, _ROUNDS = 65, 14  # values of ε on a grid, and halvings of one step of it
@@ -100,7 +100,8 @@ def lower_side(
     delta : float
         About the δ asked for.
     """
-    width = 1 if column.size < _AGES else -(-column.size // _AGES) if column.size > 8 else 2
+    # Three ages of sums: more leave too few cells for each.
+    width = 1 if column.size < _AGES else column.size // 2
     slopes = _grouped(column, width)
     late = 0 if complete else column.size - 1
     share = math.sqrt((epochs - 1) / epochs)
