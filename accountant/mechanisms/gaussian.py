@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -179,12 +180,13 @@ class GaussianPair(DominatingPair):
             reach = 2.0 * reach + 1.0
         return up(16.0 * U * reach)
 
-    @property
+    @cached_property
     def variation(self) -> float:
         """q·(2Φ(1/2σ) - 1)."""
-        if self.mu == 0.0:
+        if self.noise_multiplier == math.inf:
             return 0.0
-        plain = up(lift(math.erf(self.mu / math.sqrt(8.0))), 64.0)
+        # The quotients are rounded; 64 units cover that, too.
+        plain = up(lift(math.erf(1.0 / self.noise_multiplier / math.sqrt(8.0))), 64.0)
         return min(up(lift(self.sampling_probability * plain)), 1.0)
 
     @property

@@ -33,7 +33,7 @@ def upper_curve(history: Steps, delta: float, checkpoints: int | None = None) ->
     ``checkpoints`` is the number of prefixes, evenly spaced, that are composed exactly as well; 0
     for Rényi bounds alone, None for as many as are worth it.
     """
-    one = len({item.mechanism for item in history}) <= 1
+    one = all(item.mechanism == history[0].mechanism for item in history)
     if one or checkpoints == 0:
         curve = by_renyi.pointwise(history, delta)
     else:

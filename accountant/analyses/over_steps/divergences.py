@@ -11,14 +11,27 @@ from accountant.analyses import rdp
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.poisson import PoissonSampled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["MAX_DISTINCT", "WORKERS", "divergences", "gaussian_setting", "total", "weighted"]
+    from accountant.analyses.over_steps.prefixes import Steps
+
+__all__ = [
+    "MAX_DISTINCT",
+    "WORKERS",
+    "divergences",
+    "gaussian_setting",
+    "gaussian_settings",
+    "total",
+    "weighted",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -92,6 +105,12 @@ def _finite_divergence(pair: DominatingPair, order: float) -> float:
 
 def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
     """Return q and σ, if both directions are those of one subsampled Gaussian."""
+    if type(mechanism) is PoissonSampled and type(mechanism.mechanism) is Gaussian:
+        # The usual kind, of which a history may hold thousands: without its own two pairs.
+        inner, q = mechanism.mechanism.pairs()[0].gaussian_part, mechanism.sampling_probability
+        add_or_remove = mechanism.relation is NeighbouringRelation.ADD_OR_REMOVE
+        if inner and add_or_remove and 0.0 < q < 1.0 and inner.noise_multiplier < math.inf:
+            return q, inner.noise_multiplier
     found: tuple[float, float] | None = None
     for pair in mechanism.pairs():
         part = pair.gaussian_part
@@ -99,6 +118,17 @@ def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
             return None
         found = part[:2]
     return found
+
+
+def gaussian_settings(history: Steps) -> list[tuple[float, float] | None]:
+    """Return the same for each entry of a history."""
+    # By identity: a history holds its mechanisms, and to hash one takes as long as to ask it.
+    found: dict[int, tuple[float, float] | None] = {}
+    for item in history:
+        key = id(item.mechanism)
+        if key not in found:
+            found[key] = gaussian_setting(item.mechanism)
+    return [found[id(item.mechanism)] for item in history]
 
 
 def _rounded(

@@ -9,7 +9,7 @@ import numpy as np
 
 from accountant.analyses import contour, mixed
 from accountant.analyses.over_steps import by_renyi
-from accountant.analyses.over_steps.divergences import WORKERS, gaussian_setting
+from accountant.analyses.over_steps.divergences import WORKERS, gaussian_settings
 from accountant.analyses.over_steps.prefixes import check_length, monotone, spread
 from accountant.errors import AccountantError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["bounds", "by_contour"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+Settings: TypeAlias = "Sequence[tuple[float, float] | None]"
 
 # Readings of the exact odometer, a quarter of a millisecond each, and pieces of repetitions.
 _MAX_EXACT = 50_000
@@ -36,10 +37,14 @@ _GAP = 1e-3
 LEAST_PARTICIPATION = 10.0
 
 
-def bounds(history: Steps, delta: float) -> FloatArray:
-    """Bound ε(delta) of every prefix of Gaussian releases, exactly where digits suffice."""
+def bounds(history: Steps, delta: float, settings: Settings | None = None) -> FloatArray:
+    """Bound ε(delta) of every prefix of Gaussian releases, exactly where digits suffice.
+
+    ``settings`` are those of :func:`gaussian_settings`, if they are known.
+    """
     check_length(history)
-    exact = _exactly(history, delta)
+    settings = gaussian_settings(history) if settings is None else settings
+    exact = _exactly(history, settings, delta)
     if exact is None:
         return by_renyi.pointwise(history, delta)
     lower, curve = exact
@@ -51,22 +56,22 @@ def bounds(history: Steps, delta: float) -> FloatArray:
         early = history[: entries + 1]
         for other in (
             by_renyi.pointwise(early, delta, by_renyi.FEW),
-            _as_equal_steps(early, delta),
+            _as_equal_steps(early, settings, delta),
         ):
             np.minimum(curve[: other.size], other, out=curve[: other.size])
         monotone(curve)
     return curve
 
 
-def _as_equal_steps(history: Steps, delta: float) -> FloatArray:
+def _as_equal_steps(history: Steps, settings: Settings, delta: float) -> FloatArray:
     """Bound ε of every prefix of subsampled Gaussians by as many of its worst step (Theorem L8).
 
     That is, of the largest q and the least σ so far; for numbers of steps not far apart.
     """
-    settings = [gaussian_setting(item.mechanism) or (1.0, 0.0) for item in history]
     counts = [item.count for item in history]
-    q = np.repeat(np.maximum.accumulate([q for q, _ in settings]), counts)
-    sigma = np.repeat(np.minimum.accumulate([sigma for _, sigma in settings]), counts)
+    known_settings = [setting or (1.0, 0.0) for setting in settings[: len(history)]]
+    q = np.repeat(np.maximum.accumulate([q for q, _ in known_settings]), counts)
+    sigma = np.repeat(np.minimum.accumulate([sigma for _, sigma in known_settings]), counts)
     lengths = np.array(spread(q.size, 1.4))
     found = np.full(lengths.size, math.inf)
     known = sigma[lengths - 1] > 0.0
@@ -78,14 +83,18 @@ def _as_equal_steps(history: Steps, delta: float) -> FloatArray:
     return np.repeat(found, np.diff(lengths, prepend=0))
 
 
-def _exactly(history: Steps, delta: float) -> tuple[FloatArray, FloatArray] | None:
+def _exactly(
+    history: Steps, settings: Settings, delta: float
+) -> tuple[FloatArray, FloatArray] | None:
     """Bracket every prefix of (Poisson-subsampled) Gaussian releases; None for others, or many."""
     parts: list[mixed.Part] = []
-    for item in history:
-        setting = gaussian_setting(item.mechanism)
+    for item, setting in zip(history, settings, strict=True):
         if setting is None:
             return None
-        parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
+        if item.count == 1:
+            parts.append(mixed.Part(*setting, 1))
+        else:
+            parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
     if len(parts) > _MAX_EXACT:
         return None
     # A step within a piece costs no more than the whole piece, and no less than those before.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant.analyses.over_steps import by_renyi, gaussian
-from accountant.analyses.over_steps.divergences import gaussian_setting
+from accountant.analyses.over_steps.divergences import gaussian_setting, gaussian_settings
 from accountant.analyses.over_steps.prefixes import composed_bounds, counts_after, first, monotone
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.analyses.over_steps.prefixes import Steps
-    from accountant.mechanisms.base import Mechanism
 
 __all__ = ["bounds", "known"]
 
@@ -41,31 +40,29 @@ LEVELS = (0.0, 0.5, 1.0)
 
 def bounds(history: Steps, delta: float) -> FloatArray:
     """Bound ε(delta) of every prefix of releases of different kinds."""
-    curve = known(history, delta)
-    if not all(_are_gaussian(history)):
+    settings = gaussian_settings(history)
+    curve = _known(history, settings, delta)
+    if None in settings:
         _refine(curve, history, delta)
     return curve
 
 
 def known(history: Steps, delta: float) -> FloatArray:
     """Bound ε(delta) of every prefix without composing any exactly on a grid."""
-    plain = _are_gaussian(history)
-    if all(plain):
-        return gaussian.bounds(history, delta)
+    return _known(history, gaussian_settings(history), delta)
+
+
+def _known(
+    history: Steps, settings: Sequence[tuple[float, float] | None], delta: float
+) -> FloatArray:
+    if None not in settings:
+        return gaussian.bounds(history, delta, settings)
     curve = by_renyi.pointwise(history, delta)
+    plain = [setting is not None for setting in settings]
     if any(plain):
         _lower_by_blocks(curve, history, plain, delta)
     monotone(curve)
     return curve
-
-
-def _are_gaussian(history: Steps) -> list[bool]:
-    """Tell of each entry whether it is a Gaussian step, asking once for each mechanism."""
-    found: dict[Mechanism, bool] = {}
-    for item in history:
-        if item.mechanism not in found:
-            found[item.mechanism] = gaussian_setting(item.mechanism) is not None
-    return [found[item.mechanism] for item in history]
 
 
 def _lower_by_blocks(
