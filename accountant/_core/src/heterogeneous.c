@@ -53,7 +53,8 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
     int loose = 0;
     for (int i = 0; i < 6 + 2 * loose; i++) {
         const int status = acct_heterogeneous_build(w, count, epsilon, log_delta, tolerance);
-        if (status == ACCT_EPRECISION && w->mixed && !acct_bounds_are_narrow(out, 1e-7) && tolerance < LOOSE) {
+        if (status == ACCT_EPRECISION && w->mixed && !acct_bounds_are_narrow(out, 1e-7) &&
+            tolerance < LOOSE) {
             tolerance = tolerance < 1e-7 && !loose ? 1e-7 : LOOSE; /* better a wide bracket than none */
             loose = 1;
             continue;

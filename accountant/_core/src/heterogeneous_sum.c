@@ -195,7 +195,8 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
     const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
                              log(2.0 + y_last * reach) - finer;
-    const int64_t cell = acct_part_cell(part, 50.0);
+    const int64_t cell =
+        acct_part_cell(part, finer > 0.0 ? 12.0 : 50.0); /* kinds of a table are further apart */
     acct_cached_layout *cached = &sums->cached[(uint64_t)cell % ACCT_CACHED_LAYOUTS];
     if (cached->cell == cell &&
         !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))

@@ -106,7 +106,8 @@ int acct_heterogeneous_worst(acct_heterogeneous_workspace *w, double fineness, a
     for (int i = 0; i < w->count; i++) {
         const acct_part *p = &w->keyed[i].part;
         acct_part *last = groups ? &worst[groups - 1] : NULL;
-        const int alone = p->mixture || acct_part_is_plain(p) || !last || last->mixture || acct_part_is_plain(last);
+        const int alone = p->mixture || acct_part_is_plain(p) || !last || last->mixture ||
+                          acct_part_is_plain(last);
         if (alone || w->keyed[i].cell != w->keyed[i - 1].cell) {
             worst[groups++] = *p;
             continue;

@@ -8,6 +8,10 @@
 #include "status.h"
 #include "subsampled_gaussian.h"
 
+/* a block without a line is shortened to about this share of it; so many in a row end the search */
+#define LEAST_SHARE 0.2
+#define MOST_FAILED 3
+
 /* where the answers of the first `count` parts want their line */
 static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_delta, double y_least,
                         double *epsilon, acct_heterogeneous_plan *plan) {
@@ -54,9 +58,30 @@ static int read_along(acct_heterogeneous_workspace *w, int first, int last, doub
     return status;
 }
 
-static int block_end(int first, double growth, int count) {
-    const int last = first + 1 + (int)(growth * first);
-    return last < count ? last : count;
+/* where the block that ends before `last` begins, so that one line serves all of it; never less than half as many
+ * early on, where the transform changes most */
+static int block_start(int last, double share) {
+    const double wish = last > 2500 ? 0.2 * last : last > 750 ? 500.0 : last / 1.5;
+    const int first = (int)(last - share * (last - wish));
+    return first < last ? (first > 1 ? first : 1) : last - 1;
+}
+
+/* Blocks, the last first: of shorter prefixes the transform decays more slowly, so that few are tried beyond those
+ * that have no line. */
+static void read_all(acct_heterogeneous_workspace *w, int count, double delta, acct_bounds *out) {
+    double share = 1.0;
+    for (int last = count, failed = 0; last > 1 && failed < MOST_FAILED;) {
+        const int first = block_start(last, share);
+        const int status = read_along(w, first, last, delta, out);
+        if (!status) failed = 0;
+        if (status && share > LEAST_SHARE) {
+            share *= 0.4;
+            continue;
+        }
+        if (status) failed++;
+        last = first;
+        share = fmin(2.0 * share, 1.0);
+    }
 }
 
 int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction,
@@ -72,15 +97,8 @@ int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta,
     acct_heterogeneous_workspace w;
     int status = acct_heterogeneous_alloc(&w, parts, count, direction, steps);
     if (status) return status;
-    w.most_work = 2.5e5;
-    /* blocks that grow with the prefix; a line serves one of them */
-    for (int first = 1, last; first < count; first = last) {
-        last = block_end(first, first < 500 ? 0.5 : 4.0, count);
-        if (read_along(&w, first, last, delta, out)) {
-            last = block_end(first, 0.25, count);
-            read_along(&w, first, last, delta, out);
-        }
-    }
+    w.most_work = 4e5;
+    read_all(&w, count, delta, out);
     /* The brackets that are still wide are those of the first few parts, whose transforms decay slowly.  More
      * parts never cost less. */
     status = acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, &out[0]);
