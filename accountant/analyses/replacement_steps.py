@@ -40,8 +40,9 @@ __all__ = ["ReplacementGame", "plays"]
 # they fill transforms of 4096 and of 3072 points. The most of them.
 _SIZE, _PRINTED_SIZE, _PRINTED, _MOST_SIZE = 1900, 1425, 1e-4, 3400
 # Share of the answer that chords between knots may add. Where noise is large, which is where a
-# contribution is less than so many of its deviations: the least, and in units of its square.
-_SHARE, _LARGE_NOISE, _LEAST_SHARE, _UNIT_SHARE = 0.004, 0.95, 0.0013, 0.003
+# contribution is less than so many of its deviations, and steps are not few: the least, and in
+# units of its square.
+_SHARE, _LARGE_NOISE, _FEW, _LEAST_SHARE, _UNIT_SHARE = 0.004, 0.95, 500, 0.0013, 0.003
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
 _LOW, _HIGH, _WIDEST, _LEAST_SPACING = 0.15, 1.15, 80.0, 1e-6
 _LEAST_DELTA = 1e-15
@@ -188,7 +189,7 @@ class ReplacementGame(Solver):
         self._steps = found
         printed = wanted_tolerances()[0] >= _PRINTED
         self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
-        large = found.unit < _LARGE_NOISE
+        large = found.unit < _LARGE_NOISE and self._count >= _FEW
         self._share = max(_LEAST_SHARE, _UNIT_SHARE * found.unit**2) if large else _SHARE
         small = Fineness.ROUGH if printed else Fineness.PLAIN
         self._fineness = Fineness.FINE if large else small
