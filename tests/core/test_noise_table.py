@@ -186,6 +186,37 @@ def test_no_decay_is_claimed_that_is_not_there(tables, given):
     assert claimed
 
 
+@pytest.mark.parametrize("kinds", [4, 7, 10])
+@pytest.mark.parametrize("given", TABLES)
+def test_the_remainder_bounds_interpolation_between_a_few(tables, given, kinds):
+    """Few enough kinds that nothing but the remainder matters (Theorem 19, (a))."""
+    ctx.prec = 140
+    q, least, most = given[:3]
+    low, high, order = place(tables, *given)
+    bound = (ctypes.c_double * 13)()
+    tables.acct_noise_remainder.restype = ctypes.c_double
+    tables.acct_noise_bound_set(
+        bound, (ctypes.c_double * 5)(q, least, most, low, high), *doubles(order)
+    )
+    allowed = arb(tables.acct_noise_remainder(bound, kinds)).exp()
+    # The nodes are Chebyshev's, rounded: any distinct numbers are allowed.
+    turns = [np.cos(np.pi * (j + 0.5) / kinds) for j in range(kinds)]
+    nodes = [float((least + most) / 2 + (most - least) / 2 * turn) for turn in turns]
+    s = acb(order, 3)
+    values = [transform(q, 1 / acb(node), low, high, s) for node in nodes]
+    at = least + 0.37 * (most - least)
+    found, moduli = acb(0), arb(1)
+    for node, value in zip(nodes, values, strict=True):
+        weight = arb(1)
+        for other in nodes:
+            if other != node:
+                weight *= (arb(at) - arb(other)) / (arb(node) - arb(other))
+        found += weight * value
+        moduli += abs(weight)
+    error = abs(found - transform(q, 1 / acb(at), low, high, s))
+    assert error <= moduli * allowed
+
+
 def schedule(rng):
     """Parts of one q that are near in noise, as the oracle takes them."""
     q, sigma = rng.choice([0.003, 0.01, 0.1]), rng.uniform(0.9, 2.0)
