@@ -140,6 +140,17 @@ def test_odometer_agrees_with_each_prefix():
         assert upper[-1] - lower[-1] <= 1e-9 * upper[-1]
 
 
+def test_an_odometer_is_narrow_where_a_tables_decay_is_slow():
+    """Of the line's points too few are left by what a table bounds: parts are added one by one."""
+    rng = np.random.default_rng(1)
+    parts = [
+        Part(0.05, float(s), int(n))
+        for s, n in zip(rng.uniform(2.0, 2.002, 150), rng.choice([1, 1, 1, 5], 150), strict=True)
+    ]
+    lower, upper = mixed.odometer(parts, 1e-12, REMOVE)
+    assert (upper[35:] - lower[35:] <= 1e-9 * upper[35:]).all()
+
+
 def test_silent_and_extreme_parts():
     assert mixed.epsilon_bounds([Part(0.0, 1.0, 5), Part(0.5, math.inf, 5)], 1e-5) == (0.0, 0.0)
     assert mixed.epsilon_bounds([], 1e-5) == (0.0, 0.0)

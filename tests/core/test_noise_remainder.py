@@ -1,7 +1,7 @@
 """How far polynomials in 1/sigma are from the transform of a step (Theorem 19, (a) and (b)).
 
-The truth is in ball arithmetic: integrals over the window of u by python-flint's own integrator, and
-Lagrange's interpolant of them at points that need not be the table's.
+The truth is in ball arithmetic: integrals over the window of u by python-flint's own integrator,
+and Lagrange's interpolant of them at points that need not be the table's.
 """
 
 import ctypes

@@ -36,8 +36,9 @@ static double *memory;
 int table_set(double q, double least, double most, int direction, double b, double dy, int count,
               double most_loss, double log_error, double coarser, double *window) {
     acct_heterogeneous_plan plan = {
-        .direction = direction, .steps = 1000.0 * exp(-coarser), .deviations = 9.0, .most_loss = most_loss, .b = b,
-        .right_b = 1.4 * b, .left_b = 0.6 * b, .dy = dy, .count = count, .most_work = 1e9,
+        .direction = direction, .steps = 1000.0 * exp(-coarser), .deviations = 9.0,
+        .most_loss = most_loss, .b = b, .right_b = 1.4 * b, .left_b = 0.6 * b, .dy = dy,
+        .count = count, .most_work = 1e9,
         .reverse_order = most_loss < 1e300 ? 3.0 : 0.0, .flat = count * dy, .log_error = log_error};
     acct_tilted_law_place(&law, law_memory[0], ACCT_MAX_NODES);
     acct_tilted_law_place(&scratch, law_memory[1], ACCT_MAX_NODES);
@@ -87,8 +88,9 @@ int table_line(double sigma, double steps, int k, double *out) {
     const acct_heterogeneous_plan plan = sums.plan;
     acct_heterogeneous_sum_start(&sums, &plan);
     if (acct_noise_table_add(&table, &sums, &law, &part)) return 1;
-    const double found[] = {acct_sum_total(&sums.log_mgf), sums.log_mgf_err, acct_sum_total(&sums.log_mod[k]),
-                            acct_sum_total(&sums.arg[k]), sums.relative[k], sums.high[k], sums.size[k]};
+    const double found[] = {acct_sum_total(&sums.log_mgf), sums.log_mgf_err,
+                            acct_sum_total(&sums.log_mod[k]), acct_sum_total(&sums.arg[k]),
+                            sums.relative[k], sums.high[k], sums.size[k]};
     for (int i = 0; i < 7; i++) out[i] = found[i];
     return 0;
 }
@@ -105,8 +107,8 @@ TABLES = [
     (0.02, 2.0, 2.1, core.ADD, 5.0, 0.5, 30, np.inf, -20.0),
 ]
 
-# As above, and by how much less (e to the power of it) is asked of the kinds than of their nodes: the
-# remainder decides. In the last two that of the reverse term is the largest.
+# As above, and by how much less (e to the power of it) is asked of the kinds than of their nodes:
+# the remainder decides. In the last two that of the reverse term is the largest.
 FEW = [
     (0.01, 0.5, 0.71, core.REMOVE, 9.2, 0.3, 84, 2.4, -25.8, 33.0),
     (0.3, 0.2, 0.28, core.REMOVE, 3.0, 0.2, 40, np.inf, -25.0, 40.0),

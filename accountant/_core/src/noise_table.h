@@ -30,7 +30,7 @@ typedef struct {
     double *error, *size; /* per point: the largest error of a kind, and the largest modulus */
     double error_share[ACCT_NOISE_KINDS],
         size_share[ACCT_NOISE_KINDS]; /* a kind's are at most these shares of both */
-    double *fall; /* 1 - |phi|^2 is at least this on each level; kinds times (levels + 1) */
+    double *fall; /* 1 - |phi| is at least this on each level; kinds times (levels + 1) */
 } acct_noise_table;
 
 /* doubles that a table takes in the caller's memory */

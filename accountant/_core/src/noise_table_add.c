@@ -114,7 +114,7 @@ static void add_points(const acct_noise_table *t, acct_heterogeneous_sum *sums, 
 }
 
 /* The bounds on |phi| of the kind whose 1/sigma is next below, or the first.  The tilted density in u is at least e^{least}
- * times that kind's, so 1 - |phi|^2 is at least e^{2 least} times the kind's (Theorem 19, (c)). */
+ * times that kind's, so 1 - |phi| is at least e^{least} times the kind's (Theorem 19, (c)). */
 static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, double sigma, double n,
                       double log_mgf_upper) {
     int j = 0;
@@ -122,10 +122,10 @@ static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, d
     const double s = t->sigma[j], most = fmax(fabs(t->range.lo), fabs(t->range.hi));
     const double least = log(sigma / s) - 0.5 * fmax(sigma * sigma - s * s, 0.0) * most * most -
                          0.125 * (1.0 / (sigma * sigma) - 1.0 / (s * s)) + t->log_mgf[j] - log_mgf_upper;
-    const double share = exp(2.0 * fmin(least - 1e-9, 0.0));
+    const double share = exp(fmin(least - 1e-9, 0.0));
     const double *fall = t->fall + (size_t)j * ((size_t)t->levels + 1);
     for (int i = 0; i <= t->levels; i++)
-        sums->decay[i] += 0.5 * n * (log1p(-share * fall[i]) * (1.0 - 1e-12));
+        sums->decay[i] += n * (log1p(-share * fall[i]) * (1.0 - 1e-12));
 }
 
 int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,

@@ -26,6 +26,26 @@ static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_d
                                     y_least, plan);
 }
 
+/* Adds the parts to a started line and reads the answers off it.  ACCT_EPRECISION where the line ends too early for
+ * bounds on the decay that are read off tables: those of the parts themselves may do. */
+static int read_line(acct_heterogeneous_workspace *w, int first, int last, double delta, double guess,
+                     double most_truncated, acct_bounds *out) {
+    int status = ACCT_OK;
+    for (int i = 0; i < last && !status; i++) {
+        status = acct_heterogeneous_add(w, &w->part[i]);
+        if (status || i < first) continue;
+        acct_bounds found;
+        acct_heterogeneous_sum_close(&w->sums, &w->contour);
+        if (i == first && w->tables.count && !(w->contour.truncated <= most_truncated))
+            return ACCT_EPRECISION;
+        guess = acct_invert_estimate(acct_contour_at, &w->contour, guess, delta);
+        if (!(guess > 0.0)) break;
+        acct_invert_certify(acct_contour_at, &w->contour, guess, delta, &found);
+        acct_bounds_intersect(&out[i], found.lower, found.upper);
+    }
+    return status;
+}
+
 /* Reads the answers after each of the parts first .. last - 1 off one line: the last needs the longest
  * period, the first ends last */
 static int read_along(acct_heterogeneous_workspace *w, int first, int last, double delta, acct_bounds *out) {
@@ -45,17 +65,12 @@ static int read_along(acct_heterogeneous_workspace *w, int first, int last, doub
     }
     if (status) return status;
     status = acct_heterogeneous_start(w, &plan, w->part, last);
-    for (int i = 0; i < last && !status; i++) {
-        status = acct_heterogeneous_add(w, &w->part[i]);
-        if (status || i < first) continue;
-        acct_bounds found;
-        acct_heterogeneous_sum_close(&w->sums, &w->contour);
-        guess = acct_invert_estimate(acct_contour_at, &w->contour, guess, delta);
-        if (!(guess > 0.0)) break;
-        acct_invert_certify(acct_contour_at, &w->contour, guess, delta, &found);
-        acct_bounds_intersect(&out[i], found.lower, found.upper);
-    }
-    return status;
+    const double most = 10.0 * exp(plan.log_error);
+    if (!status) status = read_line(w, first, last, delta, guess, most, out);
+    if (status != ACCT_EPRECISION || !w->tables.count) return status;
+    acct_noise_tables_free(&w->tables);
+    acct_heterogeneous_sum_start(&w->sums, &plan);
+    return read_line(w, first, last, delta, guess, most, out);
 }
 
 /* where the block that ends before `last` begins, so that one line serves all of it; never less than half as many
