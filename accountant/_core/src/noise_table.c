@@ -167,8 +167,7 @@ static int set_kind(acct_noise_table *t, int j, acct_heterogeneous_sum *sums, ac
     set_points(t, j, sums, law, &m, cf);
     double bound[ACCT_DECAY_LEVELS + 1];
     acct_heterogeneous_decay(sums, law, &m, NULL, bound);
-    for (int i = 0; i <= t->levels; i++)
-        t->fall[j * (t->levels + 1) + i] = -expm1(bound[i]) * (1.0 - 1e-9);
+    for (int i = 0; i <= t->levels; i++) t->fall[j * (t->levels + 1) + i] = -expm1(bound[i]) * (1.0 - 1e-9);
     return ACCT_OK;
 }
 

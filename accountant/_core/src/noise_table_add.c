@@ -124,8 +124,7 @@ static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, d
                          0.125 * (1.0 / (sigma * sigma) - 1.0 / (s * s)) + t->log_mgf[j] - log_mgf_upper;
     const double share = exp(fmin(least - 1e-9, 0.0));
     const double *fall = t->fall + (size_t)j * ((size_t)t->levels + 1);
-    for (int i = 0; i <= t->levels; i++)
-        sums->decay[i] += n * (log1p(-share * fall[i]) * (1.0 - 1e-12));
+    for (int i = 0; i <= t->levels; i++) sums->decay[i] += n * (log1p(-share * fall[i]) * (1.0 - 1e-12));
 }
 
 int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
