@@ -39,6 +39,13 @@ RARE_WIDTHS = [
     (0.000722333022491355, 2.2899642933285844, 22938, 7.1617620404475675e-174, 1e-7),
     (3.875965e-05, 1.288, 2802000, 1.2e-171, 1e-6),
 ]
+# q, sigma, steps, ε and how wide a bracket of δ may be: saddle points of the window for what is
+# likely lead to no line at all there.
+FAR_DELTAS = [
+    (3.704060243628962e-07, 0.4519691738059675, 54, 25.668879839635657, 2e-3),
+    (2.448901448539835e-07, 7.187765061873398, 3, 1.1864583757530473e-06, 2e-2),
+    (5.8537015779430855e-08, 0.21271586426956168, 57739, 233.4811897629059, 1e-7),
+]
 MIXED = [
     (((1.0, (1.0, 2.0), (0.2, 0.05), 20), (2.0, (), (), 3)), 1e-300),
     (((0.9, (1.0,), (0.1,), 50), (1.5, (1.0, 3.0), (0.3, 0.1), 10)), 1e-280),
@@ -162,3 +169,16 @@ def test_the_last_point_of_a_line_is_found_at_any_scale():
         q, 0.5239638497422254, steps, 1.8790446253857206e-156, core.REMOVE
     )
     assert lower <= upper <= steps * q * (1.0 + 1e-15)
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps", "epsilon", "width"), FAR_DELTAS)
+def test_far_deltas_without_a_line_at_the_first_guess(q, sigma, steps, epsilon, width):
+    lower, upper = core.delta_bounds(q, sigma, steps, epsilon, core.REMOVE)
+    assert lower <= upper <= lower * (1.0 + width)
+
+
+@pytest.mark.slow
+def test_a_far_delta_without_a_line_at_the_first_guess_is_right():
+    q, sigma, steps, epsilon, width = FAR_DELTAS[0]
+    truth = psg.profile(q, sigma, steps, epsilon, "remove")[0]
+    check(truth, core.delta_bounds(q, sigma, steps, epsilon, core.REMOVE), width)

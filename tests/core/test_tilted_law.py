@@ -50,6 +50,24 @@ int unused_has_nodes(void) {
     acct_workspace_free(&w);
     return found;
 }
+
+/* sets mean, variance and log A as searches have them, then as certificates do */
+int moments(double q, double sigma, double order, double found[6]) {
+    acct_workspace w;
+    if (acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1;
+    const acct_step step = acct_step_make(q, sigma);
+    const acct_window window = acct_plan_window(&step, 10.0, ACCT_REMOVE, -300.0);
+    const int status = acct_tilted_law_set(&w.law, &step, &window, 1.0, 0.0, -10.0);
+    for (int certify = 0; certify < 2 && !status; certify++) {
+        acct_moments m;
+        acct_tilted_law_moments(&w.law, order, certify, &m);
+        found[3 * certify] = m.mean;
+        found[3 * certify + 1] = m.m2;
+        found[3 * certify + 2] = m.log_mgf;
+    }
+    acct_workspace_free(&w);
+    return status;
+}
 """
 
 WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG = range(5)
@@ -81,3 +99,13 @@ def test_only_a_whole_law_is_taken(library, q, sigma):
 
 def test_a_workspace_that_was_never_used_has_no_nodes(library):
     assert library.unused_has_nodes() == 0
+
+
+@pytest.mark.parametrize("order", [-30.0, -0.5, 1.0, 1.5, 30.0, 400.0, 900.0])
+@pytest.mark.parametrize(("q", "sigma"), [(1e-7, 1.0), (4e-7, 1.7), (1e-3, 5.0), (0.3, 1.0)])
+def test_a_search_has_the_moments_of_a_certificate(library, q, sigma, order):
+    # Far orders leave no more than the window's end: the mean's square hides the variance there.
+    found = (ctypes.c_double * 6)()
+    library.moments.argtypes = [ctypes.c_double] * 3 + [ctypes.c_double * 6]
+    assert library.moments(q, sigma, order, found) == 0
+    assert found[3:] == pytest.approx(found[:3], rel=1e-6, abs=0.0)

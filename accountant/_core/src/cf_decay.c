@@ -301,9 +301,12 @@ static double descend_by(const acct_cf_decay *d, double b, double share, double 
     return y;
 }
 
-/* the same from y_uniform, first in long strides */
+#define STRIDE 1.06
+
+/* the same from y_uniform, first in long strides, which are four short ones: it ends where short ones would */
 static double descend(const acct_cf_decay *d, double b, double share) {
-    return descend_by(d, b, share, descend_by(d, b, share, d->y_uniform, 1.25), 1.06);
+    const double far = descend_by(d, b, share, d->y_uniform, STRIDE * STRIDE * STRIDE * STRIDE);
+    return descend_by(d, b, share, far, STRIDE);
 }
 
 /* whether the minorant alone makes the tail beyond y small; then that is where it takes over */

@@ -105,6 +105,19 @@ static double log_delta_at_tail(const acct_step *step, double steps, double epsi
     return fmax(log(steps) + log(single.upper), LAST_REACH);
 }
 
+/* Contours where the saddle point led nowhere, perhaps to none at all: about what one step's large loss makes
+ * of it, which *log_delta is set to, then about the saddle point on the widest window. */
+static int narrow_far_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon, double *log_delta,
+                            acct_bounds *out) {
+    acct_saddle saddle;
+    *log_delta = log_delta_at_tail(step, steps, epsilon);
+    if (narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, log_delta, out)) return 1;
+    const acct_window window = acct_plan_window(step, steps, ACCT_REMOVE, LAST_REACH);
+    if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_REMOVE, &window, epsilon, &saddle)) return 0;
+    double widest = fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
+    return narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, &widest, out);
+}
+
 /* The saddle point on a window for what is likely, then on one for the answer, and no larger: at the orders of a far
  * answer outcomes beyond it outweigh all others.  A window that does not reach epsilon has none. */
 static int saddle_within_reach(acct_workspace *w, const acct_step *step, double steps, int direction,
@@ -137,14 +150,16 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     const int status = saddle_within_reach(w, step, steps, direction, epsilon, &saddle);
     double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
     int good = !status && narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
-    if (!good && out->upper < FAR_OUT && direction == ACCT_REMOVE && !step->mixture) {
-        log_delta = log_delta_at_tail(step, steps, epsilon);
-        good = narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
-    }
+    double at_tail = log_delta;
+    if (!good && fmin(out->upper, exp(log_delta)) < FAR_OUT && direction == ACCT_REMOVE && !step->mixture)
+        good = narrow_far_delta(w, step, steps, epsilon, &at_tail, out);
     if (!good) {
         /* whatever the window, what is outside counts in full */
         acct_bounds_intersect(out, 0.0,
                               acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
+        if (at_tail != log_delta)
+            acct_bounds_intersect(out, 0.0,
+                                  acct_chernoff_delta_upper(w, step, steps, direction, epsilon, at_tail, 0.0));
         for (double log_within = LAST_REACH; log_within < fmin(2.0 * FIRST_REACH, 0.5 * log_delta); log_within *= 0.8)
             acct_bounds_intersect(
                 out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within, 0.0));

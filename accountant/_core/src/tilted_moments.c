@@ -86,7 +86,7 @@ static void sum_for_search(const acct_tilted_law *g, search_sums *out) {
                          acct_lanes_total(w2)};
 }
 
-/* acct_tilted_law_moments for searches, in one pass */
+/* acct_tilted_law_moments for searches, in one pass; m1 and m2 are differences */
 static void moments_for_search(acct_tilted_law *law, double c, acct_moments *out) {
     const int remove = c > 1.0;
     search_sums s;
@@ -266,6 +266,9 @@ static double add_quadrature(acct_tilted_law *law, acct_moments *m, double *line
     return relative;
 }
 
+/* a variance over the square of the mean of which a difference of the two has few digits */
+#define NARROW 1e-6
+
 /* whether every factor of the moments stays in the range of vmath.h */
 static int in_range(const acct_tilted_law *law, double order) {
     /* L and x are monotone: their extremes are at the ends */
@@ -305,15 +308,14 @@ void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, ac
     out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
     law->weighed = certify ? order : NAN;
     const int small = in_range(law, order);
-    if (small && !certify) {
+    if (small && !certify)
         moments_for_search(law, order, out);
-        return;
-    }
-    if (small)
+    else if (small)
         moments_small(law, order, out);
     else
         moments_large(law, order, certify, out);
-    central_moments(law, out);
+    /* those of a search cancel where the law is narrow, as at the end of a window */
+    if (!small || certify || !(out->m2 > NARROW * out->mean * out->mean)) central_moments(law, out);
     if (certify) {
         double linear;
         const double relative = add_quadrature(law, out, &linear);
