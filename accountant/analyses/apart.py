@@ -34,9 +34,10 @@ def without_parts_apart(parts: Parts) -> tuple[Parts, Parts, Parts]:
     failing: list[tuple[DominatingPair, int]] = []
     seldom: list[tuple[DominatingPair, int]] = []
     for part in parts:
-        if _only_fails(part[0]):
+        pair, count = part
+        if _only_fails(pair):
             failing.append(part)
-        elif len(parts) > 1 and variation((part,)) < SELDOM:
+        elif len(parts) > 1 and (pair.variation if count == 1 else variation((part,))) < SELDOM:
             seldom.append(part)
         else:
             rest.append(part)

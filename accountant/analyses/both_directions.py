@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
-from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import WIDE, Contour, Solver
 from accountant.bounds import Bounds
 
@@ -29,29 +28,24 @@ def epsilon_bounds(solvers: Sequence[Solver], delta: float) -> Bounds | None:
     """
     if len(solvers) != 2 or delta == 0.0 or solvers[0].variation <= delta:
         return None
-    first, second = (_rows(one) for one in solvers)
-    if first is None or first != second or len({_adds(one) for one in solvers}) != 2:
+    (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
+    if not first or first != second or one_adds == other_adds:
         return None
     found = _bracket(first, delta)
     return found if is_within(found, WIDE) else None
 
 
-def _adds(solver: Solver) -> bool:
-    """Tell the direction; a plain part is its own reverse."""
-    return any(gaussian_part(pair).add for pair, _ in solver.parts)
+def _rows(solver: Solver) -> tuple[tuple[mixed.Part, ...], bool]:
+    """Return what a line is built for, and whether it adds; a plain part is its own reverse.
 
-
-def _rows(solver: Solver) -> tuple[mixed.Part, ...] | None:
-    """Return what a line is built for; None where the ends of a bracket need different ones."""
+    Nothing where the ends of a bracket need different lines.
+    """
     if type(solver) is not Contour or len(solver.parts) < 2:
-        return None
-    rows = []
-    for pair, n in solver.parts:
-        if not pair.exact:
-            return None
-        part = gaussian_part(pair)
-        rows.append(mixed.Part(part.sampling_probability, part.noise_multiplier, n))
-    return tuple(rows)
+        return (), False
+    if not all(pair.exact for pair, _ in solver.parts):
+        return (), False
+    rows = tuple([mixed.Part(q, sigma, n) for (q, sigma, _), n in solver.upper])
+    return rows, any(part.add for part, _ in solver.upper)
 
 
 @lru_cache(maxsize=256)

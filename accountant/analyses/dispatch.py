@@ -78,12 +78,14 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
-    gaussian = [pair.gaussian_part for pair, _ in parts]
-    if all(part is not None for part in gaussian):
-        if all(part.sampling_probability == 1.0 for part in gaussian if part is not None):
+    gaussian = [noise for pair, _ in parts if (noise := pair.gaussian_part) is not None]
+    if len(gaussian) == len(parts):
+        # A plain part is its own reverse.
+        sampled = {part.add for part in gaussian if part.sampling_probability != 1.0}
+        if not sampled:
             return MergedGaussian(parts)
-        if len({part.add for part in gaussian if part and part.sampling_probability < 1.0}) == 1:
-            return Contour(parts)
+        if len(sampled) == 1:
+            return Contour(parts, gaussian)
     if len(parts) == 1:
         part = parts[0][0].gaussian_mixture
         if part is not None and covers(part):

@@ -38,6 +38,8 @@ EITHER: Final = core.EITHER
 
 # Smaller sampling probabilities are rounded up to this for upper bounds; the lower ones are 0.
 LEAST_Q = 1e-280
+# The native core's exponents need more noise than this.
+LEAST_SIGMA = 1e-100
 
 
 class Part(NamedTuple):
@@ -112,13 +114,14 @@ def odometer(
     lower, upper = np.zeros(size), np.zeros(size)
     # Trivial parts (nothing sampled, or infinite noise) repeat the answer before them.
     active = np.array([_is_active(part) for part in parts], dtype=bool)
-    spending = [part for part, is_active in zip(parts, active, strict=True) if is_active]
+    spending = [part for part, is_active in zip(parts, active.tolist(), strict=True) if is_active]
     if not spending:
         return lower, upper
     after = np.cumsum(active) - 1
     low, high = np.zeros(len(spending)), np.full(len(spending), math.inf)
     # The first part without a finite bound ends all finite bounds.
-    good = next((i for i, p in enumerate(spending) if not _bounded([p])), len(spending))
+    unbounded = (i for i, part in enumerate(spending) if part.noise_multiplier <= LEAST_SIGMA)
+    good = next(unbounded, len(spending))
     if good:
         low[:good], high[:good] = _directions(spending[:good], delta, direction)
         low[good:] = low[good - 1]
@@ -151,25 +154,25 @@ def _is_active(part: Part) -> bool:
 
 def _merged(parts: Iterable[Part]) -> list[Part]:
     counts: dict[tuple[float, float], int] = {}
-    for part in parts:
-        if _is_active(part):
-            key = (part.sampling_probability, part.noise_multiplier)
-            counts[key] = counts.get(key, 0) + part.steps
+    active = [part for part in parts if _is_active(part)]
+    for q, sigma, steps in active:
+        counts[q, sigma] = counts.get((q, sigma), 0) + steps
+    if len(counts) == len(active):
+        return active
     return [Part(*key, steps) for key, steps in counts.items()]
 
 
 def _bounded(parts: Sequence[Part]) -> bool:
     """Tell whether the noise is large enough for the native core's exponents."""
-    return all(part.noise_multiplier > 1e-100 for part in parts)
+    return min((sigma for _, sigma, _ in parts), default=math.inf) > LEAST_SIGMA
 
 
 def _resolved(parts: Sequence[Part]) -> bool:
-    return all(part.sampling_probability >= LEAST_Q for part in parts)
+    return min((q for q, _, _ in parts), default=1.0) >= LEAST_Q
 
 
 def _columns(parts: Sequence[Part]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    return (
-        np.array([max(part.sampling_probability, LEAST_Q) for part in parts]),
-        np.array([part.noise_multiplier for part in parts]),
-        np.array([float(part.steps) for part in parts]),
+    q, sigma, steps = (
+        np.array(one, dtype=np.float64) for one in (zip(*parts, strict=True) if parts else [()] * 3)
     )
+    return np.maximum(q, LEAST_Q), sigma, steps

@@ -15,7 +15,6 @@ from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
 from accountant.analyses.direct import Direct
-from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.not_listed import delta_listed, epsilon_listed
 from accountant.analyses.other_bounds import bounded_otherwise
 from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
@@ -168,13 +167,16 @@ class Contour(BesideGrid):
     name = "contour"
     reason = "all parts are (subsampled) Gaussian noise, whose transform is inverted on a contour"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, gaussian: Sequence[GaussianPart]) -> None:
         super().__init__(parts)
-        self._upper: GaussianParts = [(gaussian_part(pair), n) for pair, n in parts]
+        self.upper = [(part, n) for part, (_, n) in zip(gaussian, parts, strict=True)]
+
+    @cached_property
+    def _lower(self) -> GaussianParts:
         # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
-        self._lower: GaussianParts = [
+        return [
             (part._replace(noise_multiplier=pair.most_noise), n)
-            for (pair, _), (part, n) in zip(parts, self._upper, strict=True)
+            for (pair, _), (part, n) in zip(self.parts, self.upper, strict=True)
         ]
 
     def _least(self) -> float:
@@ -190,18 +192,16 @@ class Contour(BesideGrid):
 
     def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
         # A plain part is its own reverse, so it fits either direction.
-        direction = core.ADD if any(part.add for part, _ in self._upper) else core.REMOVE
+        direction = core.ADD if any(part.add for part, _ in self.upper) else core.REMOVE
 
         def bracket(parts: GaussianParts) -> tuple[float, float]:
-            rows = [
-                mixed.Part(part.sampling_probability, part.noise_multiplier, n) for part, n in parts
-            ]
+            rows = [mixed.Part(q, sigma, n) for (q, sigma, _), n in parts]
             if len(rows) == 1:
                 return single(*rows[0], at, direction)
             return several(rows, at, direction)
 
-        lower, upper = bracket(self._upper)
-        if self._lower != self._upper:
+        lower, upper = bracket(self.upper)
+        if self._lower != self.upper:
             lower = min(lower, bracket(self._lower)[0])
         return Bounds(lower, upper)
 

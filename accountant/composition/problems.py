@@ -47,10 +47,12 @@ def _problems(alternatives: Iterable[Counted]) -> Problems:
 
 def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
     """Merge equal pairs and drop pairs that release nothing."""
+    kept = tuple(part for part in parts if part[1] and part[0].pure_epsilon > 0.0)
+    if len(dict(kept)) == len(kept):
+        return kept
     merged: dict[DominatingPair, int] = {}
-    for pair, count in parts:
-        if count and pair.pure_epsilon > 0.0:
-            merged[pair] = merged.get(pair, 0) + count
+    for pair, count in kept:
+        merged[pair] = merged.get(pair, 0) + count
     return tuple(merged.items())
 
 
@@ -71,10 +73,13 @@ class _TooManyError(Exception):
 
 
 def _alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
-    found = dict.fromkeys(_in_order(_merged(each)) for each in limited(mechanism.alternatives()))
+    rows = [_in_order(_merged(each)) for each in limited(mechanism.alternatives())]
+    if len(rows) == 1:
+        return tuple(rows)
+    found = tuple(dict.fromkeys(rows))
     if len(found) > MOST_ALTERNATIVES:
         raise _TooManyError
-    return tuple(found)
+    return found
 
 
 def directions(parts: Counted) -> tuple[Parts, ...]:
@@ -114,6 +119,8 @@ def _in_order(parts: Counted) -> Counted:
 
 
 def _merged(parts: Counted) -> Counted:
+    if len(dict(parts)) == len(parts):
+        return parts
     counts: dict[Mechanism, int] = {}
     for mechanism, n in parts:
         counts[mechanism] = counts.get(mechanism, 0) + n

@@ -59,7 +59,7 @@ class Described:
             value = getattr(self, name)
             if default is MISSING and not by_name:
                 shown.append(repr(value))
-            elif default is MISSING or value != default:
+            elif value is not default and (default is MISSING or value != default):
                 shown.append(f"{argument}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from accountant import checks
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.contributions import BoundedContribution
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 
     from accountant.pairs.base import FloatArray
 
-__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "merged"]
+__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "least_noise", "merged"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+_ROOT_8 = math.sqrt(8.0)
 # Finite, unlike the μ of an analysis.
 MU = checks.FINITE_EPSILON.renamed("mu", checks.MU.advice)
 
@@ -127,8 +129,17 @@ def _pair(noise: float, distance: float) -> GaussianPair:
     """Return the pair of normal laws ``distance`` apart."""
     if distance == 0.0:
         return GaussianPair(math.inf)
+    if distance == 1.0:
+        return GaussianPair(noise)
     least, most = ratio_down(noise, distance), ratio_up(noise, distance)
     return GaussianPair(least, exact=least == most)
+
+
+@to_nearest
+def least_noise(mechanism: Gaussian) -> float:
+    """Return the noise multiplier of the mechanism's pair."""
+    distance = mechanism.distance
+    return ratio_down(mechanism.noise_multiplier, distance) if distance else math.inf
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,11 @@ class GaussianPair(DominatingPair):
         return (-math.inf, -unsampled) if self.add else (unsampled, math.inf)
 
     @property
+    def pure_epsilon(self) -> float:
+        """Infinite: sampled or not, one end of the losses is. 0 without any."""
+        return 0.0 if self.noise_multiplier == math.inf else math.inf
+
+    @property
     def loss_error(self) -> float:
         """A few units in the last place of the losses within reach of 1e-300."""
         if self.noise_multiplier == math.inf:
@@ -180,14 +196,10 @@ class GaussianPair(DominatingPair):
             reach = 2.0 * reach + 1.0
         return up(16.0 * U * reach)
 
-    @cached_property
+    @property
     def variation(self) -> float:
         """q·(2Φ(1/2σ) - 1)."""
-        if self.noise_multiplier == math.inf:
-            return 0.0
-        # The quotients are rounded; 64 units cover that, too.
-        plain = up(lift(math.erf(1.0 / self.noise_multiplier / math.sqrt(8.0))), 64.0)
-        return min(up(lift(self.sampling_probability * plain)), 1.0)
+        return _variation(self.sampling_probability, self.noise_multiplier)
 
     @property
     def rho(self) -> float:
@@ -277,6 +289,17 @@ def merged(parts: Sequence[tuple[GaussianPair, int]]) -> GaussianPair:
     sigma = max(sigma, LEAST)  # which costs infinitely much already, as in ratio_down
     exact = Fraction(sigma) ** 2 == variance and all(one.exact for one, _ in parts)
     return GaussianPair(sigma, exact=exact)
+
+
+# Both directions of a pair have one, and a composition asks for it more than once.
+@lru_cache(maxsize=2**14)
+def _variation(q: float, sigma: float) -> float:
+    """Return q·(2Φ(1/2σ) - 1), rounded up."""
+    if sigma == math.inf:
+        return 0.0
+    # The quotients are rounded; 64 units cover that, too.
+    plain = up(lift(math.erf(1.0 / sigma / _ROOT_8)), 64.0)
+    return min(up(lift(q * plain)), 1.0)
 
 
 def _point(edges: FloatArray) -> Masses:

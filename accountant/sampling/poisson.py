@@ -97,6 +97,9 @@ class PoissonSampled(Mechanism):
         """True: a record that is left out is one that was not drawn."""
         return True
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.mechanism!r}, {self.sampling_probability!r})"
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the sampled pairs (remove, add); one pair under replace-one."""
         q = self.sampling_probability
@@ -104,7 +107,13 @@ class PoissonSampled(Mechanism):
             return (GaussianPair(math.inf),)
         if q < 1.0 and self.relation is _REPLACE_ONE:
             return self._exchanged()
-        found = self.mechanism.pairs()
+        inner = self.mechanism
+        if type(inner) is Gaussian and inner.distance == 1.0 and q < 1.0:
+            sigma = inner.noise_multiplier
+            if sigma < math.inf:
+                # The usual kind, of which a history may hold thousands: without the inner pair.
+                return GaussianPair(sigma, q), GaussianPair(sigma, q, True)
+        found = inner.pairs()
         if q == 1.0:
             return found
         remove, add = found[0], found[-1]

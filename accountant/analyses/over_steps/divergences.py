@@ -11,7 +11,7 @@ from accountant.analyses import rdp
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.gaussian import Gaussian, least_noise
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
@@ -77,8 +77,7 @@ def _distinct(
     result = []
     for mechanism, setting in zip(mechanisms, settings, strict=True):
         if setting is not None:
-            row = curves[keys[setting]]
-            result.append(np.stack([row, row], axis=1))
+            result.append(curves[keys[setting]])
         else:
             pairs = symmetrised_pairs(mechanism)
             curve = _finite_divergence if finite else _divergence
@@ -107,10 +106,11 @@ def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
     """Return q and σ, if both directions are those of one subsampled Gaussian."""
     if type(mechanism) is PoissonSampled and type(mechanism.mechanism) is Gaussian:
         # The usual kind, of which a history may hold thousands: without its own two pairs.
-        inner, q = mechanism.mechanism.pairs()[0].gaussian_part, mechanism.sampling_probability
-        add_or_remove = mechanism.relation is NeighbouringRelation.ADD_OR_REMOVE
-        if inner and add_or_remove and 0.0 < q < 1.0 and inner.noise_multiplier < math.inf:
-            return q, inner.noise_multiplier
+        inner, q = mechanism.mechanism, mechanism.sampling_probability
+        if inner.relation is NeighbouringRelation.ADD_OR_REMOVE and 0.0 < q < 1.0:
+            sigma = inner.noise_multiplier if inner.sensitivity == 1.0 else least_noise(inner)
+            if sigma < math.inf:
+                return q, sigma
     found: tuple[float, float] | None = None
     for pair in mechanism.pairs():
         part = pair.gaussian_part
@@ -137,24 +137,22 @@ def _rounded(
     """Map each (q, σ) to one that costs no less, so that about ``limit`` different ones remain."""
     rounded = {s: s for s in settings}
     bits = 16
+    if len(rounded) <= limit:
+        return rounded
+    q, sigma = np.array(list(rounded)).T
     while len(set(rounded.values())) > limit and bits > 2:
-        rounded = {(q, s): (_up(q, bits), _down(s, bits)) for q, s in settings}
+        # Rounding is exact: probabilities up, and noise towards zero.
+        most = np.minimum(_to_bits(q, bits, np.ceil), 1.0)
+        least = _to_bits(sigma, bits, np.floor)
+        rounded = dict(zip(rounded, zip(most.tolist(), least.tolist(), strict=True), strict=True))
         bits -= 1
     return rounded
 
 
-def _down(value: float, bits: int) -> float:
-    """Round towards zero to ``bits`` bits, exactly."""
-    if not math.isfinite(value):
-        return value
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.floor(math.ldexp(mantissa, bits)), exponent - bits)
-
-
-def _up(value: float, bits: int) -> float:
-    """Round a probability up to ``bits`` bits, exactly."""
-    mantissa, exponent = math.frexp(value)
-    return min(math.ldexp(math.ceil(math.ldexp(mantissa, bits)), exponent - bits), 1.0)
+def _to_bits(values: FloatArray, bits: int, whole: np.ufunc) -> FloatArray:
+    """Return ``values`` with ``bits`` bits, made whole there by floor or ceil."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(whole(np.ldexp(mantissa, bits)), exponent - bits))
 
 
 def _native(
@@ -165,4 +163,5 @@ def _native(
     q, sigma = np.array(settings).T[:, :, None]
     shape = (len(settings), len(orders))
     values = rdp.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), WORKERS)
-    return dict(zip(settings, values, strict=True))
+    # Both directions have the same bound.
+    return dict(zip(settings, np.stack([values, values], axis=2), strict=True))

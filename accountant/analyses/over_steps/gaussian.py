@@ -92,7 +92,7 @@ def _exactly(
         if setting is None:
             return None
         if item.count == 1:
-            parts.append(mixed.Part(*setting, 1))
+            parts.append(mixed.Part(setting[0], setting[1], 1))
         else:
             parts.extend(mixed.Part(*setting, steps) for steps in _pieces(item.count, len(history)))
     if len(parts) > _MAX_EXACT:
