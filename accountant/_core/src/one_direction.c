@@ -107,8 +107,8 @@ static double log_delta_at_tail(const acct_step *step, double steps, double epsi
 
 /* Contours where the saddle point led nowhere, perhaps to none at all: about what one step's large loss makes
  * of it, which *log_delta is set to, then about the saddle point on the widest window. */
-static int narrow_far_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon, double *log_delta,
-                            acct_bounds *out) {
+static int narrow_far_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon,
+                            double *log_delta, acct_bounds *out) {
     acct_saddle saddle;
     *log_delta = log_delta_at_tail(step, steps, epsilon);
     if (narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, log_delta, out)) return 1;
