@@ -133,7 +133,9 @@ def line(part: Window, steps: int, abscissa: float, step: float, count: int) -> 
     tilted = part.weights * np.exp(x - base.log)
     sums = _sums(tilted, part.excess / times, step, count)
     y = step * np.arange(count)
-    eta = part.weight_error + (part.weights.size + 160.0) * U + base.error + 4.0 * U * abs(base.log)
+    # A complex sum of n products loses at most 2n units of them, whose second factors are below 2.
+    units = 3.0 * part.weights.size + 160.0
+    eta = part.weight_error + units * U + base.error + 4.0 * U * abs(base.log)
     first = float(
         tilted
         @ (
