@@ -99,7 +99,8 @@ class Composed:
         The width of a bracket on ε, relative to ε, or to a hundredth of the standard deviation of
         the total loss where ε is smaller. A bracket on δ has the width this means for it. A grid of
         a million points, or half as many for several parts, is not refined where it is within
-        five times the tolerance of 1e-6.
+        five times the tolerance of 1e-6, and one of two million points, for several parts, within
+        ten times.
     memory_cap : int
         Approximate limit, in bytes, on the memory of one evaluation.
     upper_alone : bool
