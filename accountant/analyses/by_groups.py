@@ -8,11 +8,12 @@ from functools import partial
 
 from accountant._rounding import sum_up
 from accountant.analyses.brackets import is_within
+from accountant.analyses.far_losses import is_far
 from accountant.analyses.shift_cuts import covers
-from accountant.analyses.solvers import FAR, Grid, Solver
+from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
+from accountant.pairs.base import DominatingPair, Parts, has_pld
 
 __all__ = ["ByGroups", "groups_of"]
 
@@ -49,7 +50,7 @@ def _kind(pair: DominatingPair) -> str:
         return "gaussian"
     if not has_pld(pair):
         return "curve"
-    return "far" if _is_far(pair) else "grid"
+    return "far" if is_far(pair) else "grid"
 
 
 def _is_curve_alone(pair: DominatingPair) -> bool:
@@ -58,11 +59,6 @@ def _is_curve_alone(pair: DominatingPair) -> bool:
 
 def _without(parts: Parts, some: Parts) -> Parts:
     return tuple(part for part in parts if part not in some)
-
-
-def _is_far(pair: DominatingPair) -> bool:
-    """Tell whether a single loss exceeds the range of the grid's exponentials."""
-    return has_rdp(pair) and pair.loss_atoms is None and pair.finite_rdp(1.0001) > FAR
 
 
 class ByGroups(Solver):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._rounding import up
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
@@ -122,7 +123,9 @@ class BesideGame(Solver):
         return self._bracket(delta, lower, math.inf, lambda one: one.epsilon_bounds(delta))
 
     def _delta(self, epsilon: float) -> Bounds:
-        lower = max(float(self._reached.delta_bounds(epsilon).lower) - self._excess, 0.0)
+        lower = float(self._reached.delta_bounds(epsilon).lower)
+        if self._excess:
+            lower = max(math.nextafter(lower - up(self._excess), 0.0), 0.0)
         return self._bracket(lower, lower, 1.0, lambda one: one.delta_bounds(epsilon))
 
     def _bracket(

@@ -15,6 +15,7 @@ from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within
 from accountant.analyses.direct import Direct
+from accountant.analyses.far_losses import is_far
 from accountant.analyses.not_listed import delta_listed, epsilon_listed
 from accountant.analyses.other_bounds import bounded_otherwise
 from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
@@ -41,8 +42,6 @@ BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])
 NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)  # whose ε tells that another ε has no smaller δ
 NEGLIGIBLE = 1e-12  # absolute width of a δ for which no grid is computed
 
-# The Rényi analysis answers for losses beyond it, in nats, whose exponentials overflow.
-FAR = 300.0
 MOST_ANSWERS = 512  # that a solver caches
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
@@ -232,7 +231,7 @@ class Grid(Solver):
 
     @cached_property
     def _far(self) -> bool:
-        return self._renyi and _is_far(self.parts)
+        return self._renyi and any(is_far(pair) for pair, _ in self.parts)
 
     def _least(self) -> float:
         # Losses just below the end of every support add up (Theorem M2 on the edges).
@@ -387,11 +386,6 @@ class Renyi(Solver):
 
     def _delta(self, epsilon: float) -> Bounds:
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
-
-
-def _is_far(parts: Parts) -> bool:
-    """Tell whether a single loss exceeds the range of the grid's exponentials."""
-    return any(pair.loss_atoms is None and pair.finite_rdp(1.0001) > FAR for pair, _ in parts)
 
 
 def _beside_contour(parts: Parts) -> Solver:

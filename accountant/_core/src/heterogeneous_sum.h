@@ -58,7 +58,8 @@ typedef struct {
     double level[ACCT_DECAY_LEVELS + 1], decay[ACCT_DECAY_LEVELS + 1]; /* the last holds for all y beyond */
 } acct_heterogeneous_sum;
 
-/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the caller's, too */
+/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the
+ * caller's, too */
 #define ACCT_HETEROGENEOUS_SUM_DOUBLES (7 * (size_t)ACCT_HETEROGENEOUS_POINTS)
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);
 

@@ -13,7 +13,8 @@
 #define MOST_EXPONENT 1e5
 
 /* ensures  Re 1/beta^2 >= returned on the ellipse: it is harmonic there, so least on the boundary; for
- *          b >= eta it falls with eta, and in b it rises, then falls: least at an arc's corners.  At most 0: no claim */
+ *          b >= eta it falls with eta, and in b it rises, then falls: least at an arc's corners.
+ *          At most 0: no claim */
 static double least_precision(double mid, double a, double axis) {
     double least = INFINITY, right = mid + a;
     for (int i = 0; i < ARCS; i++) { /* the top of the ellipse is an end of two arcs */

@@ -113,8 +113,8 @@ static void add_points(const acct_noise_table *t, acct_heterogeneous_sum *sums, 
     }
 }
 
-/* The bounds on |phi| of the kind whose 1/sigma is next below, or the first.  The tilted density in u is at least e^{least}
- * times that kind's, so 1 - |phi| is at least e^{least} times the kind's (Theorem 19, (c)). */
+/* The bounds on |phi| of the kind whose 1/sigma is next below, or the first.  The tilted density in u is at least
+ * e^{least} times that kind's, so 1 - |phi| is at least e^{least} times the kind's (Theorem 19, (c)). */
 static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, double sigma, double n,
                       double log_mgf_upper) {
     int j = 0;

@@ -128,7 +128,8 @@ static int is_coarse(const acct_contour *k, double epsilon, double log_delta, do
     return k->numerical > fmax(1e-6, 1e3 * tolerance) * whole;
 }
 
-/* Whether the law is whole, of this step and looks at least at this window: perhaps a line's of the other direction. */
+/* Whether the law is whole, of this step and looks at least at this window: perhaps a line's of the other
+ * direction. */
 static int has_window(const acct_tilted_law *law, const acct_step *step, const acct_window *window) {
     return law->whole && !step->mixture && law->step.q == step->q && law->step.sigma == step->sigma &&
            law->lo <= window->lo && law->hi >= window->hi;

@@ -55,7 +55,7 @@ MOST_NATS = 3.0
 
 # log δ below which the finite part of a profile is bounded, but not measured; and that of the least
 # δ for whose ε a grid is planned where masses are known below 1e-300.
-FARTHEST, LAST = -640.0, -703.0
+FARTHEST, FARTHEST_OF_ATOMS = -640.0, -703.0
 # Grids without any bracket, from which on it is given up.
 MOST_BLIND = 2
 # How much smaller a δ may be than its saddle point tells, in nats, where rare losses are left out.
@@ -261,7 +261,7 @@ class Composed:
         """The logarithm of the least δ for which a grid is planned."""
         tables = [pair.loss_atoms for pair, _ in self._used]
         known = all(one is not None and one.absolute_error < TINY for one in tables)
-        return LAST if known else FARTHEST
+        return FARTHEST_OF_ATOMS if known else FARTHEST
 
     def _scale(self, saddle: Saddle) -> float:
         return max(abs(saddle.epsilon), 0.01 * saddle.spread, 1e-12)

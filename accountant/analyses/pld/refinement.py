@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["finer", "is_long", "most_excess"]
+__all__ = ["finer", "most_excess"]
 
 # Sizes from which a bracket need only be nearly as narrow as usual: of one part, and of several,
 # each of which has to be put on the grid; and the size of several that takes half a second.
@@ -20,10 +20,10 @@ def most_excess(size: int, parts: int, tolerance: float) -> float:
     """Return how many times the tolerance the bracket of a grid of that size may be wide."""
     if size < _huge(parts, tolerance):
         return 1.0
-    return ROUGHLY if is_long(size, parts, tolerance) else NEARLY
+    return ROUGHLY if _is_long(size, parts, tolerance) else NEARLY
 
 
-def is_long(size: float, parts: int, tolerance: float) -> bool:
+def _is_long(size: float, parts: int, tolerance: float) -> bool:
     """Tell whether a grid of that size of several parts takes half a second or more."""
     return parts > 1 and tolerance == USUAL_TOLERANCE and size > LONG
 
