@@ -9,7 +9,8 @@ from accountant.mechanisms.discrete import DiscreteGaussianPair, DiscreteLaplace
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.user_defined import PMFPair
 from accountant.pairs.response import ResponsePair
-from accountant.sampling.sampled_pairs import SampledAtoms, SampledPair
+from accountant.sampling.sampled_atoms import SampledAtoms
+from accountant.sampling.sampled_pairs import SampledPair
 
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
