@@ -194,12 +194,13 @@ class MechanismPair(AtomicPair):
         ``high`` has the first property; ``low`` has the second, or is 0.
         """
 
-        def height(epsilon: float) -> float:
+        def look(epsilon: float) -> tuple[bool, float]:
+            """Tell whether the bound is above δ, exactly, and about how far: of the logarithms."""
             bounds = self._at(epsilon, tilts)
             value = float(bounds.upper if upper else bounds.lower)
-            return math.log(max(value, 1e-300) / delta)
+            return value > delta, math.log(value) - math.log(delta) if value > 0.0 else -math.inf
 
-        above, below = height(low), height(high)
+        (_, above), (_, below) = look(low), look(high)
         for k in range(_ROUNDS):
             if high - low <= _CLOSE * high:
                 break
@@ -209,11 +210,11 @@ class MechanismPair(AtomicPair):
                 share = above / (above - below)
                 share += 0.1 * (share if share < 0.5 else share - 1.0)
             middle = low + (high - low) * share
-            value = height(middle)
-            if value <= 0.0:
-                high, below = middle, value
+            is_above, height = look(middle)
+            if is_above:
+                low, above = middle, height
             else:
-                low, above = middle, value
+                high, below = middle, height
         return high if upper else low
 
     @property

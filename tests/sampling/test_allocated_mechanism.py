@@ -3,13 +3,16 @@
 import math
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import accountant as ac
+from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.sampling import AllocatedMechanism
+from accountant.sampling.mechanism_pair import MechanismPair
 
 # Exact as doubles, so that the mechanism and the oracle have the same masses.
 P = tuple(x / 64 for x in (6, 22, 36))
@@ -154,3 +157,11 @@ def test_a_rare_ratio_too_far_from_the_others_leaves_the_pair_of_one_run(steps):
         least = 0.01 - 1e-8 * steps * math.exp(epsilon)
         assert allocated.delta_bounds(epsilon).upper >= least
     assert allocated.epsilon(1e-3) <= one.epsilon(1e-3) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-305])
+def test_a_profile_that_is_not_known_to_be_positive_has_no_lower_end(delta):
+    """Where nothing is certified from below, and all of the profile from above."""
+    unknown = SimpleNamespace(_at=lambda epsilon, tilts: Bounds(0.0, float(epsilon < 3.0)))
+    assert MechanismPair._crossing(unknown, delta, (-1.0,), 0.0, 8.0, upper=False) == 0.0
+    assert 3.0 <= MechanismPair._crossing(unknown, delta, (-1.0,), 0.0, 8.0, upper=True) < 3.001
