@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "gauss_legendre.h"
 #include "renyi.h"
 #include "renyi_bulk.h"
 #include "rounding.h"
@@ -262,8 +263,9 @@ static int log_mgf(acct_tilted_law *law, const acct_step *step, double c, double
         if (err - m.round <= 2e-14 * m.sum || !(m.sum > 0.0)) break;
         m.floor = log(m.sum) - 33.0;
     }
+    err += ACCT_UNDERFLOW * (1.0 + ACCT_GL_ORDER * m.pieces); /* every node may have lost so much */
     if (m.shift == 0.0 && m.sum + err < ACCT_TINY) { /* it underflows, or nearly */
-        *value = *error = 0.5 * (m.sum + err) + ACCT_UNDERFLOW;
+        *value = *error = 0.5 * (m.sum + err);
         return ACCT_OK;
     }
     if (!(err < 0.01 * m.sum)) return ACCT_EPRECISION;
