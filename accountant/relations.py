@@ -36,5 +36,8 @@ class NeighbouringRelation(Enum):
         """The name as text shows it, such as add-or-remove."""
         return self.name.lower().replace("_", "-")
 
+    # Each is one object, which an enumeration would hash by its name, in Python.
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"

@@ -52,6 +52,8 @@ def in_fast_lane(q: object, sigma: object, steps: object, delta: object) -> bool
 
 def number(argument: Argument, value: object) -> float:
     """Check one real number; arrays are refused."""
+    if type(value) is float and argument.holds(value):
+        return value  # by far the commonest
     checked = real(argument, value)
     if isinstance(checked, float):
         return checked
@@ -70,6 +72,8 @@ def integer(
     name: str, value: object, least: int, most: int = MAX_COUNT, *, advice: str = ""
 ) -> int:
     """Check one integer in [least, most]."""
+    if type(value) is int and least <= value <= most:
+        return value  # by far the commonest
     return whole(integers(name, least, most, advice), value)
 
 

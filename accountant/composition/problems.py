@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from accountant.environment import to_nearest
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
+from accountant.sampling.poisson import PoissonSampled
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Counted, Mechanism
@@ -23,6 +26,7 @@ __all__ = [
 ]
 
 MOST_ALTERNATIVES = 64
+ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 
 
 # Whether a part releases anything is asked of its pair, which may build its table for it.
@@ -115,7 +119,17 @@ def limited(rows: Iterator[Counted]) -> Iterator[Counted]:
 
 
 def _in_order(parts: Counted) -> Counted:
-    return tuple(sorted(parts, key=repr)) if len(parts) > 1 else parts
+    return tuple(sorted(parts, key=_place)) if len(parts) > 1 else parts
+
+
+def _place(part: tuple[Mechanism, int]) -> tuple[float, float, str]:
+    """Return a key that differs between different mechanisms; steps of training need no text."""
+    mechanism = part[0]
+    if type(mechanism) is PoissonSampled:
+        inner = mechanism.mechanism
+        if type(inner) is Gaussian and inner.sensitivity == 1.0 and inner.relation is ADD_OR_REMOVE:
+            return inner.noise_multiplier, mechanism.sampling_probability, ""
+    return math.inf, 0.0, repr(mechanism)
 
 
 def _merged(parts: Counted) -> Counted:

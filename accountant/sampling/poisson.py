@@ -102,13 +102,12 @@ class PoissonSampled(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the sampled pairs (remove, add); one pair under replace-one."""
-        q = self.sampling_probability
+        q, inner = self.sampling_probability, self.mechanism
         if q == 0.0:
             return (GaussianPair(math.inf),)
-        if q < 1.0 and self.relation is _REPLACE_ONE:
+        if q < 1.0 and inner.relation is _REPLACE_ONE:
             return self._exchanged()
-        inner = self.mechanism
-        if type(inner) is Gaussian and inner.distance == 1.0 and q < 1.0:
+        if type(inner) is Gaussian and inner.sensitivity == 1.0 and q < 1.0:
             sigma = inner.noise_multiplier
             if sigma < math.inf:
                 # The usual kind, of which a history may hold thousands: without the inner pair.

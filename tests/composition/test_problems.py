@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.composition.problems import symmetrised_pairs
+from accountant.composition.problems import problems_of, symmetrised_pairs
 from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.ledger import Accountant, Budget, Odometer
 
@@ -152,3 +152,22 @@ def test_losses_given_by_functions_lean_either_way():
         for p, r in ((there, back), (np.outer(mixed, mixed), np.outer(blank, blank))):
             truth = float(np.maximum(p - math.exp(epsilon) * r, 0.0).sum() * cell)
             assert truth <= (2 * one).delta(epsilon) + 1e-6
+
+
+def test_the_order_in_which_releases_are_written_decides_nothing():
+    """Mechanisms that sort by their numbers, by their text, and that differ in one field alone."""
+    parts = [
+        *(ac.PoissonSampled(ac.Gaussian(s), q) for s in (1.5, 0.7, math.inf) for q in (0.1, 0.02)),
+        ac.PoissonSampled(ac.Gaussian(1.5, sensitivity=2.0), 0.1),
+        ac.PoissonSampled(ac.Gaussian(0.7, sensitivity=0.5), 0.1),
+        ac.PoissonSampled(ac.Gaussian(0.7), 1.0),
+        ac.PoissonSampled(ac.Laplace(1.5), 0.1),
+        ac.PoissonSampled(ac.PoissonSampled(ac.Gaussian(1.5), 0.1), 0.1),
+        ac.Gaussian(1.5),
+        ac.Gaussian(0.7),
+    ]
+    counted = [(part, 1 + k % 3) for k, part in enumerate(parts)]
+    expected = problems_of(ac.Composition(tuple(counted)))
+    for seed in range(20):
+        random.Random(seed).shuffle(counted)
+        assert problems_of(ac.Composition(tuple(counted))) == expected
