@@ -17,6 +17,7 @@ from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.lattice import lattice_parts
 from accountant.analyses.pld.memory import keep
+from accountant.analyses.pld.nearly_one import NearlyOne
 from accountant.analyses.pld.refinement import finer, most_excess
 from accountant.analyses.pld.saddle_point import (
     Saddle,
@@ -130,6 +131,7 @@ class Composed:
             law.times * math.log1p(-min(law.infinite, 1.0 - 1e-16)) for law in self._laws
         )
         self._infinite = -math.expm1(infinite)
+        self._nearly_one = NearlyOne(used, self._laws)
         self._done: list[ComposedLaw] = []
         self._wide: list[ComposedLaw] = []  # reach farther than they are accurate
 
@@ -157,6 +159,8 @@ class Composed:
             return Bounds(0.0, 0.0)
         if epsilon >= largest_loss(self._parts):
             return Bounds(0.0, self._infinite_upper())
+        if (near := self._nearly_one.bracket(epsilon)) is not None:
+            return Bounds(0.0, 1.0) if self._upper_alone else near
         parts = self._parts
         saddle = saddle_at_epsilon(self._laws, epsilon)
         if self._spacings.atoms and saddle.log_delta > FARTHEST:
