@@ -237,8 +237,7 @@ int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *g, double sh
     path->lift = 0.5 * shift * shift / var - log_a;
     path->order = order;
     /* |e^L| and arg e^L overwrite arrays that are not needed here */
-    for (int j = 0; j < g->count; j++)
-        acct_loss_complex(step, g->node[j], shift, &g->e2_plus[j], &g->e2_minus[j]);
+    acct_losses_complex(step, g->count, g->node, shift, g->e2_plus, g->e2_minus);
     return ACCT_OK;
 }
 
@@ -254,6 +253,25 @@ double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y) {
     return log(total * ACCT_SLACK);
 }
 
+/* the sum over the nodes of acct_cf_decay_path_upper but for rounding, for a search */
+ACCT_CLONES
+static double path_sum(const acct_cf_decay_path *path, double y) {
+    const acct_tilted_law *g = path->law;
+    const double *restrict modulus = g->e2_plus, *restrict arg = g->e2_minus;
+    const double *restrict x2 = g->x2, *restrict quad = g->quad;
+    const double order = path->order, lift = path->lift;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++)
+            sum[i] += quad[j + i] * acct_vexp(order * modulus[j + i] - y * arg[j + i] + (lift - x2[j + i]));
+    return acct_lanes_total(sum);
+}
+
+/* whether about steps * log |A(c+iy')/A(c)| <= wanted for every y' >= y */
+static int path_will_do(const acct_cf_decay *d, const acct_cf_decay_path *path, double y, double wanted) {
+    return d->steps * log(path->rest + path_sum(path, y)) <= wanted;
+}
+
 void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, double y_most) {
     static const double SHIFTS[] = {0.25, 0.4, 0.6, 1.0, 1.5, 2.2, 3.0};
     const acct_step *step = &d->law->step;
@@ -264,20 +282,17 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
         if (!step->mixture && step->q < 1.0 && 2.0 * shift > 3.0 * var) break;
         acct_cf_decay_path path;
         if (acct_cf_decay_path_set(d, g, shift, fmin(1.5 * wanted / d->steps, -12.0), &path)) continue;
-        if (d->steps * acct_cf_decay_path_upper(&path, 1e300) > wanted) continue;
+        if (!path_will_do(d, &path, 1e300, wanted)) continue;
         /* the bound falls with y: bisect in log y */
         double lo = 1e-3 * y_most, hi = y_most;
-        if (d->steps * acct_cf_decay_path_upper(&path, hi) > wanted) {
+        if (!path_will_do(d, &path, hi, wanted)) {
             if (found) break; /* the best shift is behind us */
             continue;
         }
         found = 1;
         while (hi > 1.06 * lo) {
             const double mid = sqrt(lo * hi);
-            if (d->steps * acct_cf_decay_path_upper(&path, mid) > wanted)
-                lo = mid;
-            else
-                hi = mid;
+            *(path_will_do(d, &path, mid, wanted) ? &hi : &lo) = mid;
         }
         d->y_uniform = y_most = hi;
         d->log_uniform = acct_cf_decay_path_upper(&path, hi);

@@ -56,6 +56,9 @@ void acct_loss_four(const acct_step *step, const double x[4], double loss[4], do
 /* L(x + i eta) for 0 <= eta < pi sigma^2: principal branch, imaginary part in [0, pi) */
 void acct_loss_complex(const acct_step *step, double x, double eta, double *re, double *im);
 
+/* the same at many x of one eta */
+void acct_losses_complex(const acct_step *step, int count, const double *x, double eta, double *re, double *im);
+
 /* Bounds on e^L where |Im x| <= theta sigma^2.  With r the odds of having been sampled at Re x and
  * p = r/(1+r) the density ratio there, e^L is (1-q)(1 + r e^{it}), |t| <= theta. */
 
