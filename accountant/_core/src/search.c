@@ -13,6 +13,10 @@
 #define TREND 1e-4
 /* |y| of a smooth cost that may be mostly jitter: a bracket's ends are many roundings apart. */
 #define JITTER 1e-13
+/* ranks that such a cost may be away from the crossing: it changes by some 1e-16 from one to the next */
+#define MOST_RANKS 1e6
+/* the share of the estimates' spread that an end of the bracket may be away from their mean to be as good as that */
+#define BESIDE 0.3
 /* A cost that is dearer than the target by less than a double can say. */
 #define LEAST_EXCESS 0x1p-1074
 
@@ -30,9 +34,10 @@ typedef struct {
     point
         near[3]; /* one for each cost, the last: a cost that is flat over a few doubles has no slope there */
     int count;
-    /* of a smooth cost: the first point of those that may be mostly jitter, the slope on the way there, and the sum
-     * of what they say about log(crossing / its value) */
-    double first, slope, offsets;
+    /* of a smooth cost: the first point of those that may be mostly jitter, the slope on the way there, and the sums
+     * of estimates of where the crossing is, in ranks from that point, and of their squares */
+    point first;
+    double slope, offsets, squares;
     int jittering;
 } walk;
 
@@ -101,14 +106,24 @@ static void push(walk *w, const point *p) {
     keep(w, p);
 }
 
-/* counts the last point of a smooth cost among those that may be mostly jitter */
+/* by how much the grid's next point is larger, relatively */
+static double spacing(const walk *w, const point *p) {
+    return log_ratio(acct_grid_value(w->search->grid, p->rank + 1), p->value);
+}
+
+/* Counts the last point of a smooth cost among those that may be mostly jitter, and where it puts the crossing.  The
+ * target is met up to half of its last place above it, for costs are rounded. */
 static void note_jitter(walk *w) {
     const point *here = &w->here, *before = &w->before;
+    const double target = w->search->target, above = 0.5 * (nextafter(target, INFINITY) - target) / target;
     if (w->jittering++ == 0) {
-        w->first = here->value;
+        w->first = *here;
         w->slope = before->value > 0.0 ? (here->y - before->y) / log_ratio(here->value, before->value) : NAN;
     }
-    w->offsets += log_ratio(here->value, w->first) - here->y / w->slope;
+    const double offset = log_ratio(here->value, w->first.value) - (here->y - above) / w->slope;
+    const double ranks = offset / spacing(w, &w->first);
+    w->offsets += ranks;
+    w->squares += ranks * ranks;
 }
 
 static int visit(walk *w, int64_t rank) {
@@ -150,19 +165,42 @@ static double slope_of(const walk *w) {
 /* by what share of itself a step may be wrong that is drawn from points so far apart: the cost bends */
 static double doubt_of(const walk *w, double apart) { return w->smooth ? fmin(fabs(apart), 0.1) : 0.1; }
 
+/* The next rank to try between the ends of the bracket: where the estimates put the crossing, or beside an end that
+ * is as near to that as they are to each other, for a neighbour on the other side ends the search.  Where `repeats`
+ * points before were on the side of the last one, further away, up to the middle. */
+static int64_t amid_jitter(const walk *w, int64_t low, int64_t high, int repeats) {
+    const int64_t middle = low + (high - low) / 2, here = w->here.rank;
+    const double mean = w->offsets / w->jittering;
+    const double spread = fmax(sqrt(fmax(w->squares / w->jittering - mean * mean, 0.0)), 1.0);
+    int64_t rank = here;
+    if (fabs(mean) < MOST_RANKS) {
+        const double from_low = mean - (double)(low - w->first.rank), to_high = (double)(high - w->first.rank) - mean;
+        rank = w->first.rank + (int64_t)floor(mean);
+        if (fmin(from_low, to_high) < BESIDE * spread) rank = from_low < to_high ? low : high;
+    }
+    const int64_t away = repeats < 3 ? 1 : repeats < 62 ? INT64_C(1) << (repeats - 2) : INT64_MAX;
+    if (here == low) return least(most(rank, low + least(away, most(middle - low, 1))), high - 1);
+    if (here == high) return most(least(rank, high - least(away, most(high - middle, 1))), low + 1);
+    return least(most(rank, low + 1), high - 1);
+}
+
 /* Walks towards `end` until the cost has crossed the target; `power` is about the slope there, 0 where that is
  * not known. */
 static int cross(walk *w, int64_t end, double power, int *crossed) {
     const int side = met(&w->here), sign = end > w->here.rank ? 1 : -1;
     double slope = power > 0.0 ? power : 1.0, longest = power > 0.0 ? 8.0 : 1.0;
-    double doubt = w->smooth ? 1e-4 : 0.1, shortest = w->smooth ? 0.0 : 1e-6;
+    double doubt = w->smooth ? 0.0 : 0.1, shortest = w->smooth ? 0.0 : 1e-6;
+    int repeats = 0;
     *crossed = 0;
     while (w->here.rank != end) {
         /* Assume a power law and overstep a little: it is crossing that counts.  The limits grow, so that a
          * cost which is flat, or a slope which was misjudged, is left behind soon. */
         const double y = w->here.y;
         const double step = isfinite(y) ? (1.0 + doubt) * fabs(y) / slope + shortest : longest;
-        const int status = visit(w, stepped(w, &w->here, sign, fmin(step, longest), end));
+        const int64_t next = w->jittering && distance(w->here.rank, end) > 1
+                                 ? amid_jitter(w, least(w->here.rank, end), most(w->here.rank, end), repeats++)
+                                 : stepped(w, &w->here, sign, fmin(step, longest), end);
+        const int status = visit(w, next);
         if (status) return status;
         if (met(&w->here) != side) {
             *crossed = 1;
@@ -205,19 +243,6 @@ static int64_t beyond(const walk *w, int64_t middle, int misses) {
     }
     const int64_t rank = moved(w, a, sign * ahead, middle) + beside;
     return distance(rank, a->rank) < distance(middle, a->rank) ? rank : middle;
-}
-
-/* The rank in the middle of where those points put the crossing, between the ends of the bracket.  Next to it the cost
- * is as often above the target as below, so that a neighbour of the last point soon ends the search; where `repeats`
- * points before were on the side of the last one, further away, up to the middle. */
-static int64_t amid_jitter(const walk *w, int64_t low, int64_t high, int repeats) {
-    const point origin = {.value = w->first};
-    const int64_t middle = low + (high - low) / 2, here = w->here.rank;
-    const int64_t rank = moved(w, &origin, w->offsets / w->jittering, middle);
-    const int64_t away = INT64_C(1) << (repeats < 61 ? most(repeats - 1, 0) : 60);
-    if (here == low) return least(most(rank, low + least(away, middle - low)), high - 1);
-    if (here == high) return most(least(rank, high - least(away, high - middle)), low + 1);
-    return rank;
 }
 
 /* Shrinks the bracket formed by the last two points to neighbours, of which the good one is the answer. */
