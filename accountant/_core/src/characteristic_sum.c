@@ -82,28 +82,49 @@ static void restart(acct_characteristic_sum *cf, double y) {
     }
 }
 
-/* sums the current v over the nodes and advances d and v, which have one real part, by one step */
+/* so many nodes stay in the nearest memory while the points of a block are summed */
+#define TILE 128
+
+ACCT_INLINE void add_lanes(int count, const double *restrict terms, double *restrict sums) {
+    double s[ACCT_LANES];
+    for (int i = 0; i < ACCT_LANES; i++) s[i] = sums[i];
+    for (int j = 0; j < count; j += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) s[i] += terms[j + i];
+    for (int i = 0; i < ACCT_LANES; i++) sums[i] = s[i];
+}
+
+/* Adds v, of which d has the real part, to the partial sums at each of n points, advancing both by one step from each
+ * to the next.  Sums and steps stand in loops of their own, which become vector code. */
 ACCT_CLONES
-static void advance(int count, const double *restrict d1_re, const double *restrict d1_im,
+static void advance(int count, int n, const double *restrict d1_re, const double *restrict d1_im,
                     const double *restrict wd1_re, const double *restrict wd1_im,
                     const double *restrict wv1_im, double *restrict wd_re, double *restrict wd_im,
-                    double *restrict wv_im, double *re, double *im) {
-    double sr[ACCT_LANES] = {0}, si[ACCT_LANES] = {0};
-    for (int j = 0; j < count; j += ACCT_LANES) {
-        for (int i = 0; i < ACCT_LANES; i++) {
-            const double dr = wd_re[j + i], di = wd_im[j + i];
-            const double pr = dr * d1_re[j + i] - di * d1_im[j + i];
-            const double pi = dr * d1_im[j + i] + di * d1_re[j + i];
-            sr[i] += dr;
-            si[i] += wv_im[j + i];
-            wd_re[j + i] = dr + (wd1_re[j + i] + pr);
-            wd_im[j + i] = di + (wd1_im[j + i] + pi);
-            wv_im[j + i] += wv1_im[j + i] + pi;
+                    double *restrict wv_im, double (*restrict re)[ACCT_LANES], double (*restrict im)[ACCT_LANES]) {
+    for (int k = 0; k < n; k++) {
+        add_lanes(count, wd_re, re[k]);
+        add_lanes(count, wv_im, im[k]);
+        for (int j = 0; j < count; j++) {
+            const double dr = wd_re[j], di = wd_im[j];
+            const double pr = dr * d1_re[j] - di * d1_im[j];
+            const double pi = dr * d1_im[j] + di * d1_re[j];
+            wd_re[j] = dr + (wd1_re[j] + pr);
+            wd_im[j] = di + (wd1_im[j] + pi);
+            wv_im[j] += wv1_im[j] + pi;
         }
     }
+}
+
+/* sums v over all nodes at n points; every lane adds its nodes in their order */
+static void sum_block(acct_characteristic_sum *cf, int n, double *re, double *im) {
+    double sr[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}}, si[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}};
+    for (int j = 0; j < cf->count; j += TILE)
+        advance(cf->count - j < TILE ? cf->count - j : TILE, n, cf->d1_re + j, cf->d1_im + j, cf->wd1_re + j,
+                cf->wd1_im + j, cf->wv1_im + j, cf->wd_re + j, cf->wd_im + j, cf->wv_im + j, sr, si);
     /* one after the other, as the error count of roundoff() has it */
-    *re = ((sr[0] + sr[1]) + sr[2]) + sr[3];
-    *im = ((si[0] + si[1]) + si[2]) + si[3];
+    for (int k = 0; k < n; k++) {
+        re[k] = ((sr[k][0] + sr[k][1]) + sr[k][2]) + sr[k][3];
+        im[k] = ((si[k][0] + si[k][1]) + si[k][2]) + si[k][3];
+    }
 }
 
 /* Round-off per node, with t = y l: the recurrence's d is within 16 k u min(t, 2) and v within
@@ -134,9 +155,7 @@ double acct_characteristic_sum_block(acct_characteristic_sum *cf, long first, in
     } else {
         restart(cf, (double)first * cf->dy);
     }
-    for (int i = 0; i < n; i++)
-        advance(cf->count, cf->d1_re, cf->d1_im, cf->wd1_re, cf->wd1_im, cf->wv1_im, cf->wd_re, cf->wd_im,
-                cf->wv_im, re + i, im + i);
+    sum_block(cf, n, re, im);
     const double recurrence = (64.0 * n + 112.0 + cf->count / ACCT_LANES) * ACCT_U;
     return roundoff(cf->count, (double)(first + n - 1) * cf->dy, recurrence, cf->loss, cf->weight,
                     cf->weight_err, cf->loss_err);

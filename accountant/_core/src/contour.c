@@ -292,20 +292,28 @@ static void sum_points(const acct_contour *k, double rate, double speed, point_s
                         acct_lanes_total(phase_size)};
 }
 
+static acct_line_sums sums_at(const acct_contour *k, const acct_line_terms *terms, double epsilon) {
+    const double rate = k->drift - epsilon, speed = fabs(k->drift) + fabs(epsilon);
+    acct_line_sums out;
+    if (terms && acct_line_terms_sum(terms, rate, speed, k->b, &out)) return out;
+    point_sums s;
+    sum_points(k, rate, speed, &s);
+    /* round-off of the phases (4 u of their sizes), of cos (24 u) and of the sum (one u a term) */
+    const double rounding = ACCT_U * (4.0 * s.phase_size + (24.0 + k->count) * s.size);
+    return (acct_line_sums){.re = s.re, .slope = s.slope, .rounding = rounding};
+}
+
 /* sets     the bracket, the estimate and its slope
  * ensures  bounds.lower <= delta(epsilon) <= bounds.upper.  The trapezoid sum is the profile of the outcomes
  *          inside the window plus its aliases, which are non-negative, so they are taken off below only;
  *          errors of the terms, of truncation and of this summation widen both ends; the scale's error moves
  *          the exponent outward; the outcomes outside the window and those without a large loss are added. */
-static void profile_of(const acct_contour *k, double epsilon, acct_profile_point *out) {
+static void profile_of(const acct_contour *k, const acct_line_terms *terms, double epsilon,
+                       acct_profile_point *out) {
     const double period = 2.0 * ACCT_PI / k->dy;
-    const double rate = k->drift - epsilon;
-    point_sums s;
-    sum_points(k, rate, fabs(k->drift) + fabs(epsilon), &s);
-    const double sum = s.re, slope = s.slope, size = s.size, phase_size = s.phase_size;
-    /* round-off of the phases (4 u of their sizes), of cos (24 u) and of the sum (one u a term) */
-    const double rounding = ACCT_U * (4.0 * phase_size + (24.0 + k->count) * size);
-    const double error = (k->numerical + k->truncated + rounding) * ACCT_SLACK;
+    const acct_line_sums s = sums_at(k, terms, epsilon);
+    const double sum = s.re, slope = s.slope;
+    const double error = (k->numerical + k->truncated + s.rounding) * ACCT_SLACK;
     const double alias = alias_sum(&k->right, epsilon, period) + alias_sum(&k->left, epsilon, period);
     const double log_unit = k->log_scale - k->b * epsilon;
     const double unit_err = k->log_scale_err +
@@ -333,12 +341,12 @@ static void profile_of(const acct_contour *k, double epsilon, acct_profile_point
 
 void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_point *out) {
     if (!k->answers_add) {
-        profile_of(k, epsilon, out);
+        profile_of(k, NULL, epsilon, out);
         return;
     }
     /* E(1 - e^{eps + l})_+ = 1 - e^eps + e^eps E(e^l - e^{-eps})_+ (Theorem 17) */
     acct_profile_point p;
-    profile_of(k, -epsilon, &p);
+    profile_of(k, NULL, -epsilon, &p);
     const double grow = exp(epsilon), all = expm1(epsilon);
     out->value = grow * p.value - all;
     out->slope = grow * (p.value - 1.0 - p.slope);
@@ -346,6 +354,14 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     out->bounds.upper = most < ACCT_TINY ? ACCT_TINY : fmin(most, 1.0); /* a NaN becomes 1 */
     out->bounds.lower =
         fmax(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) - all * (1.0 + 16.0 * ACCT_U), 0.0);
+}
+
+void acct_contour_profile_by_terms(const acct_contour *k, const acct_line_terms *terms, double epsilon,
+                                   acct_profile_point *out) {
+    if (k->answers_add)
+        acct_contour_profile(k, epsilon, out);
+    else
+        profile_of(k, terms, epsilon, out);
 }
 
 void acct_contour_at(const void *contour, double epsilon, acct_profile_point *point) {

@@ -83,4 +83,8 @@ void acct_contour_at(const void *contour, double epsilon, acct_profile_point *po
  * only */
 void acct_contour_profile(const acct_contour *contour, double epsilon, acct_profile_point *out);
 
+/* the same by the contour's terms, for many epsilon: acct_line_terms_set of its points, or none */
+void acct_contour_profile_by_terms(const acct_contour *contour, const acct_line_terms *terms, double epsilon,
+                                   acct_profile_point *out);
+
 #endif

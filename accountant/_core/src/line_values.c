@@ -74,3 +74,97 @@ double acct_line_values_power(const acct_line_values *v, int count, double steps
     for (int k = 0; k < count; k++) total += v->error[k];
     return total * ACCT_SLACK;
 }
+
+/* whether all phases are in the range of acct_vsincos; NaN is not */
+static int in_range(int count, const double *restrict phase) {
+    int beyond = 0;
+    for (int k = 0; k < count; k++) beyond |= !(fabs(phase[k]) < ACCT_MOST_ANGLE);
+    return !beyond;
+}
+
+/* sums of a and of a y over the points, in lanes */
+static void set_sizes(acct_line_terms *terms, int count, const double *restrict a) {
+    double size[ACCT_LANES] = {0}, weighed[ACCT_LANES] = {0};
+    int k = 0;
+    for (; k + ACCT_LANES <= count; k += ACCT_LANES)
+        for (int i = 0; i < ACCT_LANES; i++) {
+            size[i] += a[k + i];
+            weighed[i] += a[k + i] * (k + i);
+        }
+    for (; k < count; k++) {
+        size[0] += a[k];
+        weighed[0] += a[k] * k;
+    }
+    terms->size = acct_lanes_total(size) * ACCT_SLACK;
+    terms->weighed = acct_lanes_total(weighed) * terms->dy * ACCT_SLACK;
+}
+
+ACCT_CLONES
+static void set_parts(int count, const double *restrict amplitude, const double *restrict phase,
+                      double *restrict re, double *restrict im) {
+    for (int k = 0; k < count; k++) {
+        double s, c;
+        acct_vsincos(phase[k], &s, &c);
+        re[k] = amplitude[k] * c;
+        im[k] = amplitude[k] * s;
+    }
+}
+
+void acct_line_terms_set(acct_line_terms *terms, int count, double dy, const double *amplitude,
+                         const double *phase) {
+    terms->count = 0;
+    if (!in_range(count, phase)) return;
+    terms->dy = dy;
+    set_sizes(terms, count, amplitude);
+    set_parts(count, amplitude, phase, terms->re, terms->im);
+    for (int k = count; k < count + ACCT_LINE_SPARE; k++) terms->re[k] = terms->im[k] = 0.0;
+    terms->count = count;
+}
+
+/* partial sums: two registers of AVX-512, as each turn waits for the one before */
+#define WIDE ACCT_LINE_SPARE
+/* turns from one sine to the next */
+#define TURNS 7
+
+/* Adds to the partial sums of re and of y im the terms from `first` on, up to `end`, the factor e^{i rate y} turned from
+ * each WIDE points to the next. */
+ACCT_INLINE void add_turning(const acct_line_terms *t, int first, int end, double rate, double turn_re,
+                             double turn_im, double *restrict re, double *restrict slope) {
+    const double *restrict term_re = t->re, *restrict term_im = t->im;
+    const double dy = t->dy, lane[WIDE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    double z_re[WIDE], z_im[WIDE], y[WIDE];
+    for (int i = 0; i < WIDE; i++) {
+        y[i] = (first + lane[i]) * dy;
+        acct_vsincos(rate * y[i], &z_im[i], &z_re[i]);
+    }
+    for (int j = first; j < end; j += WIDE)
+        for (int i = 0; i < WIDE; i++) {
+            const double r = z_re[i], s = z_im[i], p = term_re[j + i], q = term_im[j + i];
+            re[i] += p * r - q * s;
+            slope[i] += y[i] * (p * s + q * r);
+            z_re[i] = r * turn_re - s * turn_im;
+            z_im[i] = r * turn_im + s * turn_re;
+            y[i] += WIDE * dy;
+        }
+}
+
+/* rounding: Theorem 8(e) */
+ACCT_CLONES
+int acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, double b, acct_line_sums *out) {
+    double re[WIDE] = {0}, slope[WIDE] = {0}, turn_re, turn_im;
+    const int count = t->count, block = (TURNS + 1) * WIDE;
+    if (!(count > 0 && fabs(rate) * ((count + 2 * WIDE) * t->dy) < ACCT_MOST_ANGLE)) return 0;
+    acct_vsincos(rate * (WIDE * t->dy), &turn_im, &turn_re);
+    for (int first = 0; first < count; first += block)
+        add_turning(t, first, first + block < count ? first + block : count, rate, turn_re, turn_im, re, slope);
+    const int turns = (count - 1) / WIDE < TURNS ? (count - 1) / WIDE : TURNS;
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) {
+            re[i] += re[i + half];
+            slope[i] += slope[i + half];
+        }
+    out->re = re[0];
+    out->slope = slope[0] - b * re[0];
+    out->rounding = ACCT_U * (4.0 * speed * t->weighed + (20.0 + 8.0 * turns + (double)(count / WIDE)) * t->size);
+    return 1;
+}

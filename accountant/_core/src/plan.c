@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "saddle_point.h"
@@ -9,23 +10,43 @@
 #include "rare_event_sum.h"
 #include "status.h"
 
-int acct_workspace_alloc(acct_workspace *w, int nodes) {
-    const size_t law = ACCT_TILTED_LAW_DOUBLES(nodes);
-    const size_t cf = (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; /* >= ACCT_SUM_ARRAYS */
-    const size_t points = nodes > ACCT_MAX_NODES ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
-    w->block = malloc((2 * law + cf + (2 + ACCT_LINE_ARRAYS) * points) * sizeof(double));
-    if (!w->block) return ACCT_ENOMEM;
-    acct_tilted_law_place(&w->law, w->block, nodes);
-    acct_tilted_law_place(&w->scratch, w->block + law, nodes);
+/* doubles in a line of cache: registers that cross one are loaded twice */
+#define LINE 8
+
+static double *align(double *memory) {
+    const size_t bytes = LINE * sizeof(double), over = (uintptr_t)memory % bytes;
+    return over ? memory + (bytes - over) / sizeof(double) : memory;
+}
+
+static size_t points_for(int nodes) { return nodes > ACCT_MAX_NODES ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS; }
+
+/* >= ACCT_SUM_ARRAYS */
+static size_t sums_for(int nodes) { return (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; }
+
+size_t acct_workspace_doubles(int nodes) {
+    return LINE + 2 * ACCT_TILTED_LAW_DOUBLES(nodes) + sums_for(nodes) + (2 + ACCT_LINE_ARRAYS) * points_for(nodes);
+}
+
+void acct_workspace_place(acct_workspace *w, double *memory, int nodes) {
+    const size_t law = ACCT_TILTED_LAW_DOUBLES(nodes), points = points_for(nodes);
+    memory = align(memory);
+    acct_tilted_law_place(&w->law, memory, nodes);
+    acct_tilted_law_place(&w->scratch, memory + law, nodes);
     w->split_epsilon = NAN;
     w->least_steps = 0.0;
     w->contour.direction = ACCT_REMOVE; /* as if a line had been built: no field is read that was never set */
     w->contour.small_losses_log = -INFINITY;
-    w->rare_memory = w->block + 2 * law;
+    w->rare_memory = memory + 2 * law;
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
-    w->contour.amplitude = w->rare_memory + cf;
+    w->contour.amplitude = w->rare_memory + sums_for(nodes);
     w->contour.phase = w->contour.amplitude + points;
     acct_line_values_place(&w->contour.values, w->contour.phase + points, points);
+}
+
+int acct_workspace_alloc(acct_workspace *w, int nodes) {
+    w->block = malloc(acct_workspace_doubles(nodes) * sizeof(double));
+    if (!w->block) return ACCT_ENOMEM;
+    acct_workspace_place(w, w->block, nodes);
     return ACCT_OK;
 }
 

@@ -2,6 +2,8 @@
 #ifndef ACCT_PLAN_H
 #define ACCT_PLAN_H
 
+#include <stddef.h>
+
 #include "contour.h"
 #include "saddle_point.h"
 
@@ -17,6 +19,10 @@ typedef struct {
 
 /* room for so many nodes, at least ACCT_MAX_NODES; for more, and for more points, if a shift is random */
 int acct_workspace_alloc(acct_workspace *w, int nodes);
+
+/* the same in the caller's memory of so many doubles; sets no block */
+size_t acct_workspace_doubles(int nodes);
+void acct_workspace_place(acct_workspace *w, double *memory, int nodes);
 void acct_workspace_free(acct_workspace *w);
 
 /* the window of the noise that matters where delta is about e^{log_delta} */

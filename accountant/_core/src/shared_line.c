@@ -30,23 +30,23 @@
 #define WAIT 32
 
 acct_shared_line *acct_shared_line_open(void) {
-    acct_shared_line *s = malloc(sizeof *s);
+    const size_t lines = acct_workspace_doubles(ACCT_MAX_NODES), terms = ACCT_MAX_POINTS + ACCT_LINE_SPARE;
+    /* one block: of several, an allocator returns the pages to the system, and every call would fault them in again */
+    acct_shared_line *s = malloc(sizeof *s + (2 * lines + 2 * terms) * sizeof(double));
     if (!s) return NULL;
-    s->step.q = NAN;
+    double *memory = (double *)(s + 1);
+    acct_workspace_place(&s->remove, memory, ACCT_MAX_NODES);
+    acct_workspace_place(&s->add, memory + lines, ACCT_MAX_NODES);
+    s->terms.re = memory + 2 * lines;
+    s->terms.im = s->terms.re + terms;
     s->remove.block = s->add.block = NULL;
-    if (acct_workspace_alloc(&s->remove, ACCT_MAX_NODES) || acct_workspace_alloc(&s->add, ACCT_MAX_NODES)) {
-        acct_shared_line_close(s);
-        return NULL;
-    }
+    s->terms.count = 0;
+    s->read_steps = NAN;
+    s->step.q = NAN;
     return s;
 }
 
-void acct_shared_line_close(acct_shared_line *s) {
-    if (!s) return;
-    acct_workspace_free(&s->remove);
-    acct_workspace_free(&s->add);
-    free(s);
-}
+void acct_shared_line_close(acct_shared_line *s) { free(s); }
 
 /* whether the line can be read for so many steps; reads it */
 static int for_steps(acct_workspace *w, double steps) {
@@ -55,6 +55,19 @@ static int for_steps(acct_workspace *w, double steps) {
     if (k->small_losses_log > -INFINITY || k->answers_add) return 0; /* a rare-event contour */
     acct_contour_for_steps(k, &w->law, steps);
     return 1;
+}
+
+/* the same of the remove direction; sets its terms, which are read two times at least */
+static int remove_for_steps(acct_shared_line *s, double steps) {
+    const acct_contour *k = &s->remove.contour;
+    if (!for_steps(&s->remove, steps)) return 0;
+    if (steps != s->read_steps) acct_line_terms_set(&s->terms, k->count, k->dy, k->amplitude, k->phase);
+    s->read_steps = steps;
+    return 1;
+}
+
+static void profile_at(const acct_shared_line *s, double epsilon, acct_profile_point *p) {
+    acct_contour_profile_by_terms(&s->remove.contour, s->terms.count > 0 ? &s->terms : NULL, epsilon, p);
 }
 
 static double deviations(double log_delta) { return sqrt(-2.0 * log_delta); }
@@ -79,6 +92,8 @@ static void build(acct_shared_line *s, double least, double steps, double delta)
     const acct_window window = acct_plan_window(&s->step, steps, ACCT_REMOVE, log_delta);
     acct_saddle saddle;
     s->removes = 0;
+    s->terms.count = 0;
+    s->read_steps = NAN;
     s->remove.least_steps = least;
     if (acct_saddle_at_delta(&s->remove.law, &s->step, steps, ACCT_REMOVE, &window, log_delta, &saddle))
         return;
@@ -161,11 +176,10 @@ static double start(const acct_shared_line *s, double steps, double delta) {
 
 /* Newton on log delta from there, aimed at a point whose upper bound is just below delta */
 static int upper_end(acct_shared_line *s, double steps, double delta, double *end, acct_profile_point *p) {
-    const acct_contour *k = &s->remove.contour;
     double x = start(s, steps, delta);
     for (int i = 0; i < 8; i++) {
         if (!(x > 0.0)) x = 0.0;
-        acct_contour_profile(k, x, p);
+        profile_at(s, x, p);
         if (!(p->value > 0.0 && p->slope < 0.0)) return 0;
         const double above = p->bounds.upper - p->value, spare = delta - p->bounds.upper;
         if (x == 0.0 && spare >= 0.0) return 0;
@@ -213,7 +227,7 @@ static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *ou
     s->known_upper = p.bounds.upper;
     if (!(lower > 0.0)) {
         lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope - 8.0 * ACCT_U * upper;
-        acct_contour_profile(&s->remove.contour, lower, &below);
+        profile_at(s, lower, &below);
         if (!(lower > 0.0 && below.bounds.lower > delta)) return 0;
     }
     *out = (acct_bounds){lower, upper};
@@ -240,7 +254,7 @@ static int add_is_below(acct_shared_line *s, double steps, double epsilon, doubl
 static int without_loss(acct_shared_line *s, double steps, double delta) {
     acct_profile_point p;
     if (s->no_loss_steps == steps && delta >= s->no_loss) return 1;
-    acct_contour_profile(&s->remove.contour, 0.0, &p);
+    profile_at(s, 0.0, &p);
     if (!(p.bounds.upper <= delta)) return 0;
     s->no_loss_steps = steps;
     s->no_loss = delta;
@@ -248,7 +262,7 @@ static int without_loss(acct_shared_line *s, double steps, double delta) {
 }
 
 static int on_line(acct_shared_line *s, double steps, double delta, acct_bounds *out) {
-    if (!s->removes || !for_steps(&s->remove, steps)) return 0;
+    if (!s->removes || !remove_for_steps(s, steps)) return 0;
     if (ends(s, steps, delta, out)) return add_is_below(s, steps, out->lower, delta);
     *out = (acct_bounds){0.0, 0.0};
     return without_loss(s, steps, delta);

@@ -17,6 +17,8 @@ typedef struct {
 
 typedef struct {
     acct_workspace remove, add; /* a line in each direction */
+    acct_line_terms terms;      /* of the remove direction's line */
+    double read_steps;          /* what they are for; NaN: for none */
     acct_step step;
     int removes, adds;   /* whether the lines are built, for this step */
     acct_chernoff bound; /* on the add direction; infinite where there is none */
