@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U, up
+from accountant.analyses.direct import Direct
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Apart", "without_parts_apart"]
 
-# A part whose releases together are seen with less probability than this is seldom seen.
-SELDOM = 1e-18
-# It is left out of the analysis where δ is at least this many times as large.
-RATIO = 1e12
+# A part whose releases together are seen with less probability than this is seldom seen: one of
+# Gaussian noise, and one of another kind.
+SELDOM, SELDOM_ON_GRID = 1e-18, 1e-10
+# It is left out of the analysis where δ is at least this many times as large: the digits of a
+# contour or a sum of few losses, and those of a grid, whose width a rare part would determine.
+RATIO, RATIO_ON_GRID = 1e12, 1e8
 LARGEST = 1.0 - U  # of the δ of a question
 
 
@@ -34,16 +38,24 @@ def without_parts_apart(parts: Parts) -> tuple[Parts, Parts, Parts]:
     failing: list[tuple[DominatingPair, int]] = []
     seldom: list[tuple[DominatingPair, int]] = []
     for part in parts:
-        pair, count = part
-        if _only_fails(pair):
+        limit = SELDOM if _is_gaussian(part[0]) else SELDOM_ON_GRID
+        if _only_fails(part[0]):
             failing.append(part)
-        elif len(parts) > 1 and (pair.variation if count == 1 else variation((part,))) < SELDOM:
+        elif len(parts) > 1 and _seen(part) < limit:
             seldom.append(part)
         else:
             rest.append(part)
     # What is seldom seen is analysed where nothing else is.
     left, right = (rest, seldom) if rest else (seldom, [])
     return tuple(left), tuple(failing), tuple(right)
+
+
+def _seen(part: tuple[DominatingPair, int]) -> float:
+    return part[0].variation if part[1] == 1 else variation((part,))
+
+
+def _is_gaussian(pair: DominatingPair) -> bool:
+    return pair.gaussian_part is not None or pair.gaussian_mixture is not None
 
 
 def _only_fails(pair: DominatingPair) -> bool:
@@ -93,19 +105,20 @@ class Apart(Solver):
         if most < 0.0:
             return Bounds(math.inf, math.inf)
         one = self._rest
-        if self._seen * RATIO > least > 0.0:
+        if least > 0.0 and self._is_felt(least):
             one = self._everything()
         elif self._seen > 0.0:
             least = math.nextafter(least - self._seen, 0.0)
-        upper = float(one.epsilon_bounds(least).upper) if least > 0.0 else math.inf
+        # The lower end first: it is then that of the rest alone, to the last bit.
         lower = float(one.epsilon_bounds(min(most, LARGEST)).lower)
+        upper = float(one.epsilon_bounds(least).upper) if least > 0.0 else math.inf
         return Bounds(min(lower, upper), upper)
 
     def _delta(self, epsilon: float) -> Bounds:
         found = self._rest.delta_bounds(epsilon)
         if self._seen > 0.0:
             more = Bounds(found.lower, min(up(float(found.upper) + self._seen, 2.0), 1.0))
-            if self._seen * RATIO > float(found.upper):
+            if self._is_felt(float(found.upper)):
                 with contextlib.suppress(AccountantError):
                     more = self._everything().delta_bounds(epsilon).intersection(more)
             found = more
@@ -116,6 +129,16 @@ class Apart(Solver):
             else found.lower,
             min(up(high + (1.0 - high) * float(found.upper), 8.0), 1.0) if high else found.upper,
         )
+
+    def _is_felt(self, delta: float) -> bool:
+        """Tell whether the parts seldom seen matter beside ``delta``, to the digits there are."""
+        if not self._seen * RATIO > delta:
+            return False
+        return self._seen * RATIO_ON_GRID > delta or self._has_more_digits
+
+    @cached_property
+    def _has_more_digits(self) -> bool:
+        return any(_is_gaussian(pair) for pair, _ in self._seldom) or Direct(self._kept).is_known()
 
     def _everything(self) -> Solver:
         """Return the solver with the seldom seen parts, for a δ that is not large beside them."""

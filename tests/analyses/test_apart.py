@@ -94,3 +94,55 @@ def test_what_fails_is_bracketed_at_any_scale(count, delta):
         truth = -(count * (-arb(delta)).log1p()).expm1()
         assert not arb(found.lower) > truth
         assert not arb(found.upper) < truth
+
+
+LARGE = 60.0  # a response so sure that even a seldom sampled one tells the record
+
+
+def beside_two_responses(rate, epsilon):
+    """Return the δ of both directions of noise of scale 2 and two sampled responses."""
+    no, q = 1 / (1 + arb(LARGE).exp()), arb(rate)
+    mean, plain = [no + q * (1 - 2 * no), 1 - no - q * (1 - 2 * no)], [no, 1 - no]
+    found = []
+    for above, below in ((mean, plain), (plain, mean)):
+        total = arb(0)
+        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            loss = (above[i] * above[j] / (below[i] * below[j])).log()
+            left = arb(epsilon) - loss
+            total += above[i] * above[j] * composed.gaussian(0.5, left, bits=1400)
+        found.append(total)
+    return found
+
+
+@pytest.mark.parametrize("rate", [1e-17, 3e-16, 1e-13, 3e-11])
+def test_rare_responses_are_bracketed_beside_gaussian_noise(rate):
+    """Also where they are left out, and noise alone is known to more digits than they change."""
+    whole = ac.Gaussian(2.0) + 2 * ac.PoissonSampled(ac.RandomizedResponse(LARGE), rate)
+    found = whole.epsilon_bounds(1e-7)
+    again = whole.delta_bounds(found.upper)
+    with composed.precision(1400):
+        high, low = (beside_two_responses(rate, end) for end in (found.upper, found.lower))
+        assert all(not end > arb(1e-7) for end in high)
+        assert any(not end < arb(1e-7) for end in low)
+        assert all(not arb(again.upper) < end for end in high)
+        assert any(not arb(again.lower) > end for end in high)
+    assert found.upper - found.lower <= 3e-6 * found.upper
+    assert again.upper - again.lower <= 3e-5 * again.upper
+
+
+def test_a_rare_part_does_not_widen_the_bracket_of_the_others():
+    """The lower end was 2e-5 below that of the others alone, after seconds."""
+    many, rare = 10**6, ac.PoissonSampled(ac.Laplace(5.0), 1e-20)
+    for other in (ac.DiscreteGaussian(2.5), ac.Skellam(6.0)):
+        alone = (many * other).epsilon_bounds(1e-6)
+        found = (many * other + many * rare).epsilon_bounds(1e-6)
+        assert found.lower >= alone.lower * (1.0 - 1e-9)
+        assert found.upper <= alone.upper * (1.0 + 1e-8)
+        assert found.upper >= alone.lower
+
+
+def test_a_sum_of_few_losses_keeps_its_digits():
+    """Both responses are listed, so the rare one is no reason for a wider bracket."""
+    rare = ac.PoissonSampled(ac.RandomizedResponse(1.0), 1e-10)
+    found = (3 * ac.RandomizedResponse(0.5) + rare).epsilon_bounds(1e-2)
+    assert 0.0 < found.upper - found.lower <= 1e-11 * found.upper
