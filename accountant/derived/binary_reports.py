@@ -91,14 +91,15 @@ def _variances(
 
 def _alike(local: _Randomizer, ones: NDArray[np.int64], zeros: NDArray[np.int64]) -> list[slice]:
     """Return slices in which the variances are nearly alike, and which are not too large."""
-    variance = _variances(local, ones, zeros)[1] + 1.0
+    variance = (_variances(local, ones, zeros)[1] + 1.0).tolist()
     found, begin = [], 0
-    for k in range(1, variance.size + 1):
-        here = variance[begin : k + 1]
-        if k == variance.size or here.max() > ALIKE * here.min() or k - begin >= 1024:
+    least = most = variance[0]
+    for k, here in enumerate(variance[1:], 1):
+        least, most = min(least, here), max(most, here)
+        if most > ALIKE * least or k - begin >= 1024:
             found.append(slice(begin, k))
-            begin = k
-    return found
+            begin, least, most = k, here, here
+    return [*found, slice(begin, len(variance))]
 
 
 class _Nodes(NamedTuple):

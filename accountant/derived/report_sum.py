@@ -28,9 +28,10 @@ ALIAS, TILTS = 25.0, 2.0 ** -np.arange(0.0, 10.0)
 BEYOND = 1.0 + 2.0 ** np.arange(-3.0, 8.0, 0.5)  # tilts that bound tails, over that of the line
 # Smoothed transforms are cut where they have fallen to e^{-CUT²/2}.
 CUT = 8.5
+FAINTEST = -60.0  # logarithm of a power that is looked at
 MOST_NODES = 2**17
 LOG_LEAST = -690.0
-ROUNDS = 60
+SECTIONS = np.arange(1.0, 12.0) / 12.0  # that a range of tilts is cut into
 
 
 class Terms(NamedTuple):
@@ -91,12 +92,9 @@ def _plan(terms: Terms, count: int) -> tuple[float, float]:
     for part in TILTS.tolist():
         c = best * part
         deviation = _Tilted.of(terms, count, c).deviation
-        farther = [count * _log_sum(terms, c * k) - math.log(c * k) for k in BEYOND.tolist()]
-        needed = min(
-            (log - wanted) / (c * (k - 1.0))
-            for log, k in zip(farther, BEYOND.tolist(), strict=True)
-        )
-        length = max(PERIOD * deviation, DECAY / c, needed)
+        farther = count * _log_sums(terms, c * BEYOND) - np.log(c * BEYOND)
+        needed = ((farther - wanted) / (c * (BEYOND - 1.0))).min()
+        length = max(PERIOD * deviation, DECAY / c, float(needed))
         found.append((length / deviation, c, length))
         if length <= 2.0 * PERIOD * deviation:
             break
@@ -110,15 +108,15 @@ def _tilt(terms: Terms, count: int) -> float:
     logs = np.log(masses)
     largest = float(np.abs(values).max())
     low, high = -80.0, 80.0  # of log(c · largest)
-    for _ in range(ROUNDS):
-        middle = 0.5 * (low + high)
-        c = math.exp(middle) / largest
-        exponents = logs + c * values
-        weights = np.exp(exponents - exponents.max())
-        slope = count * float(weights @ values) / float(weights.sum())
-        low, high = (middle, high) if slope * c < 2.0 else (low, middle)
-        if high - low < 1e-3:
-            break
+    while high - low >= 1e-3:
+        inside = low + (high - low) * SECTIONS
+        c = np.exp(inside) / largest
+        exponents = logs + c[:, None] * values
+        weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        slopes = count * (weights @ values) / weights.sum(axis=1)
+        below = int(np.count_nonzero(slopes * c < 2.0))  # the slope rises
+        places = [low, *inside.tolist(), high]
+        low, high = places[below], places[below + 1]
     return math.exp(0.5 * (low + high)) / largest
 
 
@@ -148,21 +146,25 @@ class _Line(NamedTuple):
         # What the transform is off by, and what that makes of its power.
         reach = spread + abs(mean) + float(weights @ np.abs(terms.values))
         off = U * (terms.values.size + 64.0 + 16.0 * y * reach)
+        end = float(y[-1])
+        left = math.exp(-0.5 * (tau * end) ** 2) / (tau * tau * end * math.pi)
+        # Most powers are nothing: these nodes add up to half of this, and it is nothing as well.
+        log_grown = count * np.log(size + off)
+        loud = ~(log_grown <= FAINTEST)
+        faint = 2.0 * nodes * math.exp(FAINTEST) * step / math.pi
+        y, phi, size, off, log_grown = (a[loud] for a in (y, phi, size, off, log_grown))
         with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
             log_phi = np.log(np.where(size > 0.0, phi, 1e-300))
             z = c + 1j * y
             more = 1j * (count * mean) * y + 0.5 * tau * tau * (z * z - c * c)
             powered = np.exp(count * log_phi + more)
             damp = np.exp(-0.5 * tau * tau * y * y)
-            grown = np.exp(np.minimum(count * np.log(size + off), 600.0))
+            grown = np.exp(np.minimum(log_grown, 600.0))
             share = count * (off / np.maximum(size + off, 1e-300) + 32.0 * U)
             share += U * (64.0 + 8.0 * y * count * abs(mean) + 8.0 * tau * tau * (y + c) ** 2)
             wrong = grown * damp * np.minimum(share * 2.0, 2.0)
-        half = np.full(nodes, step / math.pi)
-        half[0] *= 0.5
+        half = np.where(y == 0.0, 0.5, 1.0) * (step / math.pi)
         squares = np.abs(z) ** 2
-        end = float(y[-1])
-        left = math.exp(-0.5 * (tau * end) ** 2) / (tau * tau * end * math.pi)
         rough = (nodes + 16) * U
         log_scale = count * log_sum + 0.5 * (tau * c) ** 2
         sums = half * np.abs(powered)
@@ -171,8 +173,8 @@ class _Line(NamedTuple):
             log_scale,
             float(half @ (powered / (z * z)).real),
             float(half @ powered.real),
-            float(half @ (wrong / squares)) + left / end**2 + rough * float(sums @ (1.0 / squares)),
-            float(half @ wrong) + left + rough * float(sums.sum()),
+            float((half * wrong + rough * sums) @ (1.0 / squares)) + left / end**2 + faint / c**2,
+            float(half @ wrong) + rough * float(sums.sum()) + left + faint,
             _aliases(terms, count, c, length, tau),
             tau,
             slip + 8.0 * U * (abs(log_scale) + count * abs(log_sum)),
@@ -218,9 +220,14 @@ class _Tilted(NamedTuple):
 
 
 def _log_sum(terms: Terms, c: float) -> float:
-    exponents = np.log(terms.masses) + c * terms.values
-    top = float(exponents.max())
-    return top + math.log(float(np.exp(exponents - top).sum()))
+    return float(_log_sums(terms, np.array([c]))[0])
+
+
+def _log_sums(terms: Terms, tilts: FloatArray) -> FloatArray:
+    """Return the logarithm of the transform at each of the tilts."""
+    exponents = np.log(terms.masses) + tilts[:, None] * terms.values
+    top = exponents.max(axis=1)
+    return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
 
 
 def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int) -> ComplexArray:
@@ -233,16 +240,12 @@ def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int
 
 def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> float:
     """Bound the other periods that a trapezoid sum adds to the excess."""
-
-    def log_transform(b: float) -> float:
-        return count * _log_sum(terms, b) + 0.5 * (tau * b) ** 2
-
+    tilts = c * np.append(1.0, BEYOND)
+    logs = count * _log_sums(terms, tilts) + 0.5 * (tau * tilts) ** 2
     x = math.exp(-c * length)
-    here = math.exp(min(log_transform(c), 700.0)) / (math.e * c)
+    here = math.exp(min(float(logs[0]), 700.0)) / (math.e * c)
     above = length * x / (1.0 - x) ** 2 + here * x / (1.0 - x)
-    below = math.inf
-    for k in BEYOND.tolist():
-        log_size = log_transform(c * k) - c * (k - 1.0) * length
-        ratio = math.exp(-c * (k - 1.0) * length)
-        below = min(below, math.exp(min(log_size, 700.0)) / (math.e * c * k) / (1.0 - ratio))
+    moved = c * (BEYOND - 1.0) * length
+    sizes = np.exp(np.minimum(logs[1:] - moved, 700.0)) / (math.e * tilts[1:])
+    below = float((sizes / -np.expm1(-moved)).min())
     return (above + below) * (1.0 + 1e-9)

@@ -31,6 +31,8 @@ __all__ = ["DataPair"]
 # Knots within one deviation of the loss, and how many deviations they reach.
 KNOTS, REACH = 8, 9.0
 LEAST = 1e-6
+# Relative error of masses with which a law is worth having.
+MOST_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class DataPair(AtomicPair):
     def atoms(self) -> Atoms:
         """Return atoms of a pair below: lines under the profile (Theorem S17)."""
         law = tangent_law(_table(self))
+        if not law.mass_error < MOST_ERROR:  # nothing is told
+            return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         kept = law.values > 0.0
         loss = np.log(law.values[kept]) - 2.0 * law.value_error - 8.0 * U
         p = law.masses[kept] * law.values[kept]

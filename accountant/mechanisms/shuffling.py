@@ -27,6 +27,7 @@ EPSILON = checks.Argument(
     "epsilon", "a number in (0, 30]", lambda x: (x > 0.0) & (x <= 30.0), "It is in nats"
 )
 BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
+UNSEEN = 1e-13  # mass of the largest numbers of clones, which are one group
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -108,7 +109,9 @@ class ShuffledBounds:
         clones = np.arange(low, high + 1, dtype=np.float64)
         masses = _binomial(clones, others, chance, rest)
         # More clones hide better: a group counts as its smallest number of them.
-        starts = np.arange(0, clones.size, -(-clones.size // BLOCKS))
+        beyond = np.cumsum(masses[::-1])[::-1]
+        seen = int(np.count_nonzero(beyond > UNSEEN))
+        starts = np.arange(0, max(seen, 1), -(-clones.size // BLOCKS))
         clones, masses = clones[starts], np.add.reduceat(masses, starts)
         grown = math.exp(epsilon)
         share = math.expm1(self.epsilon0 + epsilon) / math.expm1(self.epsilon0) / (1.0 + grown)

@@ -77,3 +77,20 @@ def test_signs_that_need_no_line():
     assert mean_excess(Terms(np.array([-1.0, 0.0]), np.array([0.5, 0.5])), 5, FINE) == (0.0, 0.0)
     low, high = mean_excess(Terms(np.array([1.0, 3.0]), np.array([0.5, 0.5])), 5, FINE)
     assert low <= 2.0 <= high <= low * (1.0 + 1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_powers_that_are_not_looked_at_are_in_the_bracket(name, monkeypatch):
+    """As many as half of all nodes are taken for faint."""
+    values, masses = CASES[name]
+    terms = Terms(np.array(values), np.array(masses))
+    truth = exact(values, masses, 12)
+    widest = 0.0
+    for faintest in (-2.0, -0.5, -0.1):
+        monkeypatch.setattr(report_sum, "FAINTEST", faintest)
+        low, high = mean_excess(terms, 12, ROUGH)
+        assert Fraction(low) <= truth <= Fraction(high)
+        widest = max(widest, high - low)
+    monkeypatch.undo()
+    low, high = mean_excess(terms, 12, ROUGH)
+    assert widest >= high - low

@@ -115,3 +115,16 @@ def test_the_profile_of_the_clones_by_enumeration():
         exact = exact_delta(one, two, growth)
         found = Fraction(mechanism.pairs()[0].bounds.delta(log_down(growth)))
         assert exact <= found <= exact * (1 + Fraction(1, 10**8)) + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_large_numbers_of_clones_in_one_group_hide_no_better(k, monkeypatch):
+    """A fifth of the mass, and then nearly all of it, counts as its smallest number of clones."""
+    at = [0.0, 0.05, 0.2, 0.6]
+    apart = [ShuffledResponses(1.0, dataset_size=200, k=k).delta(x) for x in at]
+    for unseen in (0.2, 0.9):
+        monkeypatch.setattr("accountant.mechanisms.shuffling.UNSEEN", unseen)
+        for x, known in zip(at, apart, strict=True):
+            bounds = ShuffledResponses(1.0, dataset_size=200, k=k).pairs()[0].bounds
+            assert bounds.delta(x) >= known * (1.0 - 1e-12)
+        assert bounds.delta(0.05) > 1.01 * apart[1] or unseen < 0.5

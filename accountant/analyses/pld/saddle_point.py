@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant.search import narrow
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -42,6 +40,8 @@ _LEAST = 1e-290
 FAR = 300.0
 # Shares of a tilt that are tried where it may be gentler.
 GENTLER = (1.0, 0.8, 0.65, 0.5, 0.35, 0.25)
+# How near to its best the logarithm of a tilt is.
+CLOSE = 1e-6
 
 
 class CoarseLaw(NamedTuple):
@@ -130,16 +130,21 @@ def _extended(pair: DominatingPair, edges: FloatArray) -> tuple[FloatArray, Mass
 
 def saddle_at_epsilon(laws: Sequence[CoarseLaw], epsilon: float) -> Saddle:
     """Return the saddle point of the profile at ``epsilon``."""
-    return _search(laws, lambda s: s.epsilon < epsilon)
+    return _search(laws, lambda s: (s.epsilon - epsilon, s.tilt))
 
 
 def saddle_at_delta(laws: Sequence[CoarseLaw], delta: float) -> Saddle:
     """Return the saddle point where the profile is about ``delta``."""
     target = math.log(delta)
-    return _search(laws, lambda s: s.log_delta > target)
+    return _search(laws, lambda s: (target - s.log_delta, s.tilt * s.tilt))
 
 
-def _search(laws: Sequence[CoarseLaw], too_small: Callable[[Saddle], bool]) -> Saddle:
+def _search(laws: Sequence[CoarseLaw], beyond: Callable[[Saddle], tuple[float, float]]) -> Saddle:
+    """Return the saddle point that is neither before nor beyond its aim.
+
+    ``beyond`` tells how far it is beyond, and how fast that grows with the logarithm of the tilt,
+    over the slope of ε: the steps are Newton's, and halves where those do not shrink.
+    """
     deviations = [math.sqrt(law.cumulants(0.0)[2]) for law in laws]
     spread = math.sqrt(sum(law.times * d * d for law, d in zip(laws, deviations, strict=True)))
     narrowest = min((d for d in deviations if d > 1e-14), default=1.0)
@@ -148,11 +153,21 @@ def _search(laws: Sequence[CoarseLaw], too_small: Callable[[Saddle], bool]) -> S
     least = 1e-3 / max(spread, 1e-3) if largest < FAR else 1e-3 / max(spread, largest)
     low, high = math.log(least), math.log(300.0 / narrowest)
 
-    def before(log_tilt: float) -> bool:
-        return too_small(_saddle(laws, math.exp(log_tilt), spread))
-
-    tilt, _ = narrow(before, low, high, 64, width=1e-6)
-    return _saddle(laws, math.exp(tilt), spread)
+    at, moved = 0.5 * (low + high), math.inf
+    for _ in range(64):
+        found = _saddle(laws, math.exp(at), spread)
+        excess, factor = beyond(found)
+        low, high = (at, high) if excess < 0.0 else (low, at)
+        tilt = found.tilt
+        slope = factor * (found.deviation**2 + tilt**-2 + (1.0 + tilt) ** -2)
+        following = at - excess / slope
+        if not low < following < high or abs(following - at) > 0.5 * moved:
+            following = 0.5 * (low + high)
+        moved = abs(following - at)
+        if moved <= CLOSE:
+            break
+        at = following
+    return found
 
 
 def _saddle(laws: Sequence[CoarseLaw], tilt: float, spread: float) -> Saddle:

@@ -4,8 +4,16 @@ import math
 import warnings
 
 import numpy as np
+import pytest
 
-from accountant.analyses.pld.saddle_point import CoarseLaw, reach
+from accountant.analyses.pld.saddle_point import (
+    CoarseLaw,
+    coarse_law,
+    reach,
+    saddle_at_delta,
+    saddle_at_epsilon,
+)
+from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
 
 
 def test_a_single_far_loss_is_reached_without_overflow():
@@ -16,3 +24,31 @@ def test_a_single_far_loss_is_reached_without_overflow():
         low, high, *orders = reach([law], 0.0, -50.0)
     assert low <= 2e300 <= high
     assert all(math.isfinite(order) for order in orders)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.3), Gaussian(40.0), Laplace(2.0)])
+@pytest.mark.parametrize("count", [300, 10**6])
+def test_a_saddle_point_is_where_it_was_looked_for(noise, count):
+    law = coarse_law(noise.pairs()[0], count)
+    for delta in (1e-3, 1e-12):
+        found = saddle_at_delta([law], delta)
+        assert found.log_delta == pytest.approx(math.log(delta), rel=1e-4, abs=1e-4)
+        again = saddle_at_epsilon([law], found.epsilon)
+        assert again.tilt == pytest.approx(found.tilt, rel=1e-4)
+
+
+def test_the_search_takes_few_steps(monkeypatch):
+    calls = []
+
+    def counted(law, tilt):
+        calls.append(tilt)
+        return cumulants(law, tilt)
+
+    cumulants = CoarseLaw.cumulants
+    monkeypatch.setattr(CoarseLaw, "cumulants", counted)
+    for noise in (Gaussian(1.0), Laplace(3.0), RandomizedResponse(0.1)):
+        law = coarse_law(noise.pairs()[0], 100)
+        for epsilon in (0.01, 0.3, 7.0):
+            calls.clear()
+            saddle_at_epsilon([law], epsilon)
+            assert len(calls) < 20
