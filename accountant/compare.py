@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from accountant import checks
 from accountant._rounding import ratio_up
-from accountant.analyses.tolerances import relative_width
 from accountant.display import text_down, text_up
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
@@ -25,6 +24,7 @@ from accountant.sampling import (
     TruncatedPoissonSampler,
     WithReplacementSampler,
 )
+from accountant.tolerances import relative_width
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +33,8 @@ __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
 # Relative width that is asked for: of the digits that a table shows, the last may be off by a few.
 PRINTED = 1e-4
+# And the share of it that all epochs together may miss of δ.
+_MISSED = 0.1
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
@@ -216,7 +218,7 @@ def compare_samplers(
     rows = []
     for name in chosen:
         sampler = known[name]()
-        with relative_width(PRINTED):
+        with relative_width(PRINTED, _MISSED * PRINTED * target / passes):
             lower, upper = sampler.epsilon_bounds(noise, target)
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)

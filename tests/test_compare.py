@@ -47,6 +47,16 @@ def test_rows_agree_with_the_quick_functions(table):
     assert poisson.upper == ac.get_epsilon(0.05, 1.0, 60, 1e-5)
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-10])
+def test_an_allocation_of_few_digits_is_as_narrow_at_every_delta(delta):
+    run = (23_500, 100, 10, 1.0, delta)
+    row = ac.compare_samplers(*run, samplers=["random allocation"]).rows[0]
+    sampler = ac.sampling.RandomAllocation(dataset_size=23_500, steps_per_epoch=235, epochs=10)
+    found = sampler.epsilon_bounds(1.0, delta)
+    assert row.lower <= found.upper
+    assert found.lower <= row.upper <= row.lower + found.width + 1e-5 * found.upper
+
+
 def test_text_rounds_outwards(table):
     for row, line in zip(table.rows, str(table).splitlines()[1:], strict=True):
         assert row.sampler in line

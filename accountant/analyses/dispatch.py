@@ -37,11 +37,11 @@ from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
-from accountant.analyses.tolerances import wanted_tolerances
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair
+from accountant.tolerances import wanted_tolerances
 
 __all__ = ["cached_solver", "solver"]
 

@@ -18,7 +18,6 @@ from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.replacement_game import Plan, Value, play
 from accountant.analyses.replacement_reached import CHOICES, Reached, reach
 from accountant.analyses.solvers import Grid, Solver
-from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
@@ -29,6 +28,7 @@ from accountant.sampling.replacement_laws import Fineness, Step, laws_above
 from accountant.sampling.replacement_pair import is_game
 from accountant.sampling.standing_out import lattice_spacing, law_below
 from accountant.sampling.with_replacement import WithReplacementPair
+from accountant.tolerances import wanted_tolerances
 
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair, Parts

@@ -18,11 +18,11 @@ from accountant.analyses.direct import Direct
 from accountant.analyses.far_losses import is_far
 from accountant.analyses.not_listed import delta_listed, epsilon_listed
 from accountant.analyses.other_bounds import bounded_otherwise
-from accountant.analyses.tolerances import TOLERANCES, wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import GaussianPart, Parts, has_rdp
 from accountant.pairs.sums import infinite_mass, total, variation
+from accountant.tolerances import TOLERANCES, wanted_tolerances
 
 if TYPE_CHECKING:
     from accountant.analyses.pld import Composed

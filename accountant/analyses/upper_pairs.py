@@ -9,12 +9,12 @@ from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.solvers import Grid, Renyi, Solver
-from accountant.analyses.tolerances import wanted_tolerances
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 from accountant.pairs.profile_pair import ProfilePair
 from accountant.pairs.sums import total
+from accountant.tolerances import wanted_tolerances
 
 __all__ = ["CurveBounds", "UpperPairs", "dominating"]
 

@@ -58,19 +58,22 @@ class LatticeLaw(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _table(noise_multiplier: float, terms: int, points: int) -> Table | None:
-    return make_table(noise_multiplier, terms, points)
+def _table(noise_multiplier: float, terms: int, points: int, missed: float) -> Table | None:
+    return make_table(noise_multiplier, terms, points, missed)
 
 
 @functools.lru_cache(maxsize=64)
-def mean_law(noise_multiplier: float, terms: int, points: int, upper: bool) -> LatticeLaw:
+def mean_law(
+    noise_multiplier: float, terms: int, points: int, upper: bool, missed: float = 0.0
+) -> LatticeLaw:
     """Return the law of the mean of ``terms`` >= 2 likelihood ratios.
 
     By its transform (Theorem S17), and where that is hard by doubling (Theorem S5), with a few
     ``points`` more or less. The values of an upper law are ``exp(k * spacing)``, k an integer, so
-    that epochs compose without further loss.
+    that epochs compose without further loss. Options that change by less than ``missed`` need no
+    line of their own.
     """
-    table = _table(noise_multiplier, terms, points)
+    table = _table(noise_multiplier, terms, points, missed)
     if table is not None:
         law = chord_law(table) if upper else tangent_law(table)
         if law.mass_error < MOST_ERROR:

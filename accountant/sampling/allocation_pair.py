@@ -22,6 +22,7 @@ from accountant.sampling.allocation_profile import profile_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from accountant.sampling.allocation_law import LatticeLaw
     from accountant.sampling.lognormal import Law
 
 __all__ = ["POINTS", "AllocationPair", "atoms_of", "log_moment"]
@@ -55,6 +56,8 @@ class AllocationPair(AtomicPair):
         Whether the profile is bounded from above (else from below).
     points : int
         Grid points of the law.
+    missed : float
+        Options that change by less need not be known better; 0 for all digits.
     """
 
     noise_multiplier: float
@@ -62,22 +65,28 @@ class AllocationPair(AtomicPair):
     add: bool = False
     upper: bool = True
     points: int = POINTS
+    missed: float = 0.0
 
     def atoms(self) -> Atoms:
         """Return the atoms of the bounding law, losses moved to the safe side."""
-        law, spacing = mean_law(self.noise_multiplier, self.steps, self.points, self.upper)
+        law, spacing = self._mean
         # Values are off by a relative value_error, so losses by as much, absolutely.
         return atoms_of(law, spacing, self._shift, add=self.add)
 
     @property
+    def _mean(self) -> LatticeLaw:
+        at = self.noise_multiplier, self.steps, self.points
+        return mean_law(*at, self.upper, self.missed)
+
+    @property
     def _shift(self) -> float:
-        law = mean_law(self.noise_multiplier, self.steps, self.points, self.upper).law
+        law = self._mean.law
         return (2.0 * law.value_error + 8.0 * U) * (1.0 if self.upper else -1.0)
 
     @property
     def lattice(self) -> tuple[float, float] | None:
         """The losses of laws from the transform lie on a lattice, and those of every upper law."""
-        spacing = mean_law(self.noise_multiplier, self.steps, self.points, self.upper).spacing
+        spacing = self._mean.spacing
         return (self._shift, spacing) if spacing > 0.0 else None
 
     @property
@@ -211,7 +220,8 @@ def _bell(order: int, noise_multiplier: float) -> FloatArray:
 
 def _add_log_moment(pair: AllocationPair, order: float) -> float:
     """Return log E_Q[S^(1-α)], rounded up: on the grid, and by the geometric mean below it."""
-    law = mean_law(pair.noise_multiplier, pair.steps, pair.points, True).law
+    at = pair.noise_multiplier, pair.steps, pair.points
+    law = mean_law(*at, True, pair.missed).law
     unit = 0.5 / pair.noise_multiplier / pair.noise_multiplier
     power = order - 1.0
     # The mean is at least the geometric mean, which is log-normal.

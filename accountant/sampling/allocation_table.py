@@ -56,8 +56,13 @@ class Table(NamedTuple):
     upper: FloatArray
 
 
-def make_table(noise_multiplier: float, steps: int, points: int) -> Table | None:
-    """Return the table with ``points`` / 6 knots in a width of the law; None where lines fail."""
+def make_table(
+    noise_multiplier: float, steps: int, points: int, missed: float = 0.0
+) -> Table | None:
+    """Return the table with ``points`` / 6 knots in a width of the law; None where lines fail.
+
+    Brackets need be no narrower than ``missed``, and values below it are not looked for.
+    """
     found = profile_of(noise_multiplier, steps).delta_bounds(0.0, False)
     # E(1 - S)₊ is 0.4 standard deviations of a normal law, and at most one of any.
     width = max(2.5 * float(found.upper), 1e-13)
@@ -66,7 +71,7 @@ def make_table(noise_multiplier: float, steps: int, points: int) -> Table | None
     for sign in (-1, 1):
         index = sign * places(round(DENSE * width / spacing), MOST_WIDTHS * width / spacing)
         index = index if sign > 0 else index[1:]
-        lower, upper = _side(noise_multiplier, steps, spacing, index)
+        lower, upper = _side(noise_multiplier, steps, spacing, index, missed)
         # Up to the last knot that a line resolves, and has a middle before it.
         first = 1 if sign < 0 else 0
         last = (int(np.count_nonzero(lower)) - 1 - first) // 2 * 2 + first
@@ -74,7 +79,7 @@ def make_table(noise_multiplier: float, steps: int, points: int) -> Table | None
             return None
         sides.append((index[: last + 1], lower[: last + 1], upper[: last + 1]))
     (left, low_put, high_put), (right, low_call, high_call) = sides
-    if not max(low_put[-1], low_call[-1]) < ENOUGH:
+    if not max(low_put[-1], low_call[-1]) < max(ENOUGH, missed):
         return None
     return Table(
         spacing,
@@ -101,7 +106,7 @@ def places(dense: int, most: float) -> IntArray:
 
 
 def _side(
-    noise: float, steps: int, spacing: float, index: IntArray
+    noise: float, steps: int, spacing: float, index: IntArray, missed: float
 ) -> tuple[FloatArray, FloatArray]:
     """Bracket the options of one side, from the centre outwards."""
     put = bool(index[-1] < 0)
@@ -116,7 +121,7 @@ def _side(
         if made is not None:
             low, high = made.bounds(kappa[start : start + BLOCK])
             width = np.where(low > SMALL, FINE if reach > 1 else ROUGH, RARE)
-            narrow = high <= low * (1.0 + width)
+            narrow = high <= low + np.maximum(low * width, missed)
             count = int(np.argmin(narrow)) if not narrow.all() else narrow.size
             stop = start + count
             lower[start:stop], upper[start:stop] = low[:count], high[:count]
@@ -125,7 +130,7 @@ def _side(
                 reach = max(reach // 8, 1)
                 continue
             break
-        if stop >= index.size or lower[stop - 1] < FLOOR:
+        if stop >= index.size or lower[stop - 1] < max(FLOOR, missed):
             break
         reach, start = max((stop - start) // 2, 2), stop
         if tried == PATIENCE and stop < index.size // MOST_LINES:

@@ -22,6 +22,7 @@ from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.allocation_statistic import SumOverSteps
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.tolerances import negligible_delta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,8 +97,10 @@ class Allocated(Mechanism):
         if self.steps == 1 or (upper and not _LEAST_NOISE <= noise <= _MOST_NOISE):
             # Picking a step is post-processing of having told which: convexity (Theorem S2).
             return Gaussian(noise).pairs()
+        missed = negligible_delta()
         return tuple(
-            AllocationPair(noise, self.steps, add, upper, self.points) for add in (False, True)
+            AllocationPair(noise, self.steps, add, upper, self.points, missed)
+            for add in (False, True)
         )
 
     def from_below(self) -> Mechanism:

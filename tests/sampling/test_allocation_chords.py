@@ -29,6 +29,32 @@ def test_many_digits_lie_between(case):
         assert above.upper <= below.lower * (1.0 + 1e-3)
 
 
+@pytest.mark.parametrize("missed", [1e-12, 1e-9, 1e-7])
+@pytest.mark.parametrize("case", [case for case in SOME if case[2] != 0.3])
+def test_digits_that_are_not_missed_are_left_to_bounds(case, missed):
+    """The truth lies between still, and brackets are no wider than a few of what is missed."""
+    noise, steps, epsilon, add, digits = case
+    above, below = (
+        AtomicPair.profile(AllocationPair(noise, steps, add, upper, missed=missed), epsilon)
+        for upper in (True, False)
+    )
+    truth = Fraction(digits)
+    assert below.lower <= truth <= above.upper
+    assert above.upper - below.lower <= 1e-3 * truth + 10.0 * missed * math.exp(abs(epsilon))
+
+
+def test_a_table_ends_where_nothing_is_missed():
+    fine, rough = make_table(1.0, 235, 1200), make_table(1.0, 235, 1200, 1e-11)
+    assert rough.places[-1] < fine.places[-1]
+    assert 0.0 < rough.lower[-1] < 1e-11
+    width = rough.upper - rough.lower
+    assert (width <= np.maximum(1e-7 * rough.lower, 1e-11) * (1.0 + 1e-9)).all()
+    # Where both are sure of the same option they agree.
+    _, here, there = np.intersect1d(fine.places, rough.places, return_indices=True)
+    assert (fine.lower[here] <= rough.upper[there]).all()
+    assert (rough.lower[there] <= fine.upper[here]).all()
+
+
 @pytest.mark.parametrize(("noise", "steps"), [(1.0, 1000), (3.0, 50)])
 def test_laws_enclose_between_knots(noise, steps):
     table = make_table(noise, steps, 1200)
