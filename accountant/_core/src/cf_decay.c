@@ -262,7 +262,7 @@ static double path_sum(const acct_cf_decay_path *path, double y) {
     const double order = path->order, lift = path->lift;
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++)
             sum[i] += quad[j + i] * acct_vexp(order * modulus[j + i] - y * arg[j + i] + (lift - x2[j + i]));
     return acct_lanes_total(sum);
 }

@@ -85,41 +85,43 @@ static void restart(acct_characteristic_sum *cf, double y) {
 /* so many nodes stay in the nearest memory while the points of a block are summed */
 #define TILE 128
 
-ACCT_INLINE void add_lanes(int count, const double *restrict terms, double *restrict sums) {
-    double s[ACCT_LANES];
-    for (int i = 0; i < ACCT_LANES; i++) s[i] = sums[i];
-    for (int j = 0; j < count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) s[i] += terms[j + i];
-    for (int i = 0; i < ACCT_LANES; i++) sums[i] = s[i];
-}
-
-/* Adds v, of which d has the real part, to the partial sums at each of n points, advancing both by one step from each
- * to the next.  Sums and steps stand in loops of their own, which become vector code. */
+/* adds v, of which d has the real part, to the partial sums, and advances both by one step */
 ACCT_CLONES
-static void advance(int count, int n, const double *restrict d1_re, const double *restrict d1_im,
+static void advance(int count, const double *restrict d1_re, const double *restrict d1_im,
                     const double *restrict wd1_re, const double *restrict wd1_im,
                     const double *restrict wv1_im, double *restrict wd_re, double *restrict wd_im,
-                    double *restrict wv_im, double (*restrict re)[ACCT_LANES], double (*restrict im)[ACCT_LANES]) {
-    for (int k = 0; k < n; k++) {
-        add_lanes(count, wd_re, re[k]);
-        add_lanes(count, wv_im, im[k]);
-        for (int j = 0; j < count; j++) {
-            const double dr = wd_re[j], di = wd_im[j];
-            const double pr = dr * d1_re[j] - di * d1_im[j];
-            const double pi = dr * d1_im[j] + di * d1_re[j];
-            wd_re[j] = dr + (wd1_re[j] + pr);
-            wd_im[j] = di + (wd1_im[j] + pi);
-            wv_im[j] += wv1_im[j] + pi;
+                    double *restrict wv_im, double *restrict re, double *restrict im) {
+    double sr[ACCT_LANES], si[ACCT_LANES];
+    for (int i = 0; i < ACCT_LANES; i++) {
+        sr[i] = re[i];
+        si[i] = im[i];
+    }
+    for (int j = 0; j < count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const double dr = wd_re[j + i], di = wd_im[j + i];
+            const double pr = dr * d1_re[j + i] - di * d1_im[j + i];
+            const double pi = dr * d1_im[j + i] + di * d1_re[j + i];
+            sr[i] += dr;
+            si[i] += wv_im[j + i];
+            wd_re[j + i] = dr + (wd1_re[j + i] + pr);
+            wd_im[j + i] = di + (wd1_im[j + i] + pi);
+            wv_im[j + i] += wv1_im[j + i] + pi;
         }
+    for (int i = 0; i < ACCT_LANES; i++) {
+        re[i] = sr[i];
+        im[i] = si[i];
     }
 }
 
 /* sums v over all nodes at n points; every lane adds its nodes in their order */
 static void sum_block(acct_characteristic_sum *cf, int n, double *re, double *im) {
     double sr[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}}, si[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}};
-    for (int j = 0; j < cf->count; j += TILE)
-        advance(cf->count - j < TILE ? cf->count - j : TILE, n, cf->d1_re + j, cf->d1_im + j, cf->wd1_re + j,
-                cf->wd1_im + j, cf->wv1_im + j, cf->wd_re + j, cf->wd_im + j, cf->wv_im + j, sr, si);
+    for (int j = 0; j < cf->count; j += TILE) {
+        const int nodes = cf->count - j < TILE ? cf->count - j : TILE;
+        for (int k = 0; k < n; k++)
+            advance(nodes, cf->d1_re + j, cf->d1_im + j, cf->wd1_re + j, cf->wd1_im + j, cf->wv1_im + j,
+                    cf->wd_re + j, cf->wd_im + j, cf->wv_im + j, sr[k], si[k]);
+    }
     /* one after the other, as the error count of roundoff() has it */
     for (int k = 0; k < n; k++) {
         re[k] = ((sr[k][0] + sr[k][1]) + sr[k][2]) + sr[k][3];
@@ -136,7 +138,7 @@ static double roundoff(int count, double y, double recurrence, const double *res
                        const double *restrict loss_err) {
     double total[ACCT_LANES] = {0};
     for (int j = 0; j < count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double t = fabs(y * loss[j + i]), square = t * t, linear = 2.0 + t;
             const double v = square < linear ? square : linear, d = t < 2.0 ? t : 2.0;
             const double near = (recurrence + weight_err[j + i]) * v + d * y * loss_err[j + i];

@@ -246,7 +246,7 @@ static double largest(const double *restrict a, int count) {
     double most[ACCT_LANES] = {0};
     int i = 0;
     for (; i + ACCT_LANES <= count; i += ACCT_LANES)
-        for (int j = 0; j < ACCT_LANES; j++) {
+        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
             const double size = fabs(a[i + j]);
             most[j] = size > most[j] ? size : most[j];
         }
@@ -268,7 +268,7 @@ static void sum_points(const acct_contour *k, double rate, double speed, point_s
     const double lane[ACCT_LANES] = {0.0, 1.0, 2.0, 3.0};
     int i = 0;
     for (; i + ACCT_LANES <= k->count; i += ACCT_LANES)
-        for (int j = 0; j < ACCT_LANES; j++) {
+        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
             const double y = ((double)i + lane[j]) * dy, a = amplitude[i + j];
             const double phase = angle[i + j] + rate * y;
             double sin_phase, cos_phase;

@@ -172,7 +172,7 @@ void acct_exchange_sum(const acct_exchange_law *law, const acct_exchange_moments
     const double mean = m->mean, half = 0.5 * y;
     double r[ACCT_LANES] = {0}, t[ACCT_LANES] = {0};
     for (int j = 0; j < law->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             double s, c;
             acct_vsincos(half * (loss[j + i] - mean), &s, &c);
             const double w = weight[j + i] * s;

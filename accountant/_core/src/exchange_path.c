@@ -285,7 +285,7 @@ static void sum(const acct_exchange_path *p, double y, path_sums *out) {
     const double half = 0.5 * y;
     double r[ACCT_LANES] = {0}, t[ACCT_LANES] = {0}, a[ACCT_LANES] = {0}, b[ACCT_LANES] = {0};
     for (int j = 0; j < p->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double fall = y * l_im[j + i];
             /* beyond, e^{iyL} is next to nothing, and its angle may be out of range */
             const double keep = fall < 60.0 ? 1.0 : 0.0;

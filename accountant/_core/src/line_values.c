@@ -87,7 +87,7 @@ static void set_sizes(acct_line_terms *terms, int count, const double *restrict 
     double size[ACCT_LANES] = {0}, weighed[ACCT_LANES] = {0};
     int k = 0;
     for (; k + ACCT_LANES <= count; k += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             size[i] += a[k + i];
             weighed[i] += a[k + i] * (k + i);
         }

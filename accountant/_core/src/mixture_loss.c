@@ -57,7 +57,7 @@ static void add_up(const acct_mixture *m, double x, double top, double *restrict
     double e[ACCT_LANES] = {0}, a[ACCT_LANES] = {0}, t[ACCT_LANES] = {0}, s[ACCT_LANES] = {0};
     double b[ACCT_LANES] = {0};
     for (int j = 0; j < m->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double d = shift[j + i], w = weight[j + i], u = d * (2.0 * x - d) / var2;
             double em1;
             const double part = w * acct_vexp_both(u - top, &em1), off = w * em1;
@@ -183,7 +183,7 @@ static void spread_about(const acct_mixture *m, double centre, double theta, con
     const double *restrict shift = m->shift;
     double v[ACCT_LANES] = {0}, s[ACCT_LANES] = {0}, a[ACCT_LANES] = {0};
     for (int j = 0; j < m->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double off = shift[j + i] - centre, t = fabs(off) * theta, w = t * t;
             const double p = off > 0.0 ? p1[j + i] : p0[j + i];
             const double poly = w * (0.5 - w * (1.0 / 24.0 - w * (1.0 / 720.0)));

@@ -48,7 +48,7 @@ ACCT_CLONES
 static double dot(int count, const double *restrict a, const double *restrict b) {
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) sum[i] += a[j + i] * b[j + i];
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) sum[i] += a[j + i] * b[j + i];
     return acct_lanes_total(sum);
 }
 

@@ -363,7 +363,7 @@ double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y) {
     const double *restrict large = rare->large, *restrict l_im = rare->l_im;
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < rare->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);
     return acct_lanes_total(sum);
 }
 
@@ -377,7 +377,7 @@ static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, do
     const double *restrict size = rare->size, *restrict large = rare->large;
     double a[ACCT_LANES] = {0}, c[ACCT_LANES] = {0};
     for (int j = first; j < end; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double t = y * sqrt(l_re[k] * l_re[k] + l_im[k] * l_im[k]), square = t * t, linear = 2.0 + t;
             const double v = square < linear ? square : linear, d = t < 2.0 ? t : 2.0, turned = y * moved[k];

@@ -145,7 +145,7 @@ static double thresholded_sum(const acct_tilted_law *g, int count, double t, acc
     const double rate = 1.0 / threshold.scale;
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double l = loss[k], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
             const double ge = gauss[k] * exp_loss[k], r = (l - threshold.origin) * rate;
@@ -196,7 +196,7 @@ double acct_between_log_mgf(const acct_tilted_law *law, const double *middle, do
     const double *restrict chance = middle;
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < law->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double far = order * loss[k] - x2[k], w = quad[k] * acct_vexp(far) * chance[k];
             const double most = far < 700.0 ? w : INFINITY;

@@ -164,7 +164,7 @@ ACCT_CLONES
 static double sum_between(double far, double apart) {
     double sum[ACCT_LANES] = {0};
     for (int i = 0; i < ACCT_GL_ORDER; i += ACCT_LANES)
-        for (int j = 0; j < ACCT_LANES; j++) {
+        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
             const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i + j]);
             sum[j] += ACCT_GL_WEIGHT[i + j] * acct_vexp(-t * t);
         }

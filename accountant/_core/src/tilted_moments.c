@@ -42,7 +42,7 @@ ACCT_CLONES
 static double lane_sum(int count, const double *restrict a) {
     double s[ACCT_LANES] = {0};
     for (int j = 0; j < count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) s[i] += a[j + i];
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) s[i] += a[j + i];
     return acct_lanes_total(s);
 }
 
@@ -74,7 +74,7 @@ static void sum_for_search(const acct_tilted_law *g, search_sums *out) {
     double a[ACCT_LANES] = {0}, d[ACCT_LANES] = {0}, w[ACCT_LANES] = {0};
     double w1[ACCT_LANES] = {0}, w2[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double l = loss[j + i], v = weight[j + i], vl = v * l;
             a[i] += term[j + i];
             d[i] += slope[j + i];
@@ -122,7 +122,7 @@ static void small_errors(const acct_tilted_law *g, int remove, double c, const d
     const double tilted = remove ? 1.0 : 0.0; /* no branch in the loop */
     double a[ACCT_LANES] = {0}, b[ACCT_LANES] = {0}, w[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double e = acct_weight_roundoff(x2[k]), cl = size * fabs(loss[k]);
             const double loss_error = le[k] * gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted));
@@ -145,7 +145,7 @@ static double terms_only(const acct_tilted_law *g, int remove, double c) {
     const double t = remove ? c - 1.0 : c, side = remove ? t : -t, tilted = remove ? 1.0 : 0.0;
     double a[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double z = t * loss[k], em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
             a[i] += gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted)) * (e2 + side * other[k]);
@@ -163,7 +163,7 @@ static double terms_and_error(const acct_tilted_law *g, int remove, double c, do
     const double tilted = remove ? 1.0 : 0.0, opposite = 2.0 * size * (1.0 - tilted);
     double a[ACCT_LANES] = {0}, b[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const int k = j + i;
             const double z = t * loss[k], em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
             const double w = gauss[k] * (tilted * exp_loss[k] + (1.0 - tilted));
@@ -242,7 +242,7 @@ static void central_moments(const acct_tilted_law *g, acct_moments *out) {
     const double mean = out->mean;
     double m1[ACCT_LANES] = {0}, m2[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        for (int i = 0; i < ACCT_LANES; i++) {
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
             const double d = loss[j + i] - mean, wd = weight[j + i] * d;
             m1[i] += wd;
             m2[i] += wd * d;
