@@ -13,17 +13,21 @@
 
 /* values tried, the step in log(value) that ends the search, and the longest, without and with contours */
 #define MOST_TRIES 10
-#define MOST_CONTOURS 8
+#define MOST_CONTOURS 9
 #define CLOSE 1e-2
-#define CLOSE_CONTOURS 1e-4
+#define CLOSE_CONTOURS 1e-5
+#define CLOSE_COUNT 1e-4
 #define LONGEST 1.0
 #define LONGEST_CONTOURS 0.4
 /* the log of the least count that is worth contours */
 #define LEAST_LOG_COUNT 4.0
-/* relative error of delta that contours are built for, the first one and others; the least change of the
- * expansion's second order that asks for them */
+/* relative error of delta that contours are built for: the first one, others, and others for a count, whose
+ * neighbours are apart; the least change of the expansion's second order that asks for them */
 #define FIRST_CONTOUR 1e-2
-#define CONTOUR 1e-6
+#define CONTOUR 1e-9
+#define CONTOUR_COUNT 1e-6
+/* the share of the slope that its change may be where three values are taken for a parabola's */
+#define STRAIGHT 0.05
 #define NEARLY 0.5 /* |log(delta(epsilon) / delta)| from which on the next value deserves more digits */
 #define DOUBTFUL 0.1
 #define WORTHLESS 0.3 /* nothing is gained by looking for a root of such an expansion */
@@ -34,6 +38,9 @@
 #define SETTLED 1e-6
 /* for derivatives by differences */
 #define APART 1e-4
+/* draws of a record, and noise, below which large losses are few */
+#define FEW_DRAWS 15.0
+#define LARGE_LOSSES 0.5
 /* less noise has losses that leave the doubles */
 #define LEAST_SIGMA 0.05
 
@@ -42,7 +49,7 @@ typedef struct {
     acct_unknown *asked;
     double epsilon, log_delta;
     int contours; /* whether to build them, for approximations are not good enough */
-    double tolerance;
+    double tolerance, fine; /* of the next contour, and of those near the root */
     double rate;  /* -d log(delta) / d epsilon, at the last value tried */
     double known; /* the last rate that a contour gave, or 0 */
     double doubt; /* the change of the second order there */
@@ -163,17 +170,19 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
     double y = excess(g, *t, 0), slope = *power * g->epsilon * g->rate;
     double end[2] = {-INFINITY, INFINITY}; /* where the excess has, and has not, the sign of the slope */
     double longest = g->contours ? LONGEST_CONTOURS : LONGEST;
+    double bend = 0.0, drift = 0.0; /* half of what the slope gains per change of *t, and what the rate does */
+    double last_rise = NAN, last = NAN;
     int slow = 0;
     for (int i = 0; i < tries && isfinite(y); i++) {
-        const double before = y, here = *t;
+        const double before = y, here = *t, rate = g->rate, straight = -y / slope;
         end[y * slope > 0.0] = here;
-        double to = here + fmax(fmin(-y / slope, longest), -longest);
+        double to = here + fmax(fmin(straight * (1.0 - bend * straight / slope), longest), -longest);
         if (isfinite(end[1] - end[0]) && (slow || !(to > end[0] && to < end[1]))) to = 0.5 * (end[0] + end[1]);
         if (fabs(to - here) >= longest) longest *= 2.0;
         *t = to;
-        *power = slope / (g->epsilon * g->rate);
+        *power = (slope + 2.0 * bend * (to - here)) / (g->epsilon * (rate + drift * (to - here)));
         if (fabs(to - here) < close) return fabs(y) < 2.0 * close * fabs(slope) ? BY_SECANT : BY_BISECTION;
-        g->tolerance = fabs(y) < NEARLY ? CONTOUR : FIRST_CONTOUR;
+        g->tolerance = fabs(y) < NEARLY ? g->fine : FIRST_CONTOUR;
         y = excess(g, *t, 0);
         if (isnan(y)) { /* nothing is known there: once more, half as far */
             *t = 0.5 * (here + to);
@@ -183,7 +192,12 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
         const double rise = (y - before) / (to - here);
         if (!g->contours && i > 3 && g->doubt > WORTHLESS) return 0;
         slow = fabs(y) > 0.5 * fabs(before);
-        if (rise * slope > 0.0) slope = rise;
+        bend = (rise - last_rise) / (to - last); /* a parabola through the last three */
+        if (!(g->contours && fabs(bend * (to - here)) < STRAIGHT * fabs(rise))) bend = 0.0;
+        if (rise * slope > 0.0) slope = rise + bend * (to - here);
+        drift = bend == 0.0 ? 0.0 : (g->rate - rate) / (to - here);
+        last_rise = rise;
+        last = here;
     }
     return 0;
 }
@@ -197,12 +211,22 @@ static void refine(guess *g, double *t, double *power) {
     *power = rise;
 }
 
+/* Whether, with this value, large losses are few: such laws are far from normal, and certified evaluations so slow that
+ * contours are worth their time however good the expansions are. */
+static int is_spread(const acct_unknown *asked, double value) {
+    const double *unknown = asked->unknown;
+    const double q = unknown == &asked->q ? value : asked->q;
+    const double steps = unknown == &asked->steps ? value : asked->steps;
+    const double sigma = unknown == &asked->sigma ? value : asked->sigma;
+    return q * steps < FEW_DRAWS && sigma < LARGE_LOSSES;
+}
+
 static int find(guess *g, double *t, double *power) {
     const double start = *t, given = *power;
     const int found = approach(g, CLOSE, MOST_TRIES, t, power);
     if (g->doubt < DOUBTFUL && found == BY_SECANT) {
         refine(g, t, power);
-        return 1;
+        if (!is_spread(g->asked, exp(*t))) return 1;
     }
     if (!found) { /* what led nowhere is no place to begin */
         *t = start;
@@ -213,7 +237,8 @@ static int find(guess *g, double *t, double *power) {
     const double first = *t, its = *power;
     g->contours = 1;
     g->tolerance = FIRST_CONTOUR;
-    if (approach(g, counts ? fmax(exp(-*t), CLOSE_CONTOURS) : CLOSE_CONTOURS, MOST_CONTOURS, t, power)) return 1;
+    g->fine = counts ? CONTOUR_COUNT : CONTOUR;
+    if (approach(g, counts ? fmax(exp(-*t), CLOSE_COUNT) : CLOSE_CONTOURS, MOST_CONTOURS, t, power)) return 1;
     *t = first;
     *power = its;
     return found != 0;
