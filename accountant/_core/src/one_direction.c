@@ -184,6 +184,11 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
 /* an estimate so far below where the line was built looks for an answer of 0 */
 #define VANISHING 1e-6
 
+/* an estimate so large, in units of where the line was built or of 1, is noise */
+#define ABSURD 1e6
+/* the factor by which a walk first moves away from a rare-event contour, at most */
+#define FARTHEST 30.0
+
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
  * returns 1 once the bracket is as narrow as wanted */
@@ -198,6 +203,13 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             return 0;
         acct_profile_point zero, p;
         double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
+        const int rare_contour = w->contour.small_losses_log > -INFINITY;
+        if (next > ABSURD * fmax(epsilon, 1.0)) { /* nothing is certified there */
+            if (!rare_contour || limited++) return 0;
+            tolerance = fmax(LEAST_TOLERANCE, loose * tolerance);
+            epsilon *= FARTHEST;
+            continue;
+        }
         if (next < VANISHING * epsilon) next = 0.0;
         if (next == 0.0) {
             acct_contour_profile(&w->contour, 0.0, &zero);
@@ -211,7 +223,6 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         const double close = acct_tolerance_for(next, -p.slope / delta, LEAST_TOLERANCE);
         const double fine = finding ? fmin(close, TAIL_TOLERANCE) : close;
         const double wanted = fmax(4.0 * fmax(close, loose * tolerance), 1e-13);
-        const int rare_contour = w->contour.small_losses_log > -INFINITY;
         if (next > 0.0 || epsilon == 0.0) { /* any contour certifies something */
             acct_bounds found;
             acct_invert_certify(acct_contour_at, &w->contour, next, delta, &found);
@@ -233,8 +244,9 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             tolerance = fmax(fine, loose * tolerance);
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
-        const int far = rare_contour && !(next < 30.0 * epsilon && next > epsilon / 30.0) && !limited++;
-        epsilon = far ? fmax(fmin(next, 30.0 * epsilon), epsilon / 30.0) : next;
+        const int far =
+            rare_contour && !(next < FARTHEST * epsilon && next > epsilon / FARTHEST) && !limited++;
+        epsilon = far ? fmax(fmin(next, FARTHEST * epsilon), epsilon / FARTHEST) : next;
     }
     return 0;
 }
