@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Apart", "without_parts_apart"]
 
-# A part whose releases together are seen with less probability than this is seldom seen: one of
-# Gaussian noise, and one of another kind.
+# A part whose releases together are seen with less probability than this is seldom seen: where all
+# parts are Gaussian noise, and where some are of another kind.
 SELDOM, SELDOM_ON_GRID = 1e-18, 1e-10
 # It is left out of the analysis where δ is at least this many times as large: the digits of a
 # contour or a sum of few losses, and those of a grid, whose width a rare part would determine.
@@ -37,8 +37,8 @@ def without_parts_apart(parts: Parts) -> tuple[Parts, Parts, Parts]:
     rest: list[tuple[DominatingPair, int]] = []
     failing: list[tuple[DominatingPair, int]] = []
     seldom: list[tuple[DominatingPair, int]] = []
+    limit = SELDOM if _are_gaussian(parts) else SELDOM_ON_GRID
     for part in parts:
-        limit = SELDOM if _is_gaussian(part[0]) else SELDOM_ON_GRID
         if _only_fails(part[0]):
             failing.append(part)
         elif len(parts) > 1 and _seen(part) < limit:
@@ -54,8 +54,9 @@ def _seen(part: tuple[DominatingPair, int]) -> float:
     return part[0].variation if part[1] == 1 else variation((part,))
 
 
-def _is_gaussian(pair: DominatingPair) -> bool:
-    return pair.gaussian_part is not None or pair.gaussian_mixture is not None
+def _are_gaussian(parts: Parts) -> bool:
+    shifted = (pair for pair, _ in parts if pair.gaussian_part is None)
+    return all(pair.gaussian_mixture is not None or _only_fails(pair) for pair in shifted)
 
 
 def _only_fails(pair: DominatingPair) -> bool:
@@ -138,7 +139,7 @@ class Apart(Solver):
 
     @cached_property
     def _has_more_digits(self) -> bool:
-        return any(_is_gaussian(pair) for pair, _ in self._seldom) or Direct(self._kept).is_known()
+        return _are_gaussian(self._kept) or Direct(self._kept).is_known()
 
     def _everything(self) -> Solver:
         """Return the solver with the seldom seen parts, for a δ that is not large beside them."""

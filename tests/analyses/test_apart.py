@@ -77,6 +77,19 @@ def test_a_small_delta_does_not_leave_them_out():
     assert without_parts_apart((((1 * seldom).parts[0][0].pairs()[0], 1),))[1:] == ((), ())
 
 
+def test_a_contour_keeps_its_digits_and_a_grid_is_spared():
+    """Both answered by all parts together, the second took seconds."""
+    rare = 1000 * ac.PoissonSampled(ac.Gaussian(1.0), 1e-19)
+
+    def seldom(other):
+        parts = (other + rare).profile().solvers()[0].parts
+        return [pair.sampling_probability for pair, _ in without_parts_apart(parts)[2]]
+
+    assert seldom(ac.Gaussian(2.0)) == seldom(5 * ac.PoissonSampled(ac.Gaussian(1.0), 0.1)) == []
+    assert seldom(ac.Gaussian(2.0) + ac.ApproximateDP(0.0, delta=1e-9)) == []
+    assert seldom(17 * ac.PureDP(0.3)) == seldom(ac.Laplace(2.0) + ac.Gaussian(3.0)) == [1e-19]
+
+
 def test_it_is_chosen_for_such_parts_alone():
     def chosen(mechanism):
         return [isinstance(one, Apart) for one in mechanism.profile().solvers()]
