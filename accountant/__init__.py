@@ -7,6 +7,7 @@ what every package holds.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ from accountant.quick import (
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accountant import attack as attack
     from accountant import audit as audit
     from accountant import calibration as calibration
@@ -76,7 +79,7 @@ if TYPE_CHECKING:
         Skellam,
         TruncatedCDP,
     )
-    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.base import DominatingPair, Problems
     from accountant.sampling.poisson import PoissonSampled
 
 __version__ = "0.1.0"
@@ -203,12 +206,25 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
-def _solve(mechanism: Mechanism) -> Profile:
+@cache  # a statement that imports takes as long as the rest of such a function
+def _solving() -> tuple[type[Profile], Callable[[Mechanism], Problems]]:
     from accountant.analyses.profile import Profile
     from accountant.composition.problems import problems_of
 
+    return Profile, problems_of
+
+
+@cache
+def _composing() -> type[Composition]:
+    from accountant.composition import Composition
+
+    return Composition
+
+
+def _solve(mechanism: Mechanism) -> Profile:
+    profile, problems = _solving()
     below = mechanism.from_below()
-    return Profile(problems_of(mechanism), mechanism, None if below is None else problems_of(below))
+    return profile(problems(mechanism), mechanism, None if below is None else problems(below))
 
 
 def _explain(mechanism: Mechanism, delta: object) -> Explanation:
@@ -218,9 +234,7 @@ def _explain(mechanism: Mechanism, delta: object) -> Explanation:
 
 
 def _compose(parts: tuple[tuple[Mechanism, int], ...]) -> Composition:
-    from accountant.composition import Composition
-
-    return Composition(parts)
+    return _composing()(parts)
 
 
 def _sampled_replacement(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:

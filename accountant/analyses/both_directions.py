@@ -26,7 +26,9 @@ def epsilon_bounds(solvers: Sequence[Solver], delta: float) -> Bounds | None:
     They are where they are not the two directions of one composition of different parts, or where
     the bracket is wide: a grid may then be narrower.
     """
-    if len(solvers) != 2 or delta == 0.0 or solvers[0].variation <= delta:
+    if len(solvers) != 2 or type(solvers[0]) is not Contour or delta == 0.0:
+        return None
+    if solvers[0].variation <= delta:
         return None
     (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
     if not first or first != second or one_adds == other_adds:

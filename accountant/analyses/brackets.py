@@ -17,6 +17,8 @@ def capped(bounds: Bounds | None, most: float) -> Bounds:
     """
     if bounds is None:
         return Bounds(0.0, most)
+    if bounds.upper <= most:
+        return bounds
     upper = min(float(bounds.upper), most)
     return Bounds(float(bounds.lower) if bounds.lower <= upper else 0.0, upper)
 

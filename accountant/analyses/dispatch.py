@@ -31,6 +31,7 @@ from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
+from accountant.analyses.lone_losses import LoneLosses
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
@@ -68,7 +69,7 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
     ``joint`` computes one pair for several releases on one sample, from their answers.
     """
     if is_one_of_losses(parts):
-        return Grid(parts)
+        return LoneLosses(parts)
     if without_parts_apart(parts)[0] != parts:
         return Apart(parts, partial(_whole, joint=joint))
     return _whole(parts, joint)

@@ -173,7 +173,7 @@ class Profile:
 
 
 def _solvers(problems: Problems) -> tuple[Solver, ...]:
-    return tuple(cached_solver(parts, joint_pair) for parts in problems)
+    return tuple([cached_solver(parts, joint_pair) for parts in problems])
 
 
 def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
@@ -200,6 +200,8 @@ def _worst(
     *quick: Callable[[Solver], float],
 ) -> Bounds:
     """Return the worst bracket; each of ``quick`` bounds its upper end at little cost."""
+    if len(solvers) == 1:
+        return ask(solvers[0])
     if len(solvers) > 1 and all(
         isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in solvers
     ):
@@ -210,8 +212,6 @@ def _worst(
             max(float(each.lower) for each in brackets),
             max(float(each.upper) for each in brackets),
         )
-    if len(solvers) == 1:
-        return ask(solvers[0])
     lower = upper = 0.0
     if len(solvers) > 2:  # the worst first, so that most others need no more than a quick bound
         solvers = sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))

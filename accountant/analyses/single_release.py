@@ -15,13 +15,13 @@ from accountant._rounding import TINY, U
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError, UnsupportedError
-from accountant.pairs.atoms import LOOPED, AtomicPair, ends_of_profile
+from accountant.pairs.atoms import LOOPED, AtomicPair, ends_of_profile, ends_of_rows, rows_of
 from accountant.pairs.base import DominatingPair, has_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant.pairs.atoms import Atoms, Losses
+    from accountant.pairs.atoms import Atoms, Losses, Rows
     from accountant.pairs.base import Parts
 
 __all__ = [
@@ -52,8 +52,9 @@ def is_one_of_losses(parts: Parts) -> bool:
     if not isinstance(pair, AtomicPair) or pair.sharper_rdp:
         return False
     # The mass asks for the losses, which a pair that inverts its own profile need not have.
-    known = type(pair).inverse_profile is not DominatingPair.inverse_profile
-    return not known and not pair.infinite_mass > 0.0
+    if type(pair).inverse_profile is not DominatingPair.inverse_profile:
+        return False
+    return not pair.infinite_mass > 0.0 or pair.support != (0.0, 0.0)
 
 
 def profile_of_one(pair: DominatingPair, epsilon: float) -> Bounds | None:
@@ -92,6 +93,8 @@ def epsilon_of_one(pair: DominatingPair, delta: float) -> Bounds | None:
 
     table = pair.loss_atoms
     if table is not None and type(pair).profile is AtomicPair.profile:
+        if table.loss.size <= LOOPED and table.loss_error < 1.0:
+            return _epsilon_of_few(table, delta)
         return epsilon_between_losses(table, partial(ends_of_profile, table), delta)
     if table is not None:
         return epsilon_between_losses(table, ends_of(profile), delta)
@@ -115,7 +118,33 @@ def epsilon_between_losses(
     if not rest > 0.0:
         return None
     top = float(table.loss[-1])
-    depth, above, other = _above(table, top, rest)
+    return _near_root(table, ends, delta, rest, top, _above(table, top, rest))
+
+
+def _epsilon_of_few(table: Atoms, delta: float) -> Bounds | None:
+    """Return :func:`epsilon_between_losses` by loops over the losses."""
+    rest = delta - table.infinite_p
+    if not rest > 0.0:
+        return None
+    rows = rows_of(table)
+
+    def ends(epsilon: float) -> tuple[float, float]:
+        return ends_of_rows(table, rows, epsilon)
+
+    top = rows[0][0]
+    return _near_root(table, ends, delta, rest, top, _above_few(rows, top, rest))
+
+
+def _near_root(
+    table: Atoms | Losses,
+    ends: Callable[[float], tuple[float, float]],
+    delta: float,
+    rest: float,
+    top: float,
+    root: tuple[float, float, float],
+) -> Bounds | None:
+    """Bracket the root of a profile between the two losses that ``root`` tells."""
+    depth, above, other = root
     # Masses that underflowed decide nothing.
     if not depth < DEEP or not other > 0.0:
         return None
@@ -139,14 +168,7 @@ def _above(table: Atoms | Losses, top: float, rest: float) -> tuple[float, float
     The depth is infinite where there is no loss above the root.
     """
     if table.loss.size <= LOOPED:
-        found, above, other = (math.inf, 0.0, 0.0), 0.0, 0.0
-        for loss, p in zip(reversed(table.loss.tolist()), reversed(table.p.tolist()), strict=True):
-            depth = min(top - loss, DEEP)
-            above, other = above + p, other + p * math.exp(depth)
-            if above - math.exp(-depth) * other >= rest:
-                break
-            found = depth, above, other
-        return found
+        return _above_few(rows_of(table), top, rest)
     depths = np.minimum(top - table.loss[::-1], DEEP)
     masses = table.p[::-1]
     sums, others = masses.cumsum(), (masses * np.exp(depths)).cumsum()
@@ -154,6 +176,19 @@ def _above(table: Atoms | Losses, top: float, rest: float) -> tuple[float, float
     if place < 0:
         return math.inf, 0.0, 0.0
     return float(depths[place]), float(sums[place]), float(others[place])
+
+
+def _above_few(rows: Rows, top: float, rest: float) -> tuple[float, float, float]:
+    """Return :func:`_above` by a loop."""
+    found, above, other = (math.inf, 0.0, 0.0), 0.0, 0.0
+    for loss, p in rows:
+        depth = min(top - loss, DEEP)
+        grown = math.exp(depth)
+        above, other = above + p, other + p * grown
+        if above - other / grown >= rest:
+            break
+        found = depth, above, other
+    return found
 
 
 def ends_of(profile: Callable[[float], Bounds]) -> Callable[[float], tuple[float, float]]:

@@ -24,6 +24,8 @@ Checked: TypeAlias = "float | NDArray[np.float64]"
 
 def real(argument: Argument, value: object) -> Checked:
     """Check a real argument: ints and floats, Python's or NumPy's, scalar or array."""
+    if type(value) is float and argument.holds(value):
+        return value
     if isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool):
         return _scalar(argument, value, _exact_float(argument, value))
     array = _as_array(argument, value)

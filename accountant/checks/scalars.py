@@ -131,6 +131,8 @@ def sequence(name: str, value: object) -> Sequence[Any]:
 
 def relation(value: object) -> NeighbouringRelation:
     """Check a neighbouring relation."""
+    if type(value) is NeighbouringRelation:
+        return value
     return instance(
         "relation",
         value,

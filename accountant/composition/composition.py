@@ -54,8 +54,12 @@ class Composition(Mechanism):
     parts: tuple[tuple[Mechanism, int], ...]
 
     def __post_init__(self) -> None:
+        flat = tuple(_flat(self.parts))
+        if len(flat) == 1 and flat[0][1] <= MAX_COUNT:
+            object.__setattr__(self, "parts", flat)
+            return
         merged: dict[Mechanism, int] = {}
-        for mechanism, count in _flat(self.parts):
+        for mechanism, count in flat:
             merged[mechanism] = merged.get(mechanism, 0) + count
         if not merged:
             raise DomainError("a composition must have at least one part; 0 * mechanism is allowed")
@@ -94,7 +98,7 @@ class Composition(Mechanism):
     def from_below(self) -> Composition | None:
         """Return the composition of lower bounds on the parts, or None if no part has one."""
         found = [(part.from_below(), part, n) for part, n in self.parts]
-        if all(below is None for below, _, _ in found):
+        if not [below for below, _, _ in found if below is not None]:
             return None
         return Composition(tuple((below or part, n) for below, part, n in found))
 
@@ -107,6 +111,10 @@ class Composition(Mechanism):
 
     def alternatives(self, count: int = 1) -> Iterator[Counted]:
         """Yield every choice of one alternative for each part."""
+        if len(self.parts) == 1:
+            part, n = self.parts[0]
+            yield from part.alternatives(n * count)
+            return
         rows = [list(limited(part.alternatives(n * count))) for part, n in self.parts]
         for row in product(*rows):
             yield tuple(counted for alternative in row for counted in alternative)

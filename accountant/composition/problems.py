@@ -51,8 +51,8 @@ def _problems(alternatives: Iterable[Counted]) -> Problems:
 
 def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
     """Merge equal pairs and drop pairs that release nothing."""
-    kept = tuple(part for part in parts if part[1] and part[0].pure_epsilon > 0.0)
-    if len(dict(kept)) == len(kept):
+    kept = tuple([part for part in parts if part[1] and part[0].pure_epsilon > 0.0])
+    if len(kept) < 2 or len(dict(kept)) == len(kept):
         return kept
     merged: dict[DominatingPair, int] = {}
     for pair, count in kept:
@@ -88,12 +88,12 @@ def _alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
 
 def directions(parts: Counted) -> tuple[Parts, ...]:
     """Return the counted pairs of each direction; one when they coincide."""
-    lone = sum(n for _, n in parts) == 1
+    lone = sum([n for _, n in parts]) == 1
     pairs = [(m.pairs() if lone else symmetrised_pairs(m), n) for m, n in parts]
-    remove = _pruned((found[0], n) for found, n in pairs)
-    if all(len(found) == 1 for found, _ in pairs):
+    remove = _pruned([(found[0], n) for found, n in pairs])
+    if max([len(found) for found, _ in pairs]) == 1:
         return (remove,)
-    add = _pruned((found[-1], n) for found, n in pairs)
+    add = _pruned([(found[-1], n) for found, n in pairs])
     return (remove,) if remove == add else (remove, add)
 
 
@@ -133,7 +133,7 @@ def _place(part: tuple[Mechanism, int]) -> tuple[float, float, str]:
 
 
 def _merged(parts: Counted) -> Counted:
-    if len(dict(parts)) == len(parts):
+    if len(parts) == 1 or len(dict(parts)) == len(parts):
         return parts
     counts: dict[Mechanism, int] = {}
     for mechanism, n in parts:

@@ -15,7 +15,7 @@ from accountant._rounding import U, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
-from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.tails import Tails
 from accountant.relations import NeighbouringRelation
@@ -95,25 +95,50 @@ class PMFPair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return one atom for every outcome possible under both."""
-        p, q = np.array(self.p), np.array(self.q)
-        both = (p > 0.0) & (q > 0.0)
-        loss = _log_ratio(p[both], q[both])
-        order = np.argsort(loss, kind="stable")
+        pairs = list(zip(self.p, self.q, strict=True))
+        loss, p, q = (_in_few_rows if len(pairs) <= LOOPED else _in_columns)(pairs)
         # fsum rounds once, so these have all their digits.
         off = max(abs(math.fsum([*self.p, -1.0])), abs(math.fsum([*self.q, -1.0])))
-        apart = abs(math.fsum([*self.p, *(-q).tolist()]))
-        most = float(np.abs(loss).max(initial=0.0))
+        apart = abs(math.fsum([a for a, _ in pairs] + [-b for _, b in pairs]))
+        most = max(-float(loss[0]), float(loss[-1]))
         # Normalising moves every mass by the same factor, and every loss by log(Σq / Σp).
         error = off + off * off + 8.0 * U
         return Atoms(
-            loss[order] if loss.size else np.zeros(1),
-            p[both][order] if loss.size else np.zeros(1),
-            q[both][order] if loss.size else np.zeros(1),
-            float(math.fsum(p[p > 0.0][q[p > 0.0] == 0.0].tolist())),
-            float(math.fsum(q[q > 0.0][p[q > 0.0] == 0.0].tolist())),
+            loss,
+            p,
+            q,
+            math.fsum([a for a, b in pairs if b == 0.0]),
+            math.fsum([b for a, b in pairs if a == 0.0]),
             error,
             up(16.0 * U * most + apart * (1.0 + 4.0 * NORMALISED)),
         )
+
+
+def _in_few_rows(pairs: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return :func:`_in_columns` by a loop, which for a few outcomes is faster than arrays."""
+    rows = sorted([(_log_of_ratio(a, b), a, b) for a, b in pairs if a > 0.0 and b > 0.0])
+    loss, p, q = zip(*rows, strict=True) if rows else ((0.0,),) * 3
+    return np.array(loss), np.array(p), np.array(q)
+
+
+def _in_columns(pairs: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return losses, in order, and masses of the outcomes possible under both; 0 if none is."""
+    p, q = np.array(pairs).T
+    both = (p > 0.0) & (q > 0.0)
+    if not both.any():
+        return np.zeros(1), np.zeros(1), np.zeros(1)
+    loss = _log_ratio(p[both], q[both])
+    order = np.argsort(loss, kind="stable")
+    return loss[order], p[both][order], q[both][order]
+
+
+def _log_of_ratio(p: float, q: float) -> float:
+    """Return :func:`_log_ratio` of two numbers, by the same formulas."""
+    gap = (p - q) / q
+    if abs(gap) < 0.5:
+        return math.log1p(gap)
+    ratio = p / q
+    return math.log(ratio) if 1e-300 <= ratio <= 1e300 else math.log(p) - math.log(q)
 
 
 def _log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:

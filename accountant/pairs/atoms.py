@@ -19,9 +19,20 @@ from accountant.pairs.excess import divergence, rdp_excess_terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AtomicPair", "Atoms", "Losses", "ends_of_profile", "profile_of_losses"]
+__all__ = [
+    "LOOPED",
+    "AtomicPair",
+    "Atoms",
+    "Losses",
+    "Rows",
+    "ends_of_profile",
+    "ends_of_rows",
+    "profile_of_losses",
+    "rows_of",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
+Rows: TypeAlias = "list[tuple[float, float]]"
 
 
 class Atoms(NamedTuple):
@@ -204,7 +215,7 @@ def ends_of_profile(table: Atoms | Losses, epsilon: float) -> tuple[float, float
     """Return the two ends of :func:`profile_of_losses`."""
     shift, first = table.loss_error, 0
     if table.loss.size <= LOOPED and abs(epsilon) + shift < 1e280:
-        return _around(table, epsilon, *_looped(table, epsilon, shift))
+        return ends_of_rows(table, rows_of(table), epsilon)
     if epsilon >= 0.0 and shift < 1e280:
         # The losses are in order. No difference to those above ε overflows.
         first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
@@ -219,16 +230,27 @@ def ends_of_profile(table: Atoms | Losses, epsilon: float) -> tuple[float, float
     return _around(table, epsilon, least, most)
 
 
-def _looped(table: Atoms | Losses, epsilon: float, shift: float) -> tuple[float, float]:
-    """Return the sums with losses moved down and up, where a loop is faster than arrays."""
+def rows_of(table: Atoms | Losses) -> Rows:
+    """Return the losses and their masses as numbers of Python, the largest loss first."""
+    losses, masses = table.loss.tolist(), table.p.tolist()
+    losses.reverse()
+    masses.reverse()
+    return list(zip(losses, masses, strict=True))
+
+
+def ends_of_rows(table: Atoms | Losses, rows: Rows, epsilon: float) -> tuple[float, float]:
+    """Return :func:`ends_of_profile` by a loop, which for a few losses is faster than arrays."""
+    shift = table.loss_error
     least = most = 0.0
-    for loss, p in zip(table.loss.tolist(), table.p.tolist(), strict=True):
+    for loss, p in rows:
         beyond = epsilon - loss
-        if beyond < shift:
-            most -= p * math.expm1(beyond - shift)
+        if not beyond < shift:  # so are all smaller losses
+            break
+        # losses moved up, then down
+        most -= p * math.expm1(beyond - shift)
         if beyond < -shift:
             least -= p * math.expm1(beyond + shift)
-    return least, most
+    return _around(table, epsilon, least, most)
 
 
 def _around(

@@ -38,21 +38,24 @@ class ResponsePair(AtomicPair):
             return ResponsePair(0.0, self.others, 1.0).atoms()
         e, k = self.bound, float(self.others)
         down = math.exp(-e)
-        total = 1.0 + down + k * down
-        rest = 1.0 - self.infinite
-        masses = np.array([down, k * down, 1.0]) * (rest / total)
-        keep = np.array([True, self.others > 0, True])
-        loss = np.array([-e, 0.0, e])[keep]
+        most = (1.0 - self.infinite) / (1.0 + down + k * down)
         # A mass that underflows is below 1e-300, which `Masses` allows to ignore.
-        return Atoms(
-            loss,
-            masses[keep],
-            masses[::-1][keep],
-            self.infinite,
-            self.infinite,
-            32.0 * U,
-            0.0,
-        )
+        masses, loss = [down * most, most], [-e, e]
+        if self.others:
+            masses.insert(1, k * down * most)
+            loss.insert(1, 0.0)
+        p, q = np.array(masses), np.array(masses[::-1])
+        return Atoms(np.array(loss), p, q, self.infinite, self.infinite, 32.0 * U, 0.0)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From -ε to ε, exactly."""
+        return (-self.bound, self.bound) if self.bound < math.inf else (0.0, 0.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The ε, where no loss is infinite."""
+        return math.inf if self.infinite > 0.0 else self.bound
 
     @property
     def infinite_mass(self) -> float:

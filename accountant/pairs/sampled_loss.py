@@ -12,7 +12,13 @@ from accountant._rounding import U, up
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ends_of_sample", "loss_of_sample", "loss_of_sample_inverse", "loss_of_the_rest"]
+__all__ = [
+    "ends_of_sample",
+    "loss_of_sample",
+    "loss_of_sample_inverse",
+    "loss_of_the_rest",
+    "one_loss_of_sample",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -27,7 +33,7 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
     """
     loss = np.asarray(loss, dtype=np.float64)
     if loss.ndim == 1 and loss.size <= LOOPED:
-        return np.array([_of_one(q, one) for one in loss.tolist()])
+        return np.array([one_loss_of_sample(q, one) for one in loss.tolist()])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # The gain q(e^L - 1), positive or above -q, has the digits of its factors.
         half = np.exp(0.5 * loss)
@@ -40,7 +46,7 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
         return np.where(gain == math.inf, math.log(q) + loss, found)
 
 
-def _of_one(q: float, loss: float) -> float:
+def one_loss_of_sample(q: float, loss: float) -> float:
     """Return :func:`loss_of_sample` of a number, by the same formulas."""
     if loss <= 700.0:
         gain = q * math.expm1(loss)

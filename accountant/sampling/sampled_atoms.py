@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import TINY, U, lift, product_up, up
-from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.sampled_loss import loss_of_sample, loss_of_the_rest
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_the_rest, one_loss_of_sample
 from accountant.sampling.sampled_curve import curve_of_sample
+
+if TYPE_CHECKING:
+    from accountant.pairs.base import FloatArray
 
 __all__ = ["SampledAtoms"]
 
@@ -27,40 +32,68 @@ class SampledAtoms(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return the inner atoms carried forward; those of one law alone become finite."""
-        table, q = self.inner.loss_atoms, self.q
-        loss, p, mass_q = table.loss, table.p, table.q
+        table = self.inner.loss_atoms
+        if table.loss.size <= LOOPED:
+            return self._made_of(table, *self._few(table))
+        return self._made_of(table, *self._many(table))
+
+    def _few(self, table: Atoms) -> tuple[FloatArray, ...]:
+        """Return the new losses and masses of a few atoms, by a loop."""
+        q, add = self.q, self.add
+        rest = 1.0 - q
+        rows = zip(table.loss.tolist(), table.p.tolist(), table.q.tolist(), strict=True)
+        if add:
+            new = [(-one_loss_of_sample(q, -t), a, rest * a + q * b) for t, a, b in rows]
+            if table.infinite_p > 0.0:
+                new.append((-math.log1p(-q), table.infinite_p, rest * table.infinite_p))
+        else:
+            new = [(one_loss_of_sample(q, t), rest * b + q * a, b) for t, a, b in rows]
+            if table.infinite_q > 0.0:
+                new.insert(0, (math.log1p(-q), rest * table.infinite_q, table.infinite_q))
+        loss, first, second = zip(*new, strict=True)
+        return np.array(list(accumulate(loss, max))), np.array(first), np.array(second)
+
+    def _many(self, table: Atoms) -> tuple[FloatArray, ...]:
+        """Return the new losses and masses, by arrays."""
+        q, loss, p, mass_q = self.q, table.loss, table.p, table.q
         if self.add:
             new = -loss_of_sample(q, -loss)
             second = (1.0 - q) * p + q * mass_q
             first, extra = p, table.infinite_p
             end, at_end = -math.log1p(-q), (extra, (1.0 - q) * extra)
-            infinite_p, infinite_q = 0.0, q * table.infinite_q
         else:
             new = loss_of_sample(q, loss)
             first = (1.0 - q) * mass_q + q * p
             second, extra = mass_q, table.infinite_q
             end, at_end = math.log1p(-q), ((1.0 - q) * extra, extra)
-            infinite_p, infinite_q = q * table.infinite_p, 0.0
         if extra > 0.0:
             place = new.size if self.add else 0
             new = np.insert(new, place, end)
             first = np.insert(first, place, at_end[0])
             second = np.insert(second, place, at_end[1])
-        new = np.maximum.accumulate(new)
-        # Losses are in order: the largest is at an end.
-        error = table.loss_error + 16.0 * U * max(-float(new[0]), float(new[-1]))
-        # A loss may have underflowed to 0.
-        error = max(error, TINY) if loss[0] != 0.0 or loss[-1] != 0.0 else error
+        return np.maximum.accumulate(new), first.copy(), second.copy()
+
+    def _made_of(
+        self, table: Atoms, new: FloatArray, first: FloatArray, second: FloatArray
+    ) -> Atoms:
+        """Return the atoms of these losses and masses, with what is infinite and their errors."""
         return Atoms(
             new,
-            first.copy(),
-            second.copy(),
-            infinite_p,
-            infinite_q,
+            first,
+            second,
+            0.0 if self.add else self.q * table.infinite_p,
+            self.q * table.infinite_q if self.add else 0.0,
             table.relative_error + 8.0 * U,
-            error,
+            self._error(table, float(new[0]), float(new[-1])),
             table.absolute_error + 1e-323,
         )
+
+    @staticmethod
+    def _error(table: Atoms, low: float, high: float) -> float:
+        """Return the error of new losses between two ends: the largest is at one of them."""
+        error = table.loss_error + 16.0 * U * max(-low, high)
+        # A loss may have underflowed to 0.
+        return max(error, TINY) if table.loss[0] != 0.0 or table.loss[-1] != 0.0 else error
 
     @property
     def infinite_mass(self) -> float:
@@ -74,6 +107,26 @@ class SampledAtoms(AtomicPair):
         if "_support" not in own:
             own["_support"] = self._ends()
         return own["_support"]
+
+    @property
+    def has_negative_infinite_loss(self) -> bool:
+        """Whether Q has outcomes that P has not: of an addition, what the inner Q alone has."""
+        return self.add and self.inner.loss_atoms.infinite_q > 0.0
+
+    def _losses_within(self) -> tuple[float, float]:
+        """Return the ends of the losses without a table: the new loss rises with the inner one."""
+        table = self.inner.loss_atoms
+        low, high = float(table.loss[0]), float(table.loss[-1])
+        if self.add:
+            low, high = -one_loss_of_sample(self.q, -low), -one_loss_of_sample(self.q, -high)
+            high = max(high, -math.log1p(-self.q)) if table.infinite_p > 0.0 else high
+        else:
+            low, high = one_loss_of_sample(self.q, low), one_loss_of_sample(self.q, high)
+            low = min(low, math.log1p(-self.q)) if table.infinite_q > 0.0 else low
+        error = self._error(table, low, high)
+        if error == 0.0:
+            return low, high
+        return math.nextafter(low - error, -math.inf), math.nextafter(high + error, math.inf)
 
     def _ends(self) -> tuple[float, float]:
         low, high = super().support

@@ -25,9 +25,11 @@ def log_ratio(p, q, k):
         return mp.log(mp.mpf(ratio.numerator)) - mp.log(mp.mpf(ratio.denominator))
 
 
-@given(CHANCES, CHANCES, st.sampled_from((0.0, -1e-10, -3e-10)))
-def test_every_loss_lies_within_its_error(x, y, off):
-    p, q = (x, 1.0 - x, 0.0), (y, (1.0 - y) * (1.0 + off), 0.0)
+# A few outcomes are taken one by one, many by arrays.
+@given(CHANCES, CHANCES, st.sampled_from((0.0, -1e-10, -3e-10)), st.sampled_from((1, 20)))
+def test_every_loss_lies_within_its_error(x, y, off, impossible):
+    none = (0.0,) * impossible
+    p, q = (x, 1.0 - x, *none), (y, (1.0 - y) * (1.0 + off), *none)
     if not (min(p[:2] + q[:2]) > 0.0):
         return
     pair = ac.DominatingPMFs(p, q).pairs()[0]

@@ -11,7 +11,11 @@ import pytest
 
 import accountant as ac
 from accountant._rounding import U
-from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.sampled_loss import (
+    loss_of_sample,
+    loss_of_sample_inverse,
+    one_loss_of_sample,
+)
 
 PROBABILITIES = [5e-324, 1e-300, 1e-100, 1e-8, 0.01, 0.3, 0.5, math.nextafter(0.5, 1.0), 0.7]
 PROBABILITIES += [0.99, 1 - 1e-8, 1 - 1e-12, 1 - 2.0**-52, 1 - 2.0**-53]
@@ -32,7 +36,8 @@ def forwards(q, loss):
 def test_forwards_to_a_few_units_of_the_result(q):
     for loss, found in zip(LOSSES, loss_of_sample(q, np.array(LOSSES)).tolist(), strict=True):
         truth = forwards(q, loss)
-        assert abs(mp.mpf(found) - truth) <= 16 * mp.mpf(U) * abs(truth) + mp.mpf(5e-324), loss
+        for each in (found, one_loss_of_sample(q, loss)):
+            assert abs(mp.mpf(each) - truth) <= 16 * mp.mpf(U) * abs(truth) + mp.mpf(5e-324), loss
     assert loss_of_sample(q, np.array([math.inf]))[0] == math.inf
     assert loss_of_sample(q, np.array([-math.inf]))[0] == pytest.approx(math.log1p(-q), rel=1e-14)
 
