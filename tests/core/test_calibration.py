@@ -26,8 +26,10 @@ EXPANSIONS = [
 CONTOURS = [
     (5.0, 1e-9, 1e-3, 0.6, 1000),  # between one large loss and many
     (0.8, 1e-9, 0.07, 2.2, 6),  # one step that spends everything
-    (0.6, 1e-6, 1.5e-5, 0.55, 2_000_000),
+    (15.0, 0.008, 0.0035, 0.3, 817),  # a few large losses, where expansions look good
+    (4.9, 0.012, 1.6e-4, 0.35, 69824),
 ]
+WIDE = (0.6, 1e-6, 1.5e-5, 0.55, 2_000_000)  # the answer itself is certified to 1e-6
 
 
 def guessed(question, unknown, away):
@@ -63,6 +65,13 @@ def test_a_guess_by_expansions(question, unknown, away):
 @pytest.mark.parametrize("away", [0.7, 1.3])
 def test_a_guess_by_contours(question, unknown, away):
     value, slope = guessed(question, unknown, away)
+    assert value < 3e-8
+    assert slope < 5e-3
+
+
+@pytest.mark.parametrize("unknown", ["q", "sigma"])
+def test_a_guess_where_the_bracket_is_wide(unknown):
+    value, slope = guessed(WIDE, unknown, 1.3)
     assert value < 2e-5
     assert slope < 0.03
 
