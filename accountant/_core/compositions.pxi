@@ -22,7 +22,8 @@ cdef extern from "heterogeneous.h" nogil:
         const acct_part *parts, int count, double delta, int direction, acct_bounds *out
     )
     int acct_heterogeneous_odometer(
-        const acct_part *parts, int count, double delta, int direction, acct_bounds *out
+        const acct_part *parts, int count, double delta, int direction, double wide,
+        int first, int last, acct_bounds *out
     )
 
 ctypedef int (*heterogeneous_function)(
@@ -123,12 +124,17 @@ def heterogeneous_epsilon_bounds(
 
 def fill_heterogeneous_odometer(
     const double[::1] q, const double[::1] sigma, const double[::1] steps, double delta,
-    int direction, double[::1] lower, double[::1] upper,
+    int direction, double[::1] lower, double[::1] upper, double wide=0.0, int first=0,
+    object last=None,
 ):
-    """Fill ``lower`` and ``upper`` with the bracket of ε(delta) after each part; one direction."""
+    """Fill ``lower`` and ``upper`` with the bracket of ε(delta) after each part; one direction.
+
+    Lines are made only so exact that δ is known to about ``wide`` of itself, and only for the parts
+    ``first:last``, which is quicker.
+    """
     cdef acct_environment saved
     cdef Py_ssize_t i
-    cdef int status, n = <int>q.shape[0]
+    cdef int status, n = <int>q.shape[0], end = n if last is None else last
     if lower.shape[0] != n or upper.shape[0] != n:
         raise ValueError("the flat arrays handed to the native core differ in length")
     cdef acct_bounds *out = <acct_bounds *>malloc(n * sizeof(acct_bounds))
@@ -139,7 +145,9 @@ def fill_heterogeneous_odometer(
         parts = gather(q, sigma, steps, 0)
         with nogil:
             acct_enter(&saved)
-            status = acct_heterogeneous_odometer(parts, n, delta, direction, out)
+            status = acct_heterogeneous_odometer(
+                parts, n, delta, direction, wide, first, end, out
+            )
             acct_leave(&saved)
         free(parts)
         check(status)

@@ -116,6 +116,9 @@ def fill_heterogeneous_odometer(
     direction: int,
     lower: _Floats,
     upper: _Floats,
+    wide: float = 0.0,
+    first: int = 0,
+    last: int | None = None,
 ) -> None: ...
 def exchange_delta_bounds(
     distance: float, q: float, steps: float, epsilon: float

@@ -140,6 +140,72 @@ def test_odometer_agrees_with_each_prefix():
         assert upper[-1] - lower[-1] <= 1e-9 * upper[-1]
 
 
+def read(parts, delta, direction, *how):
+    columns = [np.array(column, dtype=float) for column in zip(*parts, strict=True)]
+    lower, upper = np.empty(len(parts)), np.empty(len(parts))
+    core.fill_heterogeneous_odometer(*columns, delta, direction, lower, upper, *how)
+    return lower, upper
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_piece_of_an_odometer_and_one_of_few_digits_hold(direction):
+    rng = np.random.default_rng(3)
+    parts = [Part(0.05, float(s), 1) for s in 1.0 + rng.random(400)]
+    lower, upper = read(parts, 1e-5, direction)
+    for wide, first, last in ((1e-3, 0, 400), (0.0, 200, 300), (1e-3, 120, 400), (0.0, 0, 90)):
+        low, high = read(parts, 1e-5, direction, wide, first, last)
+        assert (low <= upper).all()
+        assert (lower <= high).all()
+        asked = slice(max(first, 80), last)
+        relative = (high[asked] - low[asked]) / high[asked]
+        assert (relative <= (1e-3 if wide else 1e-9)).all()
+        assert not wide or (relative >= 1e-9).any()
+    for first, last in ((-1, 400), (0, 401), (400, 400), (7, 7)):
+        with pytest.raises(ac.DomainError):
+            read(parts, 1e-5, direction, 0.0, first, last)
+
+
+@pytest.mark.parametrize(("q", "count"), [(0.02, 1600), (1.0, 1600), (1.0, 60), (0.9999, 60)])
+def test_both_directions_of_an_odometer_are_covered(q, count):
+    """Few digits tell that adding costs less; of plain noise they do not, nor next to it."""
+    rng = np.random.default_rng(5)
+    parts = [Part(q, float(s), 1) for s in 3.0 + rng.random(count)]
+    lower, upper = mixed.odometer(parts, 1e-5)
+    each = [mixed.odometer(parts, 1e-5, direction) for direction in DIRECTIONS]
+    assert (upper >= np.maximum(each[0][0], each[1][0])).all()
+    assert (lower <= np.maximum(each[0][1], each[1][1])).all()
+    assert (upper[40:] <= np.maximum(each[0][1], each[1][1])[40:] * (1.0 + 1e-9)).all()
+    settled = slice(count // 2, None)
+    assert (upper[settled] - lower[settled] <= 1e-9 * upper[settled]).all()
+    for i in (0, 3, count // 3, count - 1):
+        low, high = mixed.epsilon_bounds(parts[: i + 1], 1e-5)
+        assert lower[i] <= high
+        assert low <= upper[i]
+
+
+@pytest.mark.parametrize(("count", "unknown"), [(100, 0), (4000, 0), (100, 30), (4000, 30)])
+def test_an_odometer_whose_additions_cost_more_says_so(count, unknown, monkeypatch):
+    """No such steps are known: the core's answers are replaced by others."""
+    costs = {REMOVE: np.arange(1.0, count + 1.0), ADD: 20.0 + 0.6 * np.arange(1.0, count + 1.0)}
+
+    def answer(q, _, steps, delta, direction, lower, upper, wide, first, last):
+        lower[:], upper[:] = 0.0, math.inf
+        lower[first:last] = costs[direction][first:last] * (1.0 - wide)
+        upper[first:last] = costs[direction][first:last] * (1.0 + wide)
+        upper[:] = np.minimum.accumulate(upper[::-1])[::-1]
+        if direction == REMOVE:
+            lower[:unknown] = 0.0
+
+    monkeypatch.setattr(mixed.core, "fill_heterogeneous_odometer", answer)
+    lower, upper = mixed.odometer([Part(0.02, 1.0, 1)] * count, 1e-5)
+    expected = np.maximum(costs[REMOVE], costs[ADD])
+    few_digits = np.where(np.arange(count) < unknown, 1e-3, 0.0)
+    np.testing.assert_array_equal(lower[unknown:], expected[unknown:])
+    assert (lower <= expected).all()
+    assert (upper >= expected).all()
+    assert (upper <= expected * (1.0 + few_digits)).all()
+
+
 def test_an_odometer_is_narrow_where_a_tables_decay_is_slow():
     """Of the line's points too few are left by what a table bounds: parts are added one by one."""
     rng = np.random.default_rng(1)

@@ -21,8 +21,10 @@ int acct_heterogeneous_delta(const acct_part *parts, int count, double epsilon, 
 int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, int direction,
                                acct_bounds *out);
 
-/* sets  out[i] to the bracket of epsilon(delta) after the parts 0 .. i; one direction, no random shifts */
-int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction,
-                                acct_bounds *out);
+/* sets  out[i] to the bracket of epsilon(delta) after the parts 0 .. i; one direction, no random shifts.  Lines are
+ *       made only so exact that delta is known to about `wide` of itself; 0: as narrow as can be.  None is made
+ *       for parts other than from .. to - 1, whose brackets then are wide, but hold */
+int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction, double wide,
+                                int from, int to, acct_bounds *out);
 
 #endif

@@ -124,17 +124,21 @@ void acct_coarse_set(acct_coarse *k, const acct_part *part, const acct_window *w
 ACCT_CLONES
 static void small(const acct_coarse *k, int remove, double c, double *a1, double *d1, double *mm) {
     const double t = remove ? c - 1.0 : c;
-    double a = 0.0, d = 0.0, m = 0.0;
-    for (int j = 0; j < k->nodes; j++) {
-        const double l = k->loss[j], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
-        const double g = k->gauss[j] * (remove ? k->exp_loss[j] : 1.0);
-        a += g * (remove ? e2 + t * k->e2_minus[j] : e2 - t * k->e2_plus[j]);
-        d += g * (remove ? k->e2_minus[j] + l * em1 : l * em1 - k->e2_plus[j]);
-        m += g * (1.0 + em1) * l * l;
-    }
-    *a1 = a - (k->q_above + c * k->pq_above);
-    *d1 = d - k->pq_above;
-    *mm = m;
+    const double *restrict loss = k->loss, *restrict gauss = k->gauss, *restrict exp_loss = k->exp_loss;
+    const double *restrict e2_other = remove ? k->e2_minus : k->e2_plus, sign = remove ? 1.0 : -1.0;
+    double a[ACCT_LANES] = {0}, d[ACCT_LANES] = {0}, m[ACCT_LANES] = {0};
+    for (int j = 0; j < k->nodes; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const double l = loss[j + i], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
+            const double rest = sign * e2_other[j + i], one = exp_loss[j + i];
+            const double g = gauss[j + i] * (remove ? one : 1.0);
+            a[i] += g * (e2 + t * rest);
+            d[i] += g * (rest + l * em1);
+            m[i] += g * (1.0 + em1) * l * l;
+        }
+    *a1 = acct_lanes_total(a) - (k->q_above + c * k->pq_above);
+    *d1 = acct_lanes_total(d) - k->pq_above;
+    *mm = acct_lanes_total(m);
 }
 
 static void large(const acct_coarse *k, double c, double *log_a, double *mean, double *second) {

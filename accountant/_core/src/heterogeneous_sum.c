@@ -7,6 +7,7 @@
 #include "heterogeneous_search.h"
 #include "rounding.h"
 #include "status.h"
+#include "vmath.h"
 
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory) {
     const size_t n = ACCT_HETEROGENEOUS_POINTS;
@@ -15,6 +16,22 @@ void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory) 
     sums->relative = memory + 4 * n;
     sums->high = memory + 5 * n;
     sums->size = memory + 6 * n;
+    sums->factor = memory + 7 * n;
+    sums->poles = memory + 8 * n;
+}
+
+/* what all sums over the parts are multiplied by at the points, and beyond them (Theorem 9, *Tail of the sum*) */
+static void set_factors(acct_heterogeneous_sum *sums) {
+    const double b = sums->plan.b, dy = sums->plan.dy;
+    for (int k = 0; k < sums->plan.count; k++) {
+        const double y = k * dy;
+        sums->factor[k] = acct_trapezoid_factor(b, y, dy, k);
+        sums->poles[k] = atan2(y, b) + atan2(y, b + 1.0);
+    }
+    for (int j = 0; j < sums->levels; j++)
+        sums->weight[j] = acct_tail_weight(b, sums->level[j], sums->level[j + 1], dy);
+    const double y_last = sums->level[sums->levels];
+    sums->weight[sums->levels] = (1.0 + dy / y_last) / (ACCT_PI * y_last);
 }
 
 void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heterogeneous_plan *plan) {
@@ -51,6 +68,7 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
         sums->levels++;
     }
     memset(sums->decay, 0, sizeof sums->decay);
+    set_factors(sums);
 }
 
 /* K = n b (b+1) / (2 sigma^2) and all that follows from it is exact up to a few roundings */
@@ -252,15 +270,13 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     return ACCT_OK;
 }
 
-/* sum over lattice points beyond the given level (Theorem 9, *Tail of the sum*) */
+/* sum over lattice points beyond the given level (Theorem 9, *Tail of the sum*); the least exponential of
+ * acct_vexp is too large, which is safe */
+ACCT_CLONES
 static double tail_upper(const acct_heterogeneous_sum *sums, int first) {
-    const double b = sums->plan.b, dy = sums->plan.dy;
-    const double y_last = sums->level[sums->levels];
-    double sum = exp(sums->decay[sums->levels]) * (1.0 + dy / y_last) / (ACCT_PI * y_last);
-    for (int j = first; j < sums->levels; j++) {
-        const double y = sums->level[j], y1 = sums->level[j + 1];
-        sum += exp(sums->decay[j]) * acct_tail_weight(b, y, y1, dy);
-    }
+    double term[ACCT_DECAY_LEVELS + 1], sum = 0.0;
+    for (int j = 0; j <= sums->levels; j++) term[j] = acct_vexp(sums->decay[j]) * sums->weight[j];
+    for (int j = first; j <= sums->levels; j++) sum += term[j];
     return sum * ACCT_SLACK;
 }
 
@@ -280,6 +296,43 @@ static acct_alias alias(double b, double log_mgf, double err, double parts, cons
     return a;
 }
 
+/* an exponential below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */
+#define LEAST_LOG (-690.0)
+#define MOST_LOG 700.0
+/* up to which a term is bounded relative to itself */
+#define MOST_RELATIVE 100.0
+
+/* sets     the terms of the line: moduli and phases
+ * ensures  the terms are off by at most the returned value in all, but for the round-off of the phases.  Where the
+ *          relative error says nothing, a term and its computed value are bounded apart, by the product of the upper
+ *          bounds `high`; exp, the sums and the factor move a term by (40 + 24 size) u of itself. */
+ACCT_CLONES
+static double set_terms(const acct_heterogeneous_sum *sums, double sign, double *restrict amplitude,
+                        double *restrict phase) {
+    const acct_sum *restrict log_mod = sums->log_mod, *restrict arg = sums->arg;
+    const double *restrict relative = sums->relative, *restrict high = sums->high, *restrict size = sums->size;
+    const double *restrict factor = sums->factor, *restrict poles = sums->poles;
+    double error[ACCT_SUM_BLOCK], total = 0.0;
+    for (int first = 0; first < sums->plan.count; first += ACCT_SUM_BLOCK) {
+        const int count = sums->plan.count - first < ACCT_SUM_BLOCK ? sums->plan.count - first : ACCT_SUM_BLOCK;
+        for (int i = 0; i < count; i++) {
+            const int k = first + i;
+            const double power = log_mod[k].sum + log_mod[k].lost, turn = arg[k].sum + arg[k].lost;
+            const double above = high[k] + 1e-9 * (1.0 + fabs(high[k]));
+            const double product = acct_vexp(power) * factor[k], larger = acct_vexp(above) * factor[k];
+            const double a = power < LEAST_LOG ? 0.0 : power > MOST_LOG ? INFINITY : product;
+            const double most = above > MOST_LOG ? INFINITY : larger;
+            const double moved = a * acct_vexpm1(relative[k]), apart = a + most;
+            const double near = relative[k] < MOST_RELATIVE ? moved : apart;
+            amplitude[k] = a;
+            phase[k] = sign * turn - poles[k];
+            error[i] = (power < LEAST_LOG ? apart : near) + a * ACCT_U * (40.0 + 24.0 * size[k]);
+        }
+        for (int i = 0; i < count; i++) total += error[i];
+    }
+    return total * ACCT_SLACK;
+}
+
 void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_contour *k) {
     k->answers_add = 0;
     const acct_heterogeneous_plan *p = &sums->plan;
@@ -294,20 +347,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
     k->drift = acct_sum_total(&sums->drift);
     k->log_scale = acct_sum_total(&sums->log_mgf);
     k->log_scale_err = sums->log_mgf_err * ACCT_SLACK + 8.0 * ACCT_U * fabs(k->log_scale);
-    k->numerical = 0.0;
-    for (int i = 0; i < p->count; i++) {
-        const double y = i * p->dy;
-        const double front = acct_trapezoid_factor(b, y, p->dy, i);
-        const double amplitude = exp(acct_sum_total(&sums->log_mod[i])) * front;
-        double err = sums->relative[i] < 100.0
-                         ? amplitude * expm1(sums->relative[i])
-                         : amplitude + exp(sums->high[i] + 1e-9 * (1.0 + fabs(sums->high[i]))) * front;
-        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 24.0 * sums->size[i]);
-        k->numerical += err;
-        k->amplitude[i] = amplitude;
-        k->phase[i] = sign * acct_sum_total(&sums->arg[i]) - atan2(y, b) - atan2(y, b + 1.0);
-    }
-    k->numerical *= ACCT_SLACK;
+    k->numerical = set_terms(sums, sign, k->amplitude, k->phase);
     k->truncated = tail_upper(sums, 0);
     k->right = alias(p->right_b, sums->right_log, sums->right_err, sums->parts, k);
     k->left = alias(p->left_b, sums->left_log, sums->left_err, sums->parts, k);

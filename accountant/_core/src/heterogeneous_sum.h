@@ -22,6 +22,7 @@ typedef struct {
     double b, right_b, left_b; /* distances from [0, 1] of the line and of the aliases' Chernoff bounds */
     double dy;
     int count; /* points */
+    double y_near, period, spread; /* what the line needs at least, and the deviation of the tilted total loss */
     double most_work; /* points times nodes of one part */
     /* uniform minorants are tried beyond y = flat, as far as a few times 1/bulk and at least as `far` */
     double flat, bulk, far;
@@ -45,6 +46,7 @@ typedef struct {
      * n log(|1+V| + error), and of the sizes that round-off is relative to */
     acct_sum *log_mod, *arg;
     double *relative, *high, *size;
+    double *factor, *poles; /* of the line's points: acct_trapezoid_factor, and the argument of s (s - 1) */
     acct_sum log_mgf, drift;
     double log_mgf_err;
     double right_log, right_err, left_log, left_err; /* sums of n K at the aliases' orders */
@@ -56,11 +58,12 @@ typedef struct {
     double reverse_events; /* the logarithm of a sum */
     int levels; /* decay[j] bounds sum n log|phi| for y in [level[j], level[j+1]]; */
     double level[ACCT_DECAY_LEVELS + 1], decay[ACCT_DECAY_LEVELS + 1]; /* the last holds for all y beyond */
+    double weight[ACCT_DECAY_LEVELS + 1]; /* of the points between two levels, and of all beyond the last */
 } acct_heterogeneous_sum;
 
 /* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the
  * caller's, too */
-#define ACCT_HETEROGENEOUS_SUM_DOUBLES (7 * (size_t)ACCT_HETEROGENEOUS_POINTS)
+#define ACCT_HETEROGENEOUS_SUM_DOUBLES (9 * (size_t)ACCT_HETEROGENEOUS_POINTS)
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);
 
 /* starts an empty sum; requires plan->count <= ACCT_HETEROGENEOUS_POINTS, plan->dy of 24 significant bits */

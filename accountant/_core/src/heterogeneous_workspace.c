@@ -189,6 +189,19 @@ static double alias_period(acct_coarse_composition *m, const acct_saddle *s, dou
     return best;
 }
 
+int acct_heterogeneous_lengthen(const acct_heterogeneous_workspace *w, double y_least,
+                                acct_heterogeneous_plan *plan) {
+    const double y_last = fmax(plan->y_near, y_least);
+    const double period = fmax(plan->period, 2.0 * ACCT_PI / y_last);
+    plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
+    const double points = ceil(y_last / plan->dy) + 2.0;
+    if (!(points <= w->most_points && plan->b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
+    plan->count = (int)points;
+    /* minorants from where the moments of all losses, or of the bulk, cease to help */
+    plan->flat = fmax(1.2 * sqrt(w->steps) / plan->spread, (plan->count - 1) * plan->dy);
+    return ACCT_OK;
+}
+
 int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, double log_delta,
                              double tolerance, double y_least, acct_heterogeneous_plan *plan) {
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
@@ -214,18 +227,13 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     const double digits = fmax(2.3 - plan->log_error + 1.0, 3.0), bb = s.b * (s.b + 1.0);
     const double right = alias_period(&m, &s, digits, 1, &plan->right_b);
     const double left = alias_period(&m, &s, digits, -1, &plan->left_b);
-    const double y_last = fmax(1.1 * sqrt(2.0 * fmax(digits - log(bb), 4.0)) / s.spread, y_least);
-    const double period = fmax(fmax(right, left) * 1.02, 2.0 * ACCT_PI / y_last);
-    plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
-    const double points = ceil(y_last / plan->dy) + 2.0;
-    if (!(points <= w->most_points && s.b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
-    plan->count = (int)points;
-    /* minorants from where the moments of all losses, or of the bulk, cease to help */
+    plan->y_near = 1.1 * sqrt(2.0 * fmax(digits - log(bb), 4.0)) / s.spread;
+    plan->period = fmax(right, left) * 1.02;
+    plan->spread = s.spread;
     plan->bulk = acct_coarse_bulk(&m, s.b);
-    plan->flat = fmax(1.2 * sqrt(w->steps) / s.spread, (plan->count - 1) * plan->dy);
     plan->far = 0.0;
     plan->paths = 0;
-    return ACCT_OK;
+    return acct_heterogeneous_lengthen(w, y_least, plan);
 }
 
 int acct_heterogeneous_start(acct_heterogeneous_workspace *w, const acct_heterogeneous_plan *plan,

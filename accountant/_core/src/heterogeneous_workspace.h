@@ -57,6 +57,10 @@ void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_d
  *       largest q and the least sigma */
 int acct_heterogeneous_worst(acct_heterogeneous_workspace *w, double fineness, acct_part *worst);
 
+/* makes a placed line reach to y_least at least; ACCT_EPRECISION where that takes too many points */
+int acct_heterogeneous_lengthen(const acct_heterogeneous_workspace *w, double y_least,
+                                acct_heterogeneous_plan *plan);
+
 /* places a line for the groups near epsilon, at least to y_least */
 int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, double log_delta,
                              double tolerance, double y_least, acct_heterogeneous_plan *plan);

@@ -55,12 +55,18 @@ static double log_at(const acct_noise_table *t, int order, const weights *w, dou
 
 /* A - 1 at a block of points */
 ACCT_CLONES
-static void sum_kinds(int kinds, size_t stride, const double *restrict weight, const double *restrict table,
-                      double *restrict out) {
-    double sum[ACCT_SUM_BLOCK] = {0};
-    for (int j = 0; j < kinds; j++, table += stride)
-        for (int k = 0; k < ACCT_SUM_BLOCK; k++) sum[k] += weight[j] * table[k];
-    for (int k = 0; k < ACCT_SUM_BLOCK; k++) out[k] = sum[k];
+static void sum_kinds(int kinds, size_t stride, const double *restrict weight, const double *restrict re,
+                      const double *restrict im, double *restrict u, double *restrict v) {
+    double sum_re[ACCT_SUM_BLOCK] = {0}, sum_im[ACCT_SUM_BLOCK] = {0};
+    for (int j = 0; j < kinds; j++, re += stride, im += stride)
+        for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+            sum_re[k] += weight[j] * re[k];
+            sum_im[k] += weight[j] * im[k];
+        }
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        u[k] = sum_re[k];
+        v[k] = sum_im[k];
+    }
 }
 
 typedef struct {
@@ -94,8 +100,7 @@ static void add_points(const acct_noise_table *t, acct_heterogeneous_sum *sums, 
     block b;
     for (int first = 0; first < t->points; first += ACCT_SUM_BLOCK) {
         const int size = t->points - first < ACCT_SUM_BLOCK ? t->points - first : ACCT_SUM_BLOCK;
-        sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, b.u);
-        sum_kinds(t->kinds, (size_t)t->stride, w->of, t->im + first, b.v);
+        sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, t->im + first, b.u, b.v);
         set_polar(&b);
         for (int i = 0; i < size; i++) {
             const int k = first + i;
@@ -113,6 +118,11 @@ static void add_points(const acct_noise_table *t, acct_heterogeneous_sum *sums, 
     }
 }
 
+ACCT_CLONES
+static void lower(int levels, double n, double share, const double *restrict fall, double *restrict decay) {
+    for (int i = 0; i < levels; i++) decay[i] += n * (acct_vlog1p(-share * fall[i]) * (1.0 - 1e-12));
+}
+
 /* The bounds on |phi| of the kind whose 1/sigma is next below, or the first.  The tilted density in u is at least
  * e^{least} times that kind's, so 1 - |phi| is at least e^{least} times the kind's (Theorem 19, (c)). */
 static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, double sigma, double n,
@@ -124,7 +134,7 @@ static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, d
                          0.125 * (1.0 / (sigma * sigma) - 1.0 / (s * s)) + t->log_mgf[j] - log_mgf_upper;
     const double share = exp(fmin(least - 1e-9, 0.0));
     const double *fall = t->fall + (size_t)j * ((size_t)t->levels + 1);
-    for (int i = 0; i <= t->levels; i++) sums->decay[i] += n * (log1p(-share * fall[i]) * (1.0 - 1e-12));
+    lower(t->levels + 1, n, share, fall, sums->decay);
 }
 
 int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,

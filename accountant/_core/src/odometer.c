@@ -12,8 +12,8 @@
 #define LEAST_SHARE 0.2
 #define MOST_FAILED 3
 
-/* where the answers of the first `count` parts want their line */
-static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_delta, double y_least,
+/* where the answers of the first `count` parts want their line; brackets may be `wide` as a share of delta */
+static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_delta, double wide,
                         double *epsilon, acct_heterogeneous_plan *plan) {
     acct_saddle s;
     acct_heterogeneous_set_groups(w, count);
@@ -21,9 +21,9 @@ static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_d
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
     acct_heterogeneous_saddle(&m, ACCT_AT_LOG_DELTA, log_delta, &s);
     *epsilon = fmax(s.epsilon, 0.0);
+    const double tolerance = acct_tolerance_for(*epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
     return acct_heterogeneous_place(w, *epsilon, log_delta,
-                                    acct_tolerance_for(*epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE),
-                                    y_least, plan);
+                                    fmax(tolerance, wide), 0.0, plan);
 }
 
 /* Adds the parts to a started line and reads the answers off it.  ACCT_EPRECISION where the line ends too early for
@@ -48,15 +48,18 @@ static int read_line(acct_heterogeneous_workspace *w, int first, int last, doubl
 
 /* Reads the answers after each of the parts first .. last - 1 off one line: the last needs the longest
  * period, the first ends last */
-static int read_along(acct_heterogeneous_workspace *w, int first, int last, double delta, acct_bounds *out) {
+static int read_along(acct_heterogeneous_workspace *w, int first, int last, double delta, double wide,
+                      acct_bounds *out) {
     const double log_delta = log(delta);
     acct_heterogeneous_plan plan, start;
-    double guess, unused, y_last = 0.0;
-    int status = place_prefix(w, first + 1, log_delta, 0.0, &guess, &start);
+    double guess, unused;
+    int status = place_prefix(w, last, log_delta, wide, &unused, &plan);
+    if (!status) status = place_prefix(w, first + 1, log_delta, wide, &guess, &start);
+    if (status) return status;
+    double y_last = (start.count - 1) * start.dy;
     for (int tries = 0; tries < 3 && !status; tries++) {
-        status = place_prefix(w, last, log_delta, fmax(y_last, (start.count - 1) * start.dy), &unused, &plan);
+        status = acct_heterogeneous_lengthen(w, y_last, &plan);
         if (status) break;
-        acct_heterogeneous_set_groups(w, first + 1);
         status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);
         if (status) break;
         y_last = acct_heterogeneous_sum_stop(&w->sums, 0.3 * exp(plan.log_error));
@@ -81,13 +84,14 @@ static int block_start(int last, double share) {
     return first < last ? (first > 1 ? first : 1) : last - 1;
 }
 
-/* Blocks, the last first: of shorter prefixes the transform decays more slowly, so that few are tried beyond those
- * that have no line. */
-static void read_all(acct_heterogeneous_workspace *w, int count, double delta, acct_bounds *out) {
+/* Blocks of the parts from .. to - 1, the last first: of shorter prefixes the transform decays more slowly, so that few
+ * are tried beyond those that have no line. */
+static void read_all(acct_heterogeneous_workspace *w, int from, int to, double delta, double wide,
+                     acct_bounds *out) {
     double share = 1.0;
-    for (int last = count, failed = 0; last > 1 && failed < MOST_FAILED;) {
-        const int first = block_start(last, share);
-        const int status = read_along(w, first, last, delta, out);
+    for (int last = to, failed = 0; last > 1 && last > from && failed < MOST_FAILED;) {
+        const int start = block_start(last, share), first = start > from ? start : from;
+        const int status = read_along(w, first, last, delta, wide, out);
         if (!status) failed = 0;
         if (status && share > LEAST_SHARE) {
             share *= 0.4;
@@ -99,11 +103,11 @@ static void read_all(acct_heterogeneous_workspace *w, int count, double delta, a
     }
 }
 
-int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction,
-                                acct_bounds *out) {
+int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta, int direction, double wide,
+                                int from, int to, acct_bounds *out) {
     double steps;
     if (!acct_heterogeneous_valid(parts, count, direction, &steps) || direction == ACCT_EITHER ||
-        !acct_valid_delta(delta))
+        !acct_valid_delta(delta) || !(from >= 0 && from < to && to <= count))
         return ACCT_EDOMAIN;
     for (int i = 0; i < count; i++) {
         if (parts[i].mixture) return ACCT_EDOMAIN;
@@ -113,18 +117,19 @@ int acct_heterogeneous_odometer(const acct_part *parts, int count, double delta,
     int status = acct_heterogeneous_alloc(&w, parts, count, direction, steps);
     if (status) return status;
     w.most_work = 4e5;
-    read_all(&w, count, delta, out);
+    read_all(&w, from, to, delta, wide, out);
     /* The brackets that are still wide are those of the first few parts, whose transforms decay slowly.  More
      * parts never cost less. */
-    status = acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, &out[0]);
+    if (from == 0) status = acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, &out[0]);
     if (status == ACCT_ENOMEM) {
         acct_heterogeneous_free(&w);
         return status;
     }
     double least = 0.0, sum = 0.0;
     const double share = acct_down(delta / steps);
-    int rough = count; /* beyond this all are settled */
-    while (rough > 0 && out[rough - 1].upper - out[rough - 1].lower <= 1e-3 * out[rough - 1].upper) rough--;
+    int rough = to; /* beyond this all are settled */
+    while (rough > from && out[rough - 1].upper - out[rough - 1].lower <= 1e-3 * out[rough - 1].upper) rough--;
+    if (rough == from) rough = 0; /* those before are not asked about */
     for (int i = 0; i < count; i++) {
         const acct_part *p = &parts[i];
         if (i < rough) {

@@ -27,7 +27,8 @@ static int ask(int entry, const problem *p) {
         case EPSILON_RENYI: return acct_psg_epsilon_renyi(p->q, p->sigma, p->steps, p->delta, &epsilon, &order);
         case MIX_DELTA: return acct_heterogeneous_delta(p->parts, PARTS, p->epsilon, p->direction, &b);
         case MIX_EPSILON: return acct_heterogeneous_epsilon(p->parts, PARTS, p->delta, p->direction, &b);
-        default: return acct_heterogeneous_odometer(p->parts, PARTS, p->delta, p->direction == ACCT_ADD, each);
+        default: return acct_heterogeneous_odometer(p->parts, PARTS, p->delta, p->direction == ACCT_ADD, 0.0, 0, PARTS,
+                                                    each);
     }
 }
 

@@ -118,7 +118,8 @@ static void together(void) {
     status = acct_heterogeneous_epsilon(parts, count, delta, direction, &b);
     judge("mix_epsilon", status, b, INFINITY, !fine, parts->q, parts->sigma, parts->steps, delta, direction);
     acct_bounds *each = exactly((size_t)count, sizeof *each);
-    status = acct_heterogeneous_odometer(parts, count, delta, one_way, each);
+    status = acct_heterogeneous_odometer(parts, count, delta, one_way, below(2) ? 0.0 : 1e-3,
+                                         (int)below((unsigned)count), count, each);
     for (int i = 0; i < (status ? 1 : count); i++)
         judge("mix_odometer", status, each[i], INFINITY, !fine || mixed, parts->q, parts->sigma, parts->steps, delta,
               one_way);
