@@ -127,11 +127,7 @@ def _epsilon_of_few(table: Atoms, delta: float) -> Bounds | None:
     if not rest > 0.0:
         return None
     rows = rows_of(table)
-
-    def ends(epsilon: float) -> tuple[float, float]:
-        return ends_of_rows(table, rows, epsilon)
-
-    top = rows[0][0]
+    ends, top = partial(ends_of_rows, table, rows), rows[0][0]
     return _near_root(table, ends, delta, rest, top, _above_few(rows, top, rest))
 
 
@@ -150,7 +146,10 @@ def _near_root(
         return None
     slope = max(above - rest, U * rest)  # e^ε·B
     ratio = slope / other
-    log_ratio = math.log(ratio) if ratio > 0.0 else math.log(slope) - math.log(other)
+    if above == other and ratio > 0.5:  # one loss above: a small logarithm keeps its digits
+        log_ratio = math.log1p(-rest / above)
+    else:
+        log_ratio = math.log(ratio) if ratio > 0.0 else math.log(slope) - math.log(other)
     guess = max(top + log_ratio, 0.0)
     error = (4.0 * table.relative_error + (table.p.size + 16) * U) * delta / slope
     step = 1.1 * (error + table.loss_error) + 4.0 * U * (guess + abs(top))

@@ -242,9 +242,15 @@ def ends_of_rows(table: Atoms | Losses, rows: Rows, epsilon: float) -> tuple[flo
     """Return :func:`ends_of_profile` by a loop, which for a few losses is faster than arrays."""
     shift = table.loss_error
     least = most = 0.0
+    if shift == 0.0:
+        for loss, p in rows:
+            if not epsilon < loss:  # so are all smaller losses
+                break
+            most -= p * math.expm1(epsilon - loss)
+        return _around(table, epsilon, most, most)
     for loss, p in rows:
         beyond = epsilon - loss
-        if not beyond < shift:  # so are all smaller losses
+        if not beyond < shift:
             break
         # losses moved up, then down
         most -= p * math.expm1(beyond - shift)
@@ -257,9 +263,10 @@ def _around(
     table: Atoms | Losses, epsilon: float, least: float, most: float
 ) -> tuple[float, float]:
     """Return the bracket of a sum, with its round-off."""
-    error = 4.0 * table.relative_error + (table.p.size + 16) * U
+    size = table.p.size
+    error = 4.0 * table.relative_error + (size + 16) * U
     # Each mass may be off by as much as all that are not listed carry.
-    faint = (table.p.size + 1) * table.absolute_error if table.absolute_error < TINY else TINY
+    faint = (size + 1) * table.absolute_error if table.absolute_error < TINY else TINY
     upper = (most + table.infinite_p) * (1.0 + error) + faint
     lower = (least + table.infinite_p) * (1.0 - error) - faint
     upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))

@@ -61,6 +61,18 @@ def test_small_masses_keep_their_digits():
     assert pair.support[1] <= math.log(3.0) * (1 + 1e-14)
 
 
+@pytest.mark.parametrize("impossible", [0, 20])
+def test_masses_that_are_nearly_equal_keep_the_digits_of_a_small_loss(impossible):
+    none, gap = (0.0,) * impossible, 2.0**-32
+    pair = ac.DominatingPMFs((0.25, 0.75, *none), (0.25 + gap, 0.75 - gap, *none)).pairs()[0]
+    table = pair.atoms()
+    assert table.loss_error <= 1e-23
+    with mp.workdps(60):
+        truth = [-mp.log1p(mp.mpf(2) ** -30), -mp.log1p(-(mp.mpf(2) ** -32) / mp.mpf(0.75))]
+        for loss, exact in zip(table.loss.tolist(), truth, strict=True):
+            assert abs(mp.mpf(loss) - exact) <= table.loss_error
+
+
 def test_many_releases_far_above_the_point_of_balance():
     """Where no grid fits, a δ next to 1 is still known to be next to 1."""
     one = ac.mechanisms.LossDistribution(
