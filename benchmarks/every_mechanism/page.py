@@ -49,7 +49,7 @@ Poisson sample (*q*), after 1 to 100,000 releases, at two δ.
 REASONS = """\
 One release of a few outcomes costs either library little more than its Python calls. dp-accounting
 takes some 25 µs for two to four outcomes, and a twentieth of it is what one checked call takes
-here, before the mechanism is made and counted (4 µs), its losses are listed (4 µs, and 8 µs of a
+here, before the mechanism is made and counted (4 µs), its losses are listed (4 µs, and 12 µs of a
 sample) and both ends are certified (6 µs). A finer interval costs it nothing there, for so few
 losses are no array: randomised response takes as long at 1e-4, where its two estimates are 1e-4
 apart, as at 6e-16, where they are as near as our ends and this table compares them. One release of
