@@ -15,7 +15,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import fft_error, fft_size
-from accountant.analyses.replacement_game import BELOW, Plan, norm
+from accountant.analyses.replacement_round import BELOW, Plan, norm
 from accountant.sampling.lattice_envelope import mirrored
 
 if TYPE_CHECKING:
