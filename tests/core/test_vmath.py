@@ -54,6 +54,20 @@ def above_minus_one(rng, n):
     )
 
 
+def positive(rng, n):
+    seams = np.sqrt(0.5) * 2.0 ** np.arange(-1000, 1001, 50)
+    return np.concatenate(
+        [
+            neighbours(*seams),
+            neighbours(0.5, 2.0, 1e308, 1e-307),
+            np.nextafter([1.0, 1.0], [0.0, 2.0]),
+            rng.uniform(0.25, 4.0, n),
+            1.0 + spread(rng, 1e-15, 0.5, n),
+            np.exp(rng.uniform(-707.0, 709.0, n)),
+        ]
+    )
+
+
 def up_to_a_half(rng, n):
     return np.concatenate(
         [
@@ -99,6 +113,7 @@ FUNCTIONS = {
     "vexpm1": (exponents, mpmath.expm1, np.expm1, 8.0),
     "ve2": (exponents, e2, long_e2, 32.0),
     "vlog1p": (above_minus_one, mpmath.log1p, np.log1p, 8.0),
+    "vlog": (positive, mpmath.log, np.log, 8.0),
     "vatan": (up_to_a_half, mpmath.atan, np.arctan, 8.0),
 }
 
@@ -167,6 +182,45 @@ def test_sine_and_cosine_in_bulk(elementary, name, longer):
     x = angles(np.random.default_rng(4), 200_000)
     error = np.abs(elementary(f"vector_{name}", x) - longer(x.astype(np.longdouble)))
     assert error.max() <= 4.0 * U, (float(error.max()) / U, x[error.argmax()])
+
+
+def planes(rng, n):
+    """Draw points of all quadrants: of one size, of different ones, next to axes and diagonals."""
+    size, other = spread(rng, 1e-290, 1e290, n), spread(rng, 1e-290, 1e290, n)
+    near = size * rng.uniform(-3.0, 3.0, n)
+    diagonal = rng.choice([-1.0, 1.0], n) * size * (1.0 + spread(rng, 1e-16, 1e-3, n))
+    axis = size * spread(rng, 1e-17, 1e-3, n)
+    y = np.concatenate([size, size, size, axis, size, [0.0, 1.0, 1.0, -1.0, 1.0, -1.0, 0.0]])
+    x = np.concatenate([other, near, diagonal, size, axis, [1.0, 0.0, 1.0, 1.0, -1.0, -1.0, -1.0]])
+    return y, x
+
+
+def test_angles_of_points(elementary):
+    y, x = planes(np.random.default_rng(5), 400)
+    worst = 0.0
+    with mpmath.workdps(40):
+        values = elementary("vatan2", y, x)
+        for a, b, value in zip(y.tolist(), x.tolist(), values.tolist(), strict=True):
+            truth = mpmath.atan2(mpmath.mpf(a), mpmath.mpf(b))
+            if is_normal(truth):
+                worst = max(worst, relative_error(value, truth))
+    assert worst <= 8.0 * U, worst / U
+
+
+@wide
+def test_angles_of_points_in_bulk(elementary):
+    y, x = planes(np.random.default_rng(6), 100_000)
+    truth = np.arctan2(y.astype(np.longdouble), x)
+    normal = np.abs(truth) > np.finfo(float).tiny
+    values = elementary("vatan2", y, x)
+    error = np.abs((values - truth)[normal] / truth[normal])
+    assert error.max() <= 8.0 * U, (float(error.max()) / U, y[normal][error.argmax()])
+
+
+def test_no_point_has_the_angle_of_a_number(elementary):
+    x = np.array([np.nan, 1.0, np.nan])
+    assert np.isnan(elementary("vatan2", x, x[::-1].copy())[[0, 2]]).all()
+    assert elementary("vatan2", np.zeros(1), np.zeros(1)) == 0.0
 
 
 def test_exponentials_saturate_instead_of_overflowing(elementary):

@@ -30,7 +30,8 @@ void acct_characteristic_sum_set(acct_characteristic_sum *cf, const acct_tilted_
         cf->loss_err[n] = law->loss_err[j] + 2.0 * ACCT_U * (fabs(loss) + fabs(mean));
         n++;
     }
-    cf->count = n;
+    for (cf->count = acct_to_wide(n); n < cf->count; n++) /* arrays are no shorter */
+        cf->loss[n] = cf->weight[n] = cf->weight_err[n] = cf->loss_err[n] = 0.0;
 }
 
 /* d = e^{it} - 1 and the imaginary part of v = d - it; for small t the sine's own series, so that
@@ -82,50 +83,54 @@ static void restart(acct_characteristic_sum *cf, double y) {
     }
 }
 
-/* so many nodes stay in the nearest memory while the points of a block are summed */
-#define TILE 128
+/* nodes whose eight values leave room in a cache of 32 KB: all points of a block run over so many before the next */
+#define AT_ONCE 320
 
-/* adds v, of which d has the real part, to the partial sums, and advances both by one step */
+/* partial sums over the nodes */
+typedef struct {
+    double re[ACCT_WIDE], im[ACCT_WIDE];
+} wide_sums;
+
+/* adds v of the nodes at this point and at the next to the sums, and advances d and v, which have one real part, by
+ * two steps: what is loaded once serves both */
 ACCT_CLONES
-static void advance(int count, const double *restrict d1_re, const double *restrict d1_im,
-                    const double *restrict wd1_re, const double *restrict wd1_im,
-                    const double *restrict wv1_im, double *restrict wd_re, double *restrict wd_im,
-                    double *restrict wv_im, double *restrict re, double *restrict im) {
-    double sr[ACCT_LANES], si[ACCT_LANES];
-    for (int i = 0; i < ACCT_LANES; i++) {
-        sr[i] = re[i];
-        si[i] = im[i];
-    }
-    for (int j = 0; j < count; j += ACCT_LANES)
-        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
-            const double dr = wd_re[j + i], di = wd_im[j + i];
-            const double pr = dr * d1_re[j + i] - di * d1_im[j + i];
-            const double pi = dr * d1_im[j + i] + di * d1_re[j + i];
-            sr[i] += dr;
-            si[i] += wv_im[j + i];
-            wd_re[j + i] = dr + (wd1_re[j + i] + pr);
-            wd_im[j + i] = di + (wd1_im[j + i] + pi);
-            wv_im[j + i] += wv1_im[j + i] + pi;
+static void advance_two(int count, const double *restrict d1_re, const double *restrict d1_im,
+                        const double *restrict wd1_re, const double *restrict wd1_im,
+                        const double *restrict wv1_im, double *restrict wd_re, double *restrict wd_im,
+                        double *restrict wv_im, wide_sums *now, wide_sums *then) {
+    double ar[ACCT_WIDE], ai[ACCT_WIDE], br[ACCT_WIDE], bi[ACCT_WIDE];
+    memcpy(ar, now->re, sizeof ar);
+    memcpy(ai, now->im, sizeof ai);
+    memcpy(br, then->re, sizeof br);
+    memcpy(bi, then->im, sizeof bi);
+    for (int j = 0; j < count; j += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
+            const int k = j + i;
+            const double dr = wd_re[k], di = wd_im[k], v = wv_im[k], cr = d1_re[k], ci = d1_im[k];
+            const double pi = dr * ci + di * cr, dr1 = dr + (wd1_re[k] + (dr * cr - di * ci));
+            const double di1 = di + (wd1_im[k] + pi), v1 = v + (wv1_im[k] + pi), pi1 = dr1 * ci + di1 * cr;
+            ar[i] += dr;
+            ai[i] += v;
+            br[i] += dr1;
+            bi[i] += v1;
+            wd_re[k] = dr1 + (wd1_re[k] + (dr1 * cr - di1 * ci));
+            wd_im[k] = di1 + (wd1_im[k] + pi1);
+            wv_im[k] = v1 + (wv1_im[k] + pi1);
         }
-    for (int i = 0; i < ACCT_LANES; i++) {
-        re[i] = sr[i];
-        im[i] = si[i];
-    }
+    memcpy(now->re, ar, sizeof ar);
+    memcpy(now->im, ai, sizeof ai);
+    memcpy(then->re, br, sizeof br);
+    memcpy(then->im, bi, sizeof bi);
 }
 
-/* sums v over all nodes at n points; every lane adds its nodes in their order */
-static void sum_block(acct_characteristic_sum *cf, int n, double *re, double *im) {
-    double sr[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}}, si[ACCT_SUM_BLOCK][ACCT_LANES] = {{0}};
-    for (int j = 0; j < cf->count; j += TILE) {
-        const int nodes = cf->count - j < TILE ? cf->count - j : TILE;
-        for (int k = 0; k < n; k++)
-            advance(nodes, cf->d1_re + j, cf->d1_im + j, cf->wd1_re + j, cf->wd1_im + j, cf->wv1_im + j,
-                    cf->wd_re + j, cf->wd_im + j, cf->wv_im + j, sr[k], si[k]);
-    }
-    /* one after the other, as the error count of roundoff() has it */
-    for (int k = 0; k < n; k++) {
-        re[k] = ((sr[k][0] + sr[k][1]) + sr[k][2]) + sr[k][3];
-        im[k] = ((si[k][0] + si[k][1]) + si[k][2]) + si[k][3];
+/* the sums at the next n points, and at one more where n is odd */
+static void sum_block(acct_characteristic_sum *cf, int n, wide_sums *sums) {
+    for (int first = 0; first < cf->count; first += AT_ONCE) {
+        const int size = cf->count - first < AT_ONCE ? cf->count - first : AT_ONCE;
+        for (int i = 0; i < n; i += 2)
+            advance_two(size, cf->d1_re + first, cf->d1_im + first, cf->wd1_re + first, cf->wd1_im + first,
+                        cf->wv1_im + first, cf->wd_re + first, cf->wd_im + first, cf->wv_im + first, sums + i,
+                        sums + i + 1);
     }
 }
 
@@ -157,7 +162,12 @@ double acct_characteristic_sum_block(acct_characteristic_sum *cf, long first, in
     } else {
         restart(cf, (double)first * cf->dy);
     }
-    sum_block(cf, n, re, im);
+    wide_sums sums[ACCT_SUM_BLOCK + 1] = {0};
+    sum_block(cf, n, sums);
+    for (int i = 0; i < n; i++) {
+        re[i] = acct_wide_total(sums[i].re);
+        im[i] = acct_wide_total(sums[i].im);
+    }
     const double recurrence = (64.0 * n + 112.0 + cf->count / ACCT_LANES) * ACCT_U;
     return roundoff(cf->count, (double)(first + n - 1) * cf->dy, recurrence, cf->loss, cf->weight,
                     cf->weight_err, cf->loss_err);

@@ -14,6 +14,7 @@
 
 #include "rounding.h"
 #include "tilted_law.h"
+#include "vmath.h"
 
 #define ACCT_SUM_BLOCK 16
 
@@ -66,14 +67,16 @@ typedef struct {
  *          mean, which turns V by y mean_err; the round-off of the sum; and 16 u of V's size for the
  *          operations on u and v here.  (Theorems 4 and 8.)
  * error    the logarithm and the argument add 16 u of their own size, which callers count */
-static inline acct_characteristic_value acct_characteristic_value_at(const acct_characteristic_errors *e,
-                                                                     double y, double u, double v,
-                                                                     double round) {
+ACCT_INLINE acct_characteristic_value acct_characteristic_value_at(const acct_characteristic_errors *e, double y,
+                                                                   double u, double v, double round) {
     acct_characteristic_value value;
-    value.modulus = sqrt((1.0 + u) * (1.0 + u) + v * v);
-    /* log1p keeps the digits of a tiny V; below 1e-300 every power of the value is 0 */
-    value.log_modulus = u > -0.5 ? 0.5 * log1p(2.0 * u + u * u + v * v) : log(fmax(value.modulus, 1e-300));
-    value.arg = atan2(v, 1.0 + u);
+    const double square = (1.0 + u) * (1.0 + u) + v * v, z = 2.0 * u + u * u + v * v, near = 1.0 + z;
+    const double least = square > 1e-300 ? square : 1e-300;
+    const int is_near = u > -0.5;
+    value.modulus = sqrt(square);
+    /* log1p keeps the digits of a tiny V; a modulus below 1e-150 is less than its error */
+    value.log_modulus = 0.5 * acct_vlog_corrected(is_near ? near : least, is_near ? (z - (near - 1.0)) / near : 0.0);
+    value.arg = acct_vatan2(v, 1.0 + u);
     value.error = (e->at_last + e->at_zero * (1.0 + y * e->reach) + y * e->mean_err + round +
                    16.0 * ACCT_U * (fabs(u) + fabs(v))) *
                   ACCT_SLACK;

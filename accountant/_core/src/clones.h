@@ -32,7 +32,14 @@
 #define ACCT_EACH_LANE
 #endif
 
+/* The hottest of such loops take one register of AVX-512 at a time, of arrays that are filled up with zeros. */
+#define ACCT_WIDE (2 * ACCT_LANES)
+static inline int acct_to_wide(int n) { return (n + ACCT_WIDE - 1) / ACCT_WIDE * ACCT_WIDE; }
+
 /* the total of such partial sums */
 ACCT_INLINE double acct_lanes_total(const double s[ACCT_LANES]) { return (s[0] + s[1]) + (s[2] + s[3]); }
+ACCT_INLINE double acct_wide_total(const double s[ACCT_WIDE]) {
+    return acct_lanes_total(s) + acct_lanes_total(s + ACCT_LANES);
+}
 
 #endif

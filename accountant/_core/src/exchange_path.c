@@ -105,12 +105,12 @@ static double size_of(const double z[2]) { return sqrt(z[0] * z[0] + z[1] * z[1]
 static chances chances_at(double re, double im, double doubt, acct_threshold threshold) {
     chances c;
     const double m = ldexp(1.0, threshold.doublings);
-    acct_threshold_complex(re, im, threshold, c.above, c.below);
+    double fall;
+    acct_threshold_complex(re, im, threshold, c.above, c.below, &fall);
     const double r = (re - threshold.origin) / threshold.scale, i = im / threshold.scale;
-    const double size = size_of(c.above), root = pow(size, 1.0 / m), z = r * r - i * i,
-                 l = sqrt(r * r + i * i);
-    const double carried = 2.2 * l * exp(-z) / threshold.scale * doubt;
-    const double moved = carried + 64.0 * ACCT_U * (root + l * l * exp(-z));
+    const double size = size_of(c.above), root = pow(size, 1.0 / m), l = sqrt(r * r + i * i);
+    const double carried = 2.2 * l * fall / threshold.scale * doubt;
+    const double moved = carried + 64.0 * ACCT_U * (root + l * l * fall);
     /* (t + e)^m - t^m */
     c.above_err = 1.1 * m * moved * pow(root + moved, m - 1.0) + 8.0 * m * ACCT_U * size;
     c.below_err = c.above_err + ACCT_U;
@@ -120,7 +120,7 @@ static chances chances_at(double re, double im, double doubt, acct_threshold thr
         return c;
     }
     /* the product of e^{-z} and the 1 + t^{2^i}, each of which is off by 2^i times what t is */
-    double all = exp(-z), t = root * (1.0 + 1e-12);
+    double all = fall, t = root * (1.0 + 1e-12);
     for (int j = 0; j < threshold.doublings; j++, t *= t) all *= 1.0 + t;
     const double own = ACCT_U * (64.0 + 24.0 * l * l + 32.0 * m) * all;
     c.below_err = fmin(c.below_err, 1.1 * m * carried * pow(root + carried, m - 1.0) + own);

@@ -112,8 +112,8 @@ static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf
             acct_sum_add(&sums->arg[k], n * v.arg);
             sums->relative[k] += rest > 0.0 ? n * v.error / rest : INFINITY;
             const double share = v.error / v.modulus;
-            sums->high[k] += v.modulus > 1e-290 ? n * (v.log_modulus + (share < 0.1 ? share : log1p(share)))
-                                                : n * log(1e-290 + v.error);
+            sums->high[k] += v.modulus > 1e-140 ? n * (v.log_modulus + (share < 0.1 ? share : log1p(share)))
+                                                : n * log(1e-140 + v.error);
             sums->size[k] += n * (fabs(v.log_modulus) + fabs(v.arg)) + y * n * fabs(m->mean);
         }
     }

@@ -13,6 +13,38 @@ void acct_line_values_place(acct_line_values *values, double *memory, size_t poi
     for (int i = 0; i < ACCT_LINE_ARRAYS; i++) *slots[i] = memory + (size_t)i * points;
 }
 
+/* the transform's values at the points of a block, in polar form */
+ACCT_CLONES
+static void set_polar(int size, const acct_characteristic_errors *errors, int first, double dy, double round,
+                      const double *restrict re, const double *restrict im, double *restrict log_modulus,
+                      double *restrict arg, double *restrict ratio, double *restrict log_most) {
+    const double at_zero = errors->at_zero, at_last = errors->at_last, reach = errors->reach;
+    const double mean_err = errors->mean_err;
+    for (int i = 0; i < size; i++) {
+        const acct_characteristic_errors e = {at_zero, at_last, reach, mean_err};
+        const acct_characteristic_value v =
+            acct_characteristic_value_at(&e, (first + i) * dy, re[i], im[i], round);
+        const double rest = v.modulus - v.error, over = v.error / rest;
+        log_modulus[i] = v.log_modulus;
+        arg[i] = v.arg;
+        ratio[i] = rest > 0.0 ? over : INFINITY;
+        /* log(1 + x) <= x; the error of the logarithm is counted with the term */
+        const double apart = acct_vlog(v.modulus + v.error), near = v.log_modulus + over;
+        log_most[i] = rest > 0.0 ? near : apart;
+    }
+}
+
+/* what the poles make of all points */
+ACCT_CLONES
+static void set_poles(int count, double b, double dy, double *restrict factor, double *restrict poles) {
+    for (int k = 0; k < count; k++) {
+        const double y = k * dy;
+        factor[k] = acct_trapezoid_factor(b, y, dy, 1);
+        poles[k] = acct_poles_phase(b, y);
+    }
+    factor[0] *= 0.5;
+}
+
 void acct_line_values_set(const acct_line_values *values, acct_characteristic_sum *cf,
                           const acct_tilted_law *law, const acct_moments *m, double b, double dy,
                           int count) {
@@ -21,21 +53,10 @@ void acct_line_values_set(const acct_line_values *values, acct_characteristic_su
     for (int first = 0; first < count; first += ACCT_SUM_BLOCK) {
         const int size = count - first < ACCT_SUM_BLOCK ? count - first : ACCT_SUM_BLOCK;
         const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        for (int i = 0; i < size; i++) {
-            const int k = first + i;
-            const double y = k * dy;
-            const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
-            const double rest = v.modulus - v.error;
-            values->log_modulus[k] = v.log_modulus;
-            values->arg[k] = v.arg;
-            values->ratio[k] = rest > 0.0 ? v.error / rest : INFINITY;
-            /* log(1 + x) <= x; the error of the logarithm is counted with the term */
-            values->log_most[k] =
-                rest > 0.0 ? v.log_modulus + v.error / rest : log(v.modulus + v.error);
-            values->factor[k] = acct_trapezoid_factor(b, y, dy, k);
-            values->poles[k] = atan2(y, b) + atan2(y, b + 1.0);
-        }
+        set_polar(size, &errors, first, dy, round, re, im, values->log_modulus + first, values->arg + first,
+                  values->ratio + first, values->log_most + first);
     }
+    set_poles(count, b, dy, values->factor, values->poles);
 }
 
 /* a power below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */

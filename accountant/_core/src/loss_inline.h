@@ -27,13 +27,13 @@ ACCT_INLINE double acct_loss_at(double u, double q, double log_q, double log_1mq
     const int deep = (q > 0.5) & (u <= -ACCT_LOG_2);
     const int low = deep & (down < odds);
     const int high = (deep & (down >= odds)) | ((u > 0.0) & (u + log_q >= 1.0));
-    const double up = log_q + u, ratio = odds * down, r = down / odds, inverse = odds / down;
-    const double sum = odds + down, near = q * em1;
+    const double up = log_q + u, ratio = odds * down, near = q * em1;
+    /* one division each for the ratio of the chosen form, and for p */
+    const double over = low ? down : odds, under = low ? odds : down, inverse = over / under;
     const double base = high ? up : low ? log_1mq : 0.0;
     const double far = u > 0.0 ? ratio : inverse;
-    const double arg = high ? far : low ? r : near;
-    const double p_up = 1.0 / (1.0 + ratio), p_down = down / sum;
-    *p = u > 0.0 ? p_up : p_down;
+    const double arg = high ? far : low ? inverse : near;
+    *p = (u > 0.0 ? 1.0 : down) / (u > 0.0 ? 1.0 + ratio : odds + down);
     return base + acct_vlog1p(arg);
 }
 

@@ -11,6 +11,7 @@
 
 #include "domain.h"
 #include "rounding.h"
+#include "vmath.h"
 
 /* beyond this distance squares of b would overflow: no line is built */
 #define ACCT_MOST_DISTANCE 1e140
@@ -42,6 +43,12 @@ static inline double acct_poles(double b, double y) {
 /* the factor of the term at y = k dy in the trapezoid sum: dy / (pi |s (s - 1)|), half of it at k = 0 */
 static inline double acct_trapezoid_factor(double b, double y, double dy, long k) {
     return dy / (ACCT_PI * acct_poles(b, y)) * (k ? 1.0 : 0.5);
+}
+
+/* arg s + arg (s - 1) = arg (b (b + 1) - y^2 + iy (2b + 1)), the phase that the poles give the term at y >= 0:
+ * b (b + 1) + y^2 <= |s (s - 1)|, so that the subtraction moves it by at most 4 u; acct_vatan2 errs by 8 u of itself */
+static inline double acct_poles_phase(double b, double y) {
+    return acct_vatan2(y * (2.0 * b + 1.0), b * (b + 1.0) - y * y);
 }
 
 /* Tail of the trapezoid sum (Theorem 9).  |s (s - 1)| is at least y^2 and b (b + 1), and a sum over

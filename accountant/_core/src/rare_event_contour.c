@@ -14,32 +14,59 @@
 #define OUTER_DOUBLINGS 7
 #define INNER_DOUBLINGS 4
 
-/* one term: A = 1 + V, C, both over A(c) e^{iym}; F = A^n - (A - C)^n */
-static void term(const acct_contour *k, double y, int first, const double *sums, double err_a, double err_c,
-                 double *amplitude, double *phase, double *error) {
-    const double n = k->steps, b = k->b;
-    const double ur = 1.0 + sums[0], ui = sums[1], cr = sums[2], ci = sums[3];
-    const double mod2 = ur * ur + ui * ui, mod = sqrt(mod2);
-    const double log_mod = sums[0] > -0.5 ? 0.5 * log1p(2.0 * sums[0] + sums[0] * sums[0] + ui * ui)
-                                          : 0.5 * log(mod2);
-    /* r = C/A, w = n log(1 - r), F = A^n (1 - e^w) */
-    const double rr = (cr * ur + ci * ui) / mod2, ri = (ci * ur - cr * ui) / mod2;
-    const double wr = n * 0.5 * log1p(-2.0 * rr + rr * rr + ri * ri), wi = n * atan2(-ri, 1.0 - rr);
-    const double half = sin(0.5 * wi), em1 = expm1(wr), ew = 1.0 + em1;
-    const double fr = -(em1 - 2.0 * ew * half * half), fi = -ew * sin(wi);
-    const double front = acct_trapezoid_factor(b, y, k->dy, !first);
-    const double f = sqrt(fr * fr + fi * fi), a = exp(n * log_mod) * f * front;
-    *amplitude = a;
-    *phase = n * atan2(ui, ur) + atan2(fi, fr) - atan2(y, b) - atan2(y, b + 1.0);
-    /* F = C sum A^i B^{n-1-i}: both factors' errors, with M >= |A|, |B| and their computed values */
-    const double c_size = sqrt(cr * cr + ci * ci) + err_c;
-    const double b_size = sqrt((ur - cr) * (ur - cr) + (ui - ci) * (ui - ci));
-    const double most = fmin(fmax(mod, b_size) + err_a + err_c, 1.0 + err_a + err_c);
-    const double power = exp((n - 1.0) * log(most)) * front * n;
-    const double formula = (64.0 + 16.0 * n * (fabs(log_mod) + fabs(atan2(ui, ur)))) * ACCT_U;
-    *error = power * (err_c + c_size * ((n - 1.0) * (2.0 * err_a + err_c) / most +
-                                        64.0 * ACCT_U * (1.0 + n * c_size / most))) +
-             (a + power * c_size) * formula;
+/* beyond these a term has no bound, or is taken for 0 (vmath.h ends there) */
+#define MOST_LOG 700.0
+#define LEAST_LOG (-690.0)
+
+/* bounds on the errors of a block's sums: that of A grows with y */
+typedef struct {
+    double of_a, of_a_by_y, of_c;
+} sum_errors;
+
+/* The terms of a block: A = 1 + V, C, both over A(c) e^{iym}; F = A^n - (A - C)^n.  Every angle and logarithm errs by
+ * 8 u of itself, as if by libm. */
+ACCT_CLONES
+static void set_terms(const acct_contour *k, const acct_rare_event_sums *sums, const sum_errors *e, int first,
+                      double *restrict amplitude, double *restrict phase, double *restrict error) {
+    const double n = k->steps, b = k->b, dy = k->dy;
+    const double of_a = e->of_a, of_a_by_y = e->of_a_by_y, err_c = e->of_c;
+    for (int i = 0; i < ACCT_RARE_EVENT_BLOCK; i++) {
+        const double y = (first + i) * dy, vr = sums->ar[i], ui = sums->ai[i], cr = sums->cr[i], ci = sums->ci[i];
+        const double err_a = of_a + y * of_a_by_y, ur = 1.0 + vr;
+        const double mod2 = ur * ur + ui * ui, mod = sqrt(mod2), turn_a = acct_vatan2(ui, ur);
+        /* log |A| keeps the digits of a tiny V */
+        const double z = 2.0 * vr + vr * vr + ui * ui, near = 1.0 + z;
+        const int is_near = vr > -0.5;
+        const double log_mod =
+            0.5 * acct_vlog_corrected(is_near ? near : mod2, is_near ? (z - (near - 1.0)) / near : 0.0);
+        /* r = C/A, w = n log(1 - r), F = A^n (1 - e^w) */
+        const double rr = (cr * ur + ci * ui) / mod2, ri = (ci * ur - cr * ui) / mod2;
+        const double rest = -2.0 * rr + rr * rr + ri * ri;
+        const double wr = n * 0.5 * acct_vlog1p(rest > -1.0 + ACCT_U ? rest : -1.0 + ACCT_U);
+        const double wi = n * acct_vatan2(-ri, 1.0 - rr), turned = fabs(wi);
+        double half, other, em1;
+        acct_vsincos(turned < ACCT_MOST_ANGLE ? 0.5 * wi : 0.0, &half, &other);
+        const double ew = acct_vexp_both(wr, &em1);
+        const double fr = -(em1 - 2.0 * ew * half * half), fi = -ew * (2.0 * half * other);
+        const double front = acct_trapezoid_factor(b, y, dy, 1);
+        const double power_a = n * log_mod, a = acct_vexp(power_a) * sqrt(fr * fr + fi * fi) * front;
+        /* F = C sum A^i B^{n-1-i}: both factors' errors, with M >= |A|, |B| and their computed values */
+        const double c_size = sqrt(cr * cr + ci * ci) + err_c;
+        const double b_size = sqrt((ur - cr) * (ur - cr) + (ui - ci) * (ui - ci));
+        const double above = 1.0 + err_a + err_c, larger = (mod > b_size ? mod : b_size) + err_a + err_c;
+        const double most = larger < above ? larger : above, log_power = (n - 1.0) * acct_vlog(most);
+        const double power = acct_vexp(log_power) * front * n;
+        const double formula = (64.0 + 16.0 * n * (fabs(log_mod) + fabs(turn_a))) * ACCT_U;
+        const double of_term = power * (err_c + c_size * ((n - 1.0) * (2.0 * err_a + err_c) / most +
+                                                          64.0 * ACCT_U * (1.0 + n * c_size / most))) +
+                               (a + power * c_size) * formula;
+        const int bounded = (mod2 > 1e-300) & (turned < ACCT_MOST_ANGLE) & (wr < MOST_LOG) &
+                            (power_a < MOST_LOG) & (log_power < MOST_LOG);
+        const int vanishes = power_a < LEAST_LOG;
+        amplitude[i] = vanishes ? 0.0 : a;
+        phase[i] = n * turn_a + acct_vatan2(fi, fr) - acct_poles_phase(b, y);
+        error[i] = !bounded ? INFINITY : vanishes ? of_term + a : of_term;
+    }
 }
 
 /* the last y: |F| <= n |C| A(c)^{n-1} */
@@ -62,27 +89,33 @@ static double last_y(const acct_rare_event_sum *rare, double steps, double sprea
 static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_moments *m,
                        const acct_rare_event_errors *e) {
     const double whole = acct_rare_event_sum_large(rare, 0.0);
-    double sums[ACCT_RARE_EVENT_BLOCK][4], of_a = 0.0, of_c = 0.0, left_a, left_c;
+    double amplitude[ACCT_RARE_EVENT_BLOCK], phase[ACCT_RARE_EVENT_BLOCK], error[ACCT_RARE_EVENT_BLOCK];
+    double of_a = 0.0, of_c = 0.0, left_a, left_c;
+    acct_rare_event_sums sums = {0};
     int known = 0; /* one bound serves several blocks: it grows with y */
     acct_rare_event_sum_step(rare, k->dy);
     k->numerical = 0.0;
     for (int first = 0; first < k->count; first += ACCT_RARE_EVENT_BLOCK) {
         const int size = k->count - first < ACCT_RARE_EVENT_BLOCK ? k->count - first : ACCT_RARE_EVENT_BLOCK;
-        acct_rare_event_sum_block(rare, first, size, sums, &left_a, &left_c);
+        acct_rare_event_sum_block(rare, first, size, &sums, &left_a, &left_c);
         if (first + size > known) {
             known = first + size + first / 8;
             acct_rare_event_sum_roundoff(rare, known * k->dy, &of_a, &of_c);
         }
+        const sum_errors errors = {
+            .of_a = (2.0 * e->a + of_a + left_a + 2.0 * m->log_mgf_err) * ACCT_SLACK,
+            .of_a_by_y = (e->a * e->reach + m->mean_err) * ACCT_SLACK,
+            .of_c = (e->c + of_c + left_c + 2.0 * m->log_mgf_err * whole) * ACCT_SLACK,
+        };
+        set_terms(k, &sums, &errors, first, amplitude, phase, error);
+        if (first == 0) { /* half a term */
+            amplitude[0] *= 0.5;
+            error[0] *= 0.5;
+        }
         for (int i = 0; i < size; i++) {
-            double error;
-            const double at = (first + i) * k->dy;
-            const double err_a =
-                (e->a * (2.0 + at * e->reach) + at * m->mean_err + of_a + left_a + 2.0 * m->log_mgf_err) *
-                ACCT_SLACK;
-            const double err_c = (e->c + of_c + left_c + 2.0 * m->log_mgf_err * whole) * ACCT_SLACK;
-            term(k, at, first + i == 0, sums[i], err_a, err_c, &k->amplitude[first + i], &k->phase[first + i],
-                 &error);
-            k->numerical += error;
+            k->amplitude[first + i] = amplitude[i];
+            k->phase[first + i] = phase[i];
+            k->numerical += error[i];
         }
     }
     k->numerical *= ACCT_SLACK;
@@ -215,6 +248,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     k->count = (int)points;
     const double y_last = (k->count - 1) * k->dy;
     if (!(y_last <= y_most)) return ACCT_EPRECISION;
+    if (!(y_last * fabs(rare->origin) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION;
     for (int j = 0; j < rare->count; j++)
         if (!(y_last * fabs(rare->l_re[j]) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION; /* acct_vsincos */
     const double scale = 1.0 + m->log_mgf_err * 2.0; /* weights are over e^K as computed */

@@ -1,27 +1,35 @@
-/* The inner loop of a rare-event contour: sums over its nodes, for rare_event_sum.c alone. */
+/* The inner loops of a rare-event contour, over its nodes, for rare_event_sum.c alone. */
 #ifndef ACCT_RARE_EVENT_PASS_H
 #define ACCT_RARE_EVENT_PASS_H
 
 #include "clones.h"
+#include "vmath.h"
 
-/* partial sums: one register of AVX-512 */
-#define WIDE (2 * ACCT_LANES)
-
-/* so many nodes with those that fill the last register up */
-static inline int to_wide(int n) { return (n + WIDE - 1) / WIDE * WIDE; }
+/* e^{iyl}, Im l >= 0 */
+ACCT_CLONES
+static void direct(int n, double y, const double *restrict l_re, const double *restrict l_im,
+                   double *restrict z_re, double *restrict z_im) {
+    for (int j = 0; j < n; j++) {
+        double s, c;
+        acct_vsincos(y * l_re[j], &s, &c);
+        const double e = acct_vexp(-y * l_im[j]);
+        z_re[j] = e * c;
+        z_im[j] = e * s;
+    }
+}
 
 /* sets     sums and then: real and imaginary parts of the sums of w z and of c z, at this point and the next
  * error    as of each point alone: its sums are added in the same order.  What is loaded once serves both.
- * requires a multiple of WIDE; z moves two steps on, by z1 each */
+ * requires a multiple of ACCT_WIDE; z moves two steps on, by z1 each */
 ACCT_CLONES
 static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
                      const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
                      const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
                      double *restrict sums, double *restrict then) {
-    double ar[WIDE] = {0}, ai[WIDE] = {0}, br[WIDE] = {0}, bi[WIDE] = {0};
-    double cr[WIDE] = {0}, ci[WIDE] = {0}, dr[WIDE] = {0}, di[WIDE] = {0};
-    for (int j = 0; j < n; j += WIDE)
-        for (int i = 0; i < WIDE; i++) {
+    double ar[ACCT_WIDE] = {0}, ai[ACCT_WIDE] = {0}, br[ACCT_WIDE] = {0}, bi[ACCT_WIDE] = {0};
+    double cr[ACCT_WIDE] = {0}, ci[ACCT_WIDE] = {0}, dr[ACCT_WIDE] = {0}, di[ACCT_WIDE] = {0};
+    for (int j = 0; j < n; j += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
             const int k = j + i;
             const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
             const double wr = w_re[k], wi = w_im[k], vr = c_re[k], vi = c_im[k];
@@ -39,8 +47,8 @@ static void next_two(int n, const double *restrict w_re, const double *restrict 
         }
     const double *const lanes[8] = {ar, ai, br, bi, cr, ci, dr, di};
     for (int i = 0; i < 4; i++) {
-        sums[i] = acct_lanes_total(lanes[i]) + acct_lanes_total(lanes[i] + ACCT_LANES);
-        then[i] = acct_lanes_total(lanes[i + 4]) + acct_lanes_total(lanes[i + 4] + ACCT_LANES);
+        sums[i] = acct_wide_total(lanes[i]);
+        then[i] = acct_wide_total(lanes[i + 4]);
     }
 }
 

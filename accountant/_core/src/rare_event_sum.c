@@ -27,9 +27,9 @@ typedef struct {
 } chances;
 
 static void chances_at(double re, double im, acct_threshold threshold, chances *c) {
-    const double size = acct_threshold_complex(re, im, threshold, c->above, c->below) * (1.0 + 1e-12);
-    const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale,
-                 e = exp((b - a) * (a + b));
+    double e;
+    const double size = acct_threshold_complex(re, im, threshold, c->above, c->below, &e) * (1.0 + 1e-12);
+    const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale;
     /* far below what any bound notices, and squares may underflow there */
     c->most_above = sqrt(c->above[0] * c->above[0] + c->above[1] * c->above[1]) + 1e-150;
     double t = size, sum = 1.0, noise = 0.0, power = 1.0;
@@ -59,6 +59,9 @@ static void add_node(acct_rare_event_sum *rare, const acct_step *step, double x,
         double complex_err;
         acct_mixture_complex(step->mixture, x, eta, &lr, &li, &complex_err);
         le = complex_err + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
+    } else if (eta == 0.0) {
+        lr = loss;
+        li = 0.0;
     } else {
         acct_loss_complex(step, x, eta, &lr, &li);
     }
@@ -213,28 +216,15 @@ int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilt
     e->a = (e->a + exp(front + log_a)) * ACCT_SLACK;
     e->c = (e->c + exp(front + log_c)) * ACCT_SLACK;
     e->tail_c = (e->tail_c + exp(front + log_c)) * ACCT_SLACK;
-    for (int j = rare->count; j < rare->count + WIDE; j++) /* add_grid leaves room */
+    for (int j = rare->count; j < rare->count + ACCT_WIDE; j++) /* add_grid leaves room */
         rare->l_re[j] = rare->l_im[j] = rare->w_re[j] = rare->w_im[j] = rare->c_re[j] = rare->c_im[j] = 0.0;
     return ACCT_OK;
-}
-
-/* e^{iyl}, Im l >= 0 */
-ACCT_CLONES
-static void direct(int n, double y, const double *restrict l_re, const double *restrict l_im,
-                   double *restrict z_re, double *restrict z_im) {
-    for (int j = 0; j < n; j++) {
-        double s, c;
-        acct_vsincos(y * l_re[j], &s, &c);
-        const double e = acct_vexp(-y * l_im[j]);
-        z_re[j] = e * c;
-        z_im[j] = e * s;
-    }
 }
 
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
     double most = 0.0, sum = 0.0;
     rare->dy = dy;
-    direct(rare->count + WIDE, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct(rare->count + ACCT_WIDE, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
     rare->dead = rare->count;
     rare->dead_size = rare->dead_large = 0.0;
     /* only nodes whose part of C is negligible may be replaced by their moments */
@@ -310,45 +300,54 @@ static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
         }
 }
 
-/* The low nodes' sum of w v(yl), and the rest's but for their w e^{iyl}: v(t) = e^{it} - 1 - it, and
- * with t0 = y origin and e = L - log(1-q), v(t0 + ye) = v(t0) + iye (e^{it0} - 1) + e^{it0} v(ye) */
-static void outer_sums(const acct_rare_event_sum *rare, double y, double *re, double *im) {
-    const double t0 = y * rare->origin, half = sin(0.5 * t0), square = t0 * t0;
-    const double d_re = -2.0 * half * half, d_im = sin(t0);
-    const double inner = 1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0);
-    const double series = t0 * square * (-1.0 / 6.0 + square * inner);
-    const double v_im = square < 0.01 ? series : d_im - t0;
-    double sr = 0.0, si = 0.0;
-    for (int i = ACCT_RARE_EVENT_MOMENTS - 1; i >= 2; i--) { /* Horner in iy */
-        const double ar = rare->m_re[i] + sr, ai = rare->m_im[i] + si;
-        sr = -y * ai;
-        si = y * ar;
+/* Adds to the sums at n points from `first` on the low nodes' sum of w v(yl), and the rest's but for their w e^{iyl}:
+ * v(t) = e^{it} - 1 - it, and with t0 = y origin and e = L - log(1-q), v(t0 + ye) = v(t0) + iye (e^{it0} - 1) +
+ * e^{it0} v(ye) */
+ACCT_CLONES
+static void add_outer_sums(const acct_rare_event_sum *rare, long first, int n, double *restrict re,
+                           double *restrict im) {
+    const double dy = rare->dy, origin = rare->origin, rest_re = rare->rest_re, rest_im = rare->rest_im;
+    const double rest_l_re = rare->rest_l_re, rest_l_im = rare->rest_l_im;
+    for (int k = 0; k < n; k++) {
+        const double y = (double)(first + k) * dy, t0 = y * origin, square = t0 * t0;
+        double half, other;
+        acct_vsincos(0.5 * t0, &half, &other);
+        const double d_re = -2.0 * half * half, d_im = 2.0 * half * other;
+        const double inner = 1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0);
+        const double series = t0 * square * (-1.0 / 6.0 + square * inner), apart = d_im - t0;
+        const double v_im = square < 0.01 ? series : apart;
+        double sr = 0.0, si = 0.0;
+        for (int i = ACCT_RARE_EVENT_MOMENTS - 1; i >= 2; i--) { /* Horner in iy */
+            const double ar = rare->m_re[i] + sr, ai = rare->m_im[i] + si;
+            sr = -y * ai;
+            si = y * ar;
+        }
+        const double tr = -y * si, ti = y * sr; /* once more */
+        const double ur = -y * rare->m_im[1], ui = y * rare->m_re[1];
+        re[k] += rare->m_re[0] * d_re - rare->m_im[0] * v_im + ur * d_re - ui * d_im + tr * (1.0 + d_re) -
+                 ti * d_im - (rest_re - y * rest_l_im);
+        im[k] += rare->m_re[0] * v_im + rare->m_im[0] * d_re + ur * d_im + ui * d_re + tr * d_im +
+                 ti * (1.0 + d_re) - (rest_im + y * rest_l_re);
     }
-    const double tr = -y * si, ti = y * sr; /* once more */
-    const double ur = -y * rare->m_im[1], ui = y * rare->m_re[1];
-    *re = rare->m_re[0] * d_re - rare->m_im[0] * v_im + ur * d_re - ui * d_im + tr * (1.0 + d_re) -
-          ti * d_im - (rare->rest_re - y * rare->rest_l_im);
-    *im = rare->m_re[0] * v_im + rare->m_im[0] * d_re + ur * d_im + ui * d_re + tr * d_im +
-          ti * (1.0 + d_re) - (rare->rest_im + y * rare->rest_l_re);
 }
 
-void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
-                               double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c) {
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
+                               double *of_a, double *of_c) {
     const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
     set_ranges(rare, y0, y1);
-    const int low = rare->low, active = to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
+    const int low = rare->low, active = acct_to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
     direct(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
-    double beyond[4]; /* of an odd number of points */
-    for (int i = 0; i < n; i += 2)
+    for (int i = 0; i < n; i += 2) { /* and one point beyond an odd number */
+        double sums[4], then[4];
         next_two(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low,
-                 rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums[i],
-                 i + 1 < n ? sums[i + 1] : beyond);
-    for (int i = 0; i < n; i++) {
-        double re, im;
-        outer_sums(rare, (double)(first + i) * rare->dy, &re, &im);
-        sums[i][0] += re;
-        sums[i][1] += im;
+                 rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums, then);
+        double *const slots[4] = {out->ar, out->ai, out->cr, out->ci};
+        for (int j = 0; j < 4; j++) {
+            slots[j][i] = sums[j];
+            slots[j][i + 1] = then[j];
+        }
     }
+    add_outer_sums(rare, first, n, out->ar, out->ai);
     /* moments: the remainder of the series, |ye| <= 1/4, and their own round-off */
     const double t0 = y1 * fabs(rare->origin), d0 = fmin(t0, 2.0), v0 = fmin(t0 * t0, 2.0 + t0);
     const double first_size = y1 * rare->m_size[1], second = y1 * y1 * rare->m_size[2];

@@ -52,10 +52,16 @@ int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilt
 
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy);
 
-/* sums[i][0..1]: A e^{-iy mean}/A(c) - 1 at y = (first + i) dy, sums[i][2..3]: C likewise;
- * first increases from call to call; of_a, of_c: upper bounds on what is left out */
-void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n,
-                               double sums[ACCT_RARE_EVENT_BLOCK][4], double *of_a, double *of_c);
+/* at the points of a block: A e^{-iy mean}/A(c) - 1, and C likewise */
+typedef struct {
+    double ar[ACCT_RARE_EVENT_BLOCK], ai[ACCT_RARE_EVENT_BLOCK];
+    double cr[ACCT_RARE_EVENT_BLOCK], ci[ACCT_RARE_EVENT_BLOCK];
+} acct_rare_event_sums;
+
+/* sets the sums at y = (first + i) dy, i < n; first increases from call to call; of_a, of_c: upper bounds on what is
+ * left out */
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
+                               double *of_a, double *of_c);
 
 /* sum of the bounds on |C|'s terms times e^{-y Im L}: falls with y */
 double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y);

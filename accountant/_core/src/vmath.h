@@ -26,6 +26,7 @@ ACCT_INLINE double acct_double(uint64_t i) {
 }
 
 #define ACCT_ROUND 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer */
+#define ACCT_VPI 3.141592653589793
 #define ACCT_LN2_HI 6.93147180369123816490e-01 /* 32 bits, k * LN2_HI exact */
 #define ACCT_LN2_LO 1.90821492927058770002e-10
 
@@ -97,10 +98,8 @@ ACCT_INLINE double acct_ve2(double z, double em1) {
     return z * z > 0.36 ? direct : series;
 }
 
-/* log(1 + z) for z > -1, finite: 1 + z = 2^k m, m in [sqrt(1/2), sqrt(2)); the round-off of 1 + z
- * is put back to first order */
-ACCT_INLINE double acct_vlog1p(double z) {
-    const double y = 1.0 + z, lost = (z - (y - 1.0)) / y;
+/* log y + lost, for y > 0, normal and finite, and |lost| at most a few u: y = 2^k m, m in [sqrt(1/2), sqrt(2)) */
+ACCT_INLINE double acct_vlog_corrected(double y, double lost) {
     const uint64_t i = acct_bits(y) + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd));
     const double k = acct_double((i >> 52) | UINT64_C(0x4330000000000000)) - (4503599627370496.0 + 1023.0);
     const double m = acct_double((i & UINT64_C(0x000fffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
@@ -118,6 +117,14 @@ ACCT_INLINE double acct_vlog1p(double z) {
     return k * ACCT_LN2_HI + ((2.0 * s + s * (w * p)) + (lost + k * ACCT_LN2_LO));
 }
 
+/* log(1 + z) for z > -1, finite: the round-off of 1 + z is put back to first order */
+ACCT_INLINE double acct_vlog1p(double z) {
+    const double y = 1.0 + z;
+    return acct_vlog_corrected(y, (z - (y - 1.0)) / y);
+}
+
+ACCT_INLINE double acct_vlog(double y) { return acct_vlog_corrected(y, 0.0); }
+
 /* arctan z for |z| <= 1/2: twice that of z/(1 + sqrt(1 + z^2)), at most .2361 */
 ACCT_INLINE double acct_vatan(double z) {
     const double t = z / (1.0 + sqrt(1.0 + z * z)), w = t * t;
@@ -134,6 +141,37 @@ ACCT_INLINE double acct_vatan(double z) {
     p = p * w + 0.2;
     p = p * w - 0.3333333333333333;
     return 2.0 * (t + t * (w * p));
+}
+
+/* the argument of x + iy, with atan2's quadrants; x and y at most 1e300 in size.  arctan of the smaller over the
+ * larger, t <= 1, is twice that of t/(1 + sqrt(1 + t^2)), at most .4143 */
+ACCT_INLINE double acct_vatan2(double y, double x) {
+    const double ax = fabs(x), ay = fabs(y);
+    const int steep = ay > ax;
+    const double num = steep ? ax : ay, most = steep ? ay : ax, den = most < 1e-300 ? 1e-300 : most;
+    const double r = num / den, t = r / (1.0 + sqrt(1.0 + r * r)), w = t * t;
+    double p = -0.02564102564102564; /* 1/39 */
+    p = p * w + 0.02702702702702703;
+    p = p * w - 0.02857142857142857;
+    p = p * w + 0.030303030303030304;
+    p = p * w - 0.03225806451612903;
+    p = p * w + 0.034482758620689655;
+    p = p * w - 0.037037037037037035;
+    p = p * w + 0.04;
+    p = p * w - 0.043478260869565216;
+    p = p * w + 0.047619047619047616;
+    p = p * w - 0.05263157894736842;
+    p = p * w + 0.058823529411764705;
+    p = p * w - 0.06666666666666667;
+    p = p * w + 0.07692307692307693;
+    p = p * w - 0.09090909090909091;
+    p = p * w + 0.1111111111111111;
+    p = p * w - 0.14285714285714285;
+    p = p * w + 0.2;
+    p = p * w - 0.3333333333333333;
+    const double near = 2.0 * (t + t * (w * p));
+    const double half = steep ? 1.5707963267948966 - near : near, whole = x < 0.0 ? ACCT_VPI - half : half;
+    return y < 0.0 ? -whole : whole;
 }
 
 /* the range of acct_vsincos */
