@@ -74,6 +74,10 @@ GAME = PartAccount(
     "the profile of its best adversary, from below a record that stands out",
     "nothing known: what other data sets reach lies between the ends",
 )
+UNPLAYED = PartAccount(
+    "a pair that dominates its steps, on a grid, from below a record that stands out",
+    "at most 5,000 steps, and noise of a third to ten contributions: their adversary is followed",
+)
 CURVE = PartAccount(
     "its Rényi curve, converted from above only",
     "its loss distribution in place of the curve: the mechanism itself, DominatingPMFs or"
@@ -108,9 +112,11 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
     if isinstance(solver, (MergedGaussian, Nothing)):
         return CLOSED
     if isinstance(solver, ReplacementGame):
-        return GAME
+        return GAME if solver.is_played else UNPLAYED
     if isinstance(solver, BesideGame):
-        return GAME if pair == solver.played else _account(solver.together, pair)
+        if pair == solver.played:
+            return GAME if solver.is_played else UNPLAYED
+        return _account(solver.together, pair)
     if isinstance(solver, BesideGrid):
         return CONTOUR
     if isinstance(solver, Renyi):

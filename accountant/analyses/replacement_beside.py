@@ -99,9 +99,12 @@ class BesideGame(Solver):
     def __init__(self, parts: Parts, solve: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         played = [part for part in parts if plays((part,))]
-        most = max(played, key=lambda part: part[1] * part[0].finite_rdp(2.0))
+        most = max(played, key=_cost)
         self.played: DominatingPair = most[0]
         self._game, self._solve = ReplacementGame((most,)), solve
+        self.is_played = self._game.is_played
+        if not self.is_played:
+            self.name, self.reason = self._game.name, self._game.reason
         self._others = tuple(part for part in parts if part != most)
         reached = [ReplacementGame((part,)).standing_out for part in played]
         rest = (part for part in parts if part not in played)
@@ -155,6 +158,12 @@ class BesideGame(Solver):
         solver = self._solve((*self._others, (PlayedPair(_Played(value)), 1)))
         self._besides.append((epsilon, solver))
         return solver
+
+
+def _cost(part: tuple[DominatingPair, int]) -> tuple[bool, float]:
+    """Return by what the part to play is chosen: one that can be, and the costliest of these."""
+    pair, count = part
+    return ReplacementGame((part,)).is_played, count * pair.finite_rdp(2.0)
 
 
 def _upper(solver: Solver, most: float, ask: Callable[[Solver], Bounds]) -> float:

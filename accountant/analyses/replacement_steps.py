@@ -26,7 +26,7 @@ from accountant.sampling.fixed_size import FixedSizePair
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.repeated_laws import Draws, repeated_laws
 from accountant.sampling.replacement_laws import Fineness, Step, laws_above
-from accountant.sampling.replacement_pair import is_game
+from accountant.sampling.replacement_pair import ReplacementPair, is_game
 from accountant.sampling.standing_out import lattice_spacing, law_below
 from accountant.sampling.with_replacement import WithReplacementPair
 from accountant.tolerances import wanted_tolerances
@@ -55,6 +55,8 @@ _LEAST_DELTA = 1e-15
 _REACHED, _KNOTS, _PRINTED_KNOTS, _MANY_KNOTS, _MOST_KNOTS = 1.4, 6000, 4500, 12000, 2**14
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
+# The reason where no game is played.
+UNPLAYED = "equal steps beyond their game: the pair of one on a grid, from below what data reach"
 # ε that an earlier game answers, as shares of the one it was played for.
 _NEAR = (0.5, 1.1)
 
@@ -173,13 +175,18 @@ def _steps_of(pair: DominatingPair, count: int) -> _Steps | None:
 
 
 def plays(parts: Parts) -> bool:
-    """Tell whether the parts are equal steps whose game is worth playing."""
+    """Tell whether the parts are equal steps that no record reaches by their own pair."""
     ((pair, count),) = parts
-    return isinstance(pair, (FixedSizePair, WithReplacementPair)) and is_game(pair, count)
+    if not isinstance(pair, (FixedSizePair, WithReplacementPair)):
+        return False
+    return pair.sampling_probability < 1.0 < count
 
 
 class ReplacementGame(Solver):
-    """Equal steps on uniform batches of a fixed size, or of a fixed number of draws."""
+    """Equal steps on uniform batches of a fixed size, or of a fixed number of draws.
+
+    ``is_played`` tells whether their game is worth playing; else their own pair bounds them.
+    """
 
     name = "replacement game"
     reason = "equal steps on fixed numbers of draws: the best adversary's choices, step by step"
@@ -191,6 +198,9 @@ class ReplacementGame(Solver):
         if found is None:  # pragma: no cover (chosen by the caller)
             raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
         self._steps = found
+        self.is_played = isinstance(pair, ReplacementPair) and is_game(pair, self._count)
+        if not self.is_played:
+            self.name, self.reason = Grid.name, UNPLAYED
         printed = wanted_tolerances()[0] >= _PRINTED
         self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
         large = found.unit < _LARGE_NOISE and self._count >= _FEW
@@ -280,6 +290,8 @@ class ReplacementGame(Solver):
 
     def _window(self, epsilon: float, tilt: float) -> Plan | None:
         width = (_LOW + _HIGH) * epsilon
+        if not self.is_played:
+            return None
         if not 0.0 < width <= _WIDEST or width < _LEAST_SPACING * self._size:
             return None
         # A chord adds D²/6 or so to the variance of a loss, and T(θ+1)D²/12 to ε at the tilt θ.

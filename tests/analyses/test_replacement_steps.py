@@ -63,3 +63,21 @@ def test_with_replacement_is_near_what_data_reach(sigma):
     # What is added or removed is at most as far as what is replaced.
     removed = WithReplacementSampler(dataset_size=10_000, batch_size=100, steps=300)
     assert removed.epsilon_bounds(sigma, 1e-5).lower <= found.upper
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(2.0, 6000), (8.0, 10**6), (25.0, 40), (0.3, 2000)])
+def test_beyond_the_game_lower_ends_are_what_data_reach(sigma, count):
+    """They were those of the pair of Theorem S6, above what the game allows."""
+    steps = count * FixedSizeSampled(sigma, batch_size=5, dataset_size=1000)
+    reached = count * ac.PoissonSampled(ac.Gaussian(0.5 * sigma), 0.005)
+    found, most = steps.epsilon_bounds(1e-6), reached.epsilon_bounds(1e-6)
+    assert most.lower * (1.0 - 1e-6) <= found.lower <= most.upper
+    assert most.lower <= found.upper
+    assert steps.delta_bounds(found.upper).upper <= 1e-6 * (1.0 + 1e-6)
+    assert steps.delta_bounds(most.upper).lower <= 1e-6
+    assert steps.delta_bounds(found.lower * 0.999).upper >= 1e-6
+    explained = steps.explain(1e-6)
+    assert explained.analysis == "grid"
+    assert "stands out" in explained.contributions[0].account
+    beside = steps + ac.PureDP(0.5, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    assert beside.epsilon_bounds(1e-6).lower <= most.upper + 0.5
