@@ -85,14 +85,11 @@ def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]
         half = 0.5 * widths
         middle = left + half
         narrow = half * half * (1.0 + middle * middle) <= NARROW
+    if narrow.all():
+        return _narrow(middle, half)
     mass = np.empty_like(widths)
     error = np.empty_like(widths)
-    m, h = middle[narrow], half[narrow]
-    mass[narrow] = _series(m, h)
-    # The density: |m| is off by two roundings, which move -m²/2 by 2m²U, and so does its square.
-    # Farther out there is nothing that an error could be of.
-    m = np.minimum(np.abs(m), 2.0 * REACH)
-    error[narrow] = (64.0 + 8.0 * m * m) * U
+    mass[narrow], error[narrow] = _narrow(middle[narrow], half[narrow])
     wide = ~narrow
     a, b = left[wide], right[wide]
     # Reflect cells on the right to the left, where distribution functions are small.
@@ -111,6 +108,16 @@ def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]
     return mass, error
 
 
+def _narrow(m: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return masses of narrow cells m ± h, and their relative errors.
+
+    The density: |m| is off by two roundings, which move -m²/2 by 2m²U, and so does its square.
+    Farther out there is nothing that an error could be of.
+    """
+    near = np.minimum(np.abs(m), 2.0 * REACH)
+    return _series(m, h), (64.0 + 8.0 * near * near) * U
+
+
 def _tail_error(z: FloatArray | float) -> FloatArray:
     """Return the relative error of ``distribution`` at z, its argument off by one rounding.
 
@@ -127,21 +134,5 @@ def _series(m: FloatArray, h: FloatArray) -> FloatArray:
     φ(m)·∫ cosh(ms)·e^{-s²/2} ds over |s| <= h; the terms a^j (-b/2)^k / ((2j)! k! (2j + 2k + 1))
     with a = (mh)², b = h² and j + k <= 5.
     """
-    a, b = (m * h) ** 2, -0.5 * h * h
-    # Repeated products: an array's integer power costs twenty times as much.
-    a_powers, b_powers = [np.ones_like(m)], [np.ones_like(m)]
-    # Terms of a degree sum to less than (h²(1 + m²))^degree, a geometric series: stop below 1e-17.
-    size = float((h * h * (1.0 + m * m)).max(initial=1e-300))
-    most = min(5, math.ceil(-17.0 / math.log10(size)) if size < 0.1 else 5)
-    for _ in range(most):
-        a_powers.append(a_powers[-1] * a)
-        b_powers.append(b_powers[-1] * b)
-    total = np.zeros_like(m)
-    for degree in range(most, -1, -1):
-        part = np.zeros_like(m)
-        for j in range(degree, -1, -1):
-            k = degree - j
-            weight = 1.0 / (math.factorial(2 * j) * math.factorial(k) * (2 * degree + 1))
-            part += weight * a_powers[j] * b_powers[k]
-        total += part
-    return 2.0 * h * np.exp(-0.5 * m * m) / ROOT_2PI * total
+    total = elementary.series((m * h) ** 2, -0.5 * h * h)
+    return np.asarray(2.0 * h * np.exp(-0.5 * m * m) / ROOT_2PI * total)

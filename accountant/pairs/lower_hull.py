@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -13,14 +14,21 @@ Point: TypeAlias = tuple[Fraction, Fraction, float]
 
 def lower_hull(points: list[Point]) -> list[Point]:
     """Return the vertices of the lower convex hull, for points with increasing abscissae."""
-    kept: list[Point] = []
-    for point in points:
-        while len(kept) >= 2 and _above(kept[-2], kept[-1], point):
+    # In units of which all are multiples: integers need no common divisors.
+    across, up = (_whole([point[i] for point in points]) for i in (0, 1))
+    kept: list[int] = []
+    for last in range(len(points)):
+        while len(kept) >= 2:
+            first, middle = kept[-2:]
+            left = (up[middle] - up[first]) * (across[last] - across[first])
+            if left < (up[last] - up[first]) * (across[middle] - across[first]):
+                break
             kept.pop()
-        kept.append(point)
-    return kept
+        kept.append(last)
+    return [points[index] for index in kept]
 
 
-def _above(first: Point, middle: Point, last: Point) -> bool:
-    left = (middle[1] - first[1]) * (last[0] - first[0])
-    return left >= (last[1] - first[1]) * (middle[0] - first[0])
+def _whole(values: list[Fraction]) -> list[int]:
+    """Return the values times one number that makes all of them integers."""
+    unit = math.lcm(*(value.denominator for value in values))
+    return [value.numerator * (unit // value.denominator) for value in values]

@@ -8,6 +8,7 @@ profiles are those of one law (docs/theorems_sampling.md, Theorems S17 and S18).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -101,18 +102,17 @@ def mirrored(law: LatticeLaw, spacing: float) -> LatticeLaw:
 
 def options_of(cells: Cells, spacing: float, size: int) -> Options:
     """Return the options of a lattice law above that of the cells."""
-    p = np.zeros(2 * size + 1)
-    for loss, mass in _ends(cells):
-        # On the safe side of the rounding of the loss.
-        at = loss + 4.0 * U * (1.0 + np.abs(loss))
-        below = np.clip(np.floor(at / spacing), -size, size - 1)
-        share = -np.expm1(below * spacing - at) / -math.expm1(-spacing)
-        share = np.clip(share + _SLACK, 0.0, 1.0)
-        place = below.astype(np.int64) + size
-        mass = np.where(at > size * spacing, 0.0, mass)
-        p += np.bincount(place, mass * (1.0 - share), 2 * size + 1)
-        p += np.bincount(place + 1, mass * share, 2 * size + 1)
-    knots = np.exp(spacing * np.arange(-size, size + 1))
+    loss, mass = _ends(cells)
+    # On the safe side of the rounding of the loss.
+    at = loss + 4.0 * U * (1.0 + np.abs(loss))
+    below = np.minimum(np.maximum(np.floor(at / spacing), -size), size - 1)
+    share = np.expm1(below * spacing - at) / math.expm1(-spacing)
+    share = np.minimum(np.maximum(share + _SLACK, 0.0), 1.0)
+    place = below.astype(np.int64) + size
+    mass[at > size * spacing] = 0.0
+    p = np.bincount(place, mass * (1.0 - share), 2 * size + 1)
+    p[1:] += np.bincount(place, mass * share, 2 * size)
+    knots = _knots(spacing, size)
     q = p / knots
     infinite = max(1.0 - float(p.sum()), 0.0) + _TINY
     zero = max(1.0 - float(q.sum()), 0.0) + _TINY
@@ -123,8 +123,14 @@ def options_of(cells: Cells, spacing: float, size: int) -> Options:
     return Options(call, put, cells.error + 8.0 * cells.p.size * U)
 
 
-def _ends(cells: Cells) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Return losses and masses under P of the lower and the upper ends of the cells."""
+@lru_cache(maxsize=8)
+def _knots(spacing: float, size: int) -> FloatArray:
+    """Return the likelihood ratios at the knots."""
+    return np.asarray(np.exp(spacing * np.arange(-size, size + 1)), dtype=np.float64)
+
+
+def _ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
+    """Return losses and masses under P of the lower and then of the upper ends of the cells."""
     # A cell without a finite upper end has infinite loss; a mass that vanished is left out, too.
     kept = np.isfinite(cells.high) & (cells.p > _TINY)
     p, q, high = cells.p[kept], cells.q[kept], cells.high[kept]
@@ -134,4 +140,4 @@ def _ends(cells: Cells) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray
         # The masses are taken as they are: their errors are those of the law (Theorem M2).
         share = (1.0 - q / p * np.exp(low)) / gap + 64.0 * U * (1.0 + np.abs(low)) / gap
     share = np.clip(np.where(gap > _LEAST_GAP, share, 1.0), 0.0, 1.0)
-    return (low, p * (1.0 - share)), (high, p * share)
+    return np.concatenate([low, high]), np.concatenate([p * (1.0 - share), p * share])

@@ -1,6 +1,7 @@
 """The masses and profiles of every pair against laws in high precision, in both tails."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
+from accountant._core import elementary
 from accountant.mechanisms.normal_masses import cells, coarse_cells
 from support.example_mechanisms import EXAMPLES
 from support.oracle import losses as oracle
@@ -42,6 +44,23 @@ def test_normal_cells_in_the_tails():
     )[0]
     for mass, exact in zip(found, truth, strict=True):
         assert abs(mpf(float(mass)) - exact) <= mpf(error) * exact + mpf("1e-300")
+
+
+def test_the_series_of_a_narrow_cell_has_all_its_terms():
+    """Against fractions: what powers a and b have, and how a sum of both signs is rounded."""
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(0.0, 0.9, 200), -rng.uniform(0.0, 0.9, 200)
+    for x, y, found in zip(a, b, elementary.series(a, b), strict=True):
+        terms = [
+            Fraction(x) ** j
+            * Fraction(y) ** k
+            / (math.factorial(2 * j) * math.factorial(k) * (2 * (j + k) + 1))
+            for j in range(6)
+            for k in range(6 - j)
+        ]
+        assert abs(Fraction(found) - sum(terms)) <= Fraction(2.0**-50) * abs(sum(terms))
+    with pytest.raises(ValueError, match="fit"):
+        elementary.series(a, b[1:])
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.25, 6.0])
