@@ -15,7 +15,7 @@ Point: TypeAlias = tuple[Fraction, Fraction, float]
 def lower_hull(points: list[Point]) -> list[Point]:
     """Return the vertices of the lower convex hull, for points with increasing abscissae."""
     # In units of which all are multiples: integers need no common divisors.
-    across, up = (_whole([point[i] for point in points]) for i in (0, 1))
+    across, up = _whole([point[0] for point in points]), _whole([point[1] for point in points])
     kept: list[int] = []
     for last in range(len(points)):
         while len(kept) >= 2:
