@@ -101,7 +101,9 @@ def test_a_certificate_passes(name):
     made = ac.certificate(run, delta)
     check(made.text)
     assert made.epsilon >= run.epsilon_bounds(delta).lower
-    assert made.epsilon <= run.epsilon(delta * (1 - 1e-8)) * (1 + made.larger) * (1 + 1e-12)
+    # upper ends on grids are out of order by their width at two δ so close
+    own = max(run.epsilon(delta * (1 - 3e-9)), run.epsilon(delta * (1 - 1e-8)))
+    assert made.epsilon <= own * (1 + made.larger) * (1 + 1e-12)
     assert made.larger <= 2e-6
     assert len(made.text) < 20_000
 
