@@ -137,7 +137,7 @@ class BesideGame(Solver):
         """Bracket by the game that is played for about ``delta``."""
         beside = self._beside(delta)
         upper = most if beside is None else _upper(beside, most, ask)
-        if not upper <= _WIDE * lower:
+        if beside is None or not upper <= _WIDE * lower:
             upper = min(upper, _upper(self.together, most, ask))
         return Bounds(min(lower, upper), upper)
 

@@ -15,6 +15,7 @@ import numpy as np
 from accountant._core import subsampled_gaussian as core
 from accountant._rounding import U
 from accountant.analyses.gaussian_mixtures import MixtureContour
+from accountant.analyses.mixed import LEAST_SIGMA
 from accountant.analyses.replacement_game import Value, play
 from accountant.analyses.replacement_reached import CHOICES, Reached, reach
 from accountant.analyses.replacement_round import Plan
@@ -92,8 +93,8 @@ class _FixedSize:
 
     def __init__(self, pair: FixedSizePair, count: int) -> None:
         self._step = Step(pair.sampling_probability, 0.5 * pair.distances[0])
-        # A trifle less often and less far.
-        noise = 0.5 / self._step.unit * (1.0 + 8.0 * U)
+        # A trifle less often and less far; never farther than the core can tell.
+        noise = max(0.5 / self._step.unit * (1.0 + 8.0 * U), LEAST_SIGMA)
         self._less = self._step.q * (1.0 - 4.0 * U), noise, count
 
     @property
@@ -126,7 +127,8 @@ class _WithReplacement:
         kept = sum(weight > _RARE for weight in pair.draws)
         left_out = math.fsum(pair.draws[kept:]) + pair.infinite_mass
         self._draws = Draws(pair.draws[:kept], unit, error, 1.001 * left_out)
-        less = MixturePair(self._draws.weights, 2.0 * unit * (1.0 - 8.0 * U), 0.0, False, error)
+        shift = min(2.0 * unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
+        less = MixturePair(self._draws.weights, shift, 0.0, False, error)
         self._less = less, count
         self._reached = MixtureContour((self._less,))
         # Draws that are left out are not in the mixture, but may be in its lower end.
@@ -238,7 +240,7 @@ class ReplacementGame(Solver):
         if played is not None:
             found = played[0].epsilon_of(delta)
             lower = max(lower, played[1].epsilon_of(delta))
-        if found > 1.1 * upper + 1e-9:
+        if played is None or found > 1.1 * upper + 1e-9:
             found = min(found, float(self._beside().epsilon_bounds(delta).upper))
         return Bounds(min(lower, found), found)
 
@@ -248,12 +250,17 @@ class ReplacementGame(Solver):
         found = 1.0
         if played is not None:
             found, lower = played[0].at(epsilon), max(lower, played[1].at(epsilon))
-        if found > 100.0 * lower:
+        if played is None or found > 100.0 * lower:
             found = min(found, float(self._beside().delta_bounds(epsilon).upper))
         return Bounds(min(lower, found), found)
 
     def _value(self, epsilon: float, delta: float) -> tuple[Value, Reached] | None:
-        """Return a game around ``epsilon``, from both sides, played before if possible."""
+        """Return a game around ``epsilon``, from both sides, played before if possible.
+
+        None where none is played: then the steps' own pair bounds them.
+        """
+        if not self.is_played:
+            return None
         for answered, value, reached in self._played:
             if _NEAR[0] * answered <= epsilon <= _NEAR[1] * answered:
                 return value, reached

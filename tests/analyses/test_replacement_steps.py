@@ -81,3 +81,28 @@ def test_beyond_the_game_lower_ends_are_what_data_reach(sigma, count):
     assert "stands out" in explained.contributions[0].account
     beside = steps + ac.PureDP(0.5, relation=ac.NeighbouringRelation.REPLACE_ONE)
     assert beside.epsilon_bounds(1e-6).lower <= most.upper + 0.5
+
+
+@pytest.mark.parametrize(("sigma", "size", "count"), [(20.0, 500, 100), (1.0, 10, 6000)])
+def test_beyond_the_game_a_large_delta_has_the_upper_end_of_the_pair(sigma, size, count):
+    """It was 1: a wide bracket was seen by a ratio, which 1 and a large lower end do not have."""
+    steps = count * FixedSizeSampled(sigma, batch_size=size, dataset_size=1000)
+    found = steps.delta_bounds(0.0)
+    assert found.lower < found.upper < 1.0 - 0.15 * (1.0 - found.lower)
+    laplace = ac.Laplace(2.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    found = (steps + 3 * laplace).delta_bounds(0.0)
+    assert found.lower < found.upper < 1.0 - 0.15 * (1.0 - found.lower)
+
+
+@pytest.mark.parametrize("sigma", [1e-150, 1e-200, 1e-308])
+def test_next_to_no_noise_is_no_error_beyond_the_game(sigma):
+    """A record that stands out is told as surely with the least noise of the core."""
+    steps = 5 * FixedSizeSampled(sigma, batch_size=2, dataset_size=1000)
+    found = steps.epsilon_bounds(1e-6)
+    assert 1e198 < found.lower <= found.upper
+    assert steps.delta_bounds(1.0).upper < 0.01
+    twice = WithReplacementSampler(
+        dataset_size=1000, batch_size=2, steps=5, relation=ac.NeighbouringRelation.REPLACE_ONE
+    ).mechanism(sigma)
+    assert twice.epsilon_bounds(1e-6).lower < math.inf
+    assert twice.delta_bounds(1.0).upper < 0.01
