@@ -46,7 +46,7 @@ static inline double acct_trapezoid_factor(double b, double y, double dy, long k
 }
 
 /* arg s + arg (s - 1) = arg (b (b + 1) - y^2 + iy (2b + 1)), the phase that the poles give the term at y >= 0:
- * b (b + 1) + y^2 <= |s (s - 1)|, so that the subtraction moves it by at most 4 u; acct_vatan2 errs by 8 u of itself */
+ * b (b + 1) + y^2 <= |s (s - 1)|, so that the subtraction moves it by at most 4 u; acct_vatan2 errs by 5 u of itself */
 static inline double acct_poles_phase(double b, double y) {
     return acct_vatan2(y * (2.0 * b + 1.0), b * (b + 1.0) - y * y);
 }

@@ -207,8 +207,9 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
  * is flat beside the slope at the end.  Each operation is within a few u, which the hundredth covers. */
 static double lower_by_chord(const acct_shared_line *s, double steps, double delta, double end, double least,
                              double slope) {
+    if (s->known_steps != steps) return 0.0; /* nothing is known */
     const double apart = expm1(s->known_epsilon - end), fall = least - s->known_upper;
-    if (!(s->known_steps == steps && apart > 0.0 && fall > -0.9 * slope * apart)) return 0.0;
+    if (!(apart > 0.0 && fall > -0.9 * slope * apart)) return 0.0;
     const double missing = 1.01 * (delta - least) + 16.0 * ACCT_U * delta;
     const double away = -log1p(-missing * apart / fall);
     return away < 0.5 ? end - away - 8.0 * ACCT_U * end : 0.0;
