@@ -92,7 +92,7 @@ static void add_plain(acct_heterogeneous_sum *sums, const acct_part *part) {
 }
 
 /* adds     one part's n log |1+V| and n arg(1+V) at every point
- * ensures  relative[k] and high[k] bound, over all parts, what fill_terms in contour.c bounds for one part:
+ * ensures  relative[k] and high[k] bound, over all parts, what contour.c bounds for one part:
  *          the relative error of the product of the powers, and the log of an upper bound on it;
  *          size[k] is the sum of the moduli to which the round-off of the sums and of y * mean is relative */
 static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf, const acct_tilted_law *law,
