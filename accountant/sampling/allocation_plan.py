@@ -64,15 +64,22 @@ class _Rough:
 
     def log_moment(self, rates: FloatArray) -> FloatArray:
         """Return log E[e^{rate·D}; t < high]."""
-        x = np.multiply.outer(rates, self.excess)
-        small = np.abs(rates) < 1.0
+        flat: FloatArray = rates.ravel()
+        found: FloatArray = np.empty_like(flat)
+        small = np.abs(flat) < 1.0
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            terms = np.einsum("...j,j->...", np.expm1(x) - x, self.weights)
-            near = np.log1p(terms + rates * (self.mass - self.mean) - self.mass)
-            unit = np.minimum(rates, 0.0) * (1.0 + float(self.excess[0]))
-            tilted = np.exp(x + (np.minimum(rates, 0.0) - unit)[..., None])
-            far = np.log(np.einsum("...j,j->...", tilted, self.weights))
-            found = np.where(small, near, far - np.minimum(rates, 0.0) + unit)
+            if small.any():
+                x = np.multiply.outer(flat[small], self.excess)
+                terms = np.einsum("ij,j->i", np.expm1(x) - x, self.weights)
+                found[small] = np.log1p(terms + flat[small] * (self.mass - self.mean) - self.mass)
+            if not small.all():
+                large = flat[~small]
+                unit = np.minimum(large, 0.0) * (1.0 + float(self.excess[0]))
+                x = np.multiply.outer(large, self.excess)
+                x += (np.minimum(large, 0.0) - unit)[:, None]
+                far = np.log(np.einsum("ij,j->i", np.exp(x, out=x), self.weights))
+                found[~small] = far - np.minimum(large, 0.0) + unit
+        found = found.reshape(rates.shape)
         return np.where(np.isfinite(found), found, math.inf)
 
 
