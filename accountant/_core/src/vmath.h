@@ -125,10 +125,8 @@ ACCT_INLINE double acct_vlog1p(double z) {
 
 ACCT_INLINE double acct_vlog(double y) { return acct_vlog_corrected(y, 0.0); }
 
-/* arctan z for |z| <= 1/2: twice that of z/(1 + sqrt(1 + z^2)), at most .2361 */
-ACCT_INLINE double acct_vatan(double z) {
-    const double t = z / (1.0 + sqrt(1.0 + z * z)), w = t * t;
-    double p = 0.04; /* 1/25 */
+/* the series of (arctan t - t)/t^3 in w = t^2 down from the term of p, which is about 1/25 */
+ACCT_INLINE double acct_vatan_terms(double p, double w) {
     p = p * w - 0.043478260869565216;
     p = p * w + 0.047619047619047616;
     p = p * w - 0.05263157894736842;
@@ -139,8 +137,13 @@ ACCT_INLINE double acct_vatan(double z) {
     p = p * w + 0.1111111111111111;
     p = p * w - 0.14285714285714285;
     p = p * w + 0.2;
-    p = p * w - 0.3333333333333333;
-    return 2.0 * (t + t * (w * p));
+    return p * w - 0.3333333333333333;
+}
+
+/* arctan z for |z| <= 1/2: twice that of z/(1 + sqrt(1 + z^2)), at most .2361 */
+ACCT_INLINE double acct_vatan(double z) {
+    const double t = z / (1.0 + sqrt(1.0 + z * z)), w = t * t;
+    return 2.0 * (t + t * (w * acct_vatan_terms(0.04, w)));
 }
 
 /* the argument of x + iy, with atan2's quadrants; x and y at most 1e300 in size.  arctan of the smaller over the
@@ -157,19 +160,7 @@ ACCT_INLINE double acct_vatan2(double y, double x) {
     p = p * w - 0.03225806451612903;
     p = p * w + 0.034482758620689655;
     p = p * w - 0.037037037037037035;
-    p = p * w + 0.04;
-    p = p * w - 0.043478260869565216;
-    p = p * w + 0.047619047619047616;
-    p = p * w - 0.05263157894736842;
-    p = p * w + 0.058823529411764705;
-    p = p * w - 0.06666666666666667;
-    p = p * w + 0.07692307692307693;
-    p = p * w - 0.09090909090909091;
-    p = p * w + 0.1111111111111111;
-    p = p * w - 0.14285714285714285;
-    p = p * w + 0.2;
-    p = p * w - 0.3333333333333333;
-    const double near = 2.0 * (t + t * (w * p));
+    const double near = 2.0 * (t + t * (w * acct_vatan_terms(p * w + 0.04, w)));
     const double half = steep ? 1.5707963267948966 - near : near, whole = x < 0.0 ? ACCT_VPI - half : half;
     return y < 0.0 ? -whole : whole;
 }
