@@ -77,49 +77,34 @@ void acct_loss_four(const acct_step *step, const double x[4], double loss[4], do
     for (int i = 0; i < 4; i++) loss[i] = acct_loss(step, x[i], &density_ratio[i]);
 }
 
-/* the turn of e^u at Im x = eta: its angle, and the sine and the cosine less 1 of that */
-typedef struct {
-    double theta, sine, cosine1;
-} turn;
-
-static turn turn_at(const acct_step *step, double eta) {
+static acct_turn turn_at(const acct_step *step, double eta) {
     const double theta = 2.0 * eta / (2.0 * step->sigma * step->sigma), half = sin(0.5 * theta);
-    return (turn){theta, sin(theta), -2.0 * half * half};
+    return (acct_turn){theta, sin(theta), -2.0 * half * half};
 }
 
-static void complex_at(const acct_step *step, double x, turn by, double *re, double *im) {
-    const double u = (2.0 * x - 1.0) / (2.0 * step->sigma * step->sigma);
-    if (step->q == 1.0) {
-        *re = u;
-        *im = by.theta;
-    } else if (u > 0.0 && u + step->log_q >= 1.0) {
-        /* log q + u + i theta + log(1 + odds e^-u e^-i theta) */
-        const double t = step->odds * exp(-u);
-        const double a = t * (1.0 + by.cosine1), b = -t * by.sine;
-        *re = step->log_q + u + 0.5 * log1p(2.0 * a + t * t);
-        *im = by.theta + atan2(b, 1.0 + a);
-    } else if (step->q > 0.5 && u <= -ACCT_LOG_2) {
-        const double t = exp(u) / step->odds;
-        const double a = t * (1.0 + by.cosine1), b = t * by.sine;
-        *re = step->log_1mq + 0.5 * log1p(2.0 * a + t * t);
-        *im = atan2(b, 1.0 + a);
-    } else {
-        /* log(1 + z), z = q (e^{u + i theta} - 1) */
-        const double em1 = expm1(u), eu = 1.0 + em1;
-        const double a = step->q * (em1 + eu * by.cosine1), b = step->q * eu * by.sine;
-        *re = 0.5 * log1p(2.0 * a + a * a + b * b);
-        *im = atan2(b, 1.0 + a);
-    }
+ACCT_CLONES
+static void complex_losses(const acct_step *step, int count, const double *restrict x, acct_turn by,
+                           double *restrict re, double *restrict im) {
+    const double scale = 2.0 * step->sigma * step->sigma, q = step->q, log_q = step->log_q;
+    const double log_1mq = step->log_1mq, odds = step->odds;
+    for (int j = 0; j < count; j++)
+        acct_loss_complex_at((2.0 * x[j] - 1.0) / scale, q, log_q, log_1mq, odds, by, &re[j], &im[j]);
 }
 
 void acct_losses_complex(const acct_step *step, int count, const double *x, double eta, double *re, double *im) {
     double error;
-    const turn by = turn_at(step, eta);
+    const acct_turn by = turn_at(step, eta);
+    if (step->q < 1.0 && !step->mixture) {
+        complex_losses(step, count, x, by, re, im);
+        return;
+    }
     for (int j = 0; j < count; j++)
-        if (step->mixture)
+        if (step->mixture) {
             acct_mixture_complex(step->mixture, x[j], eta, &re[j], &im[j], &error);
-        else
-            complex_at(step, x[j], by, &re[j], &im[j]);
+        } else { /* the loss is u */
+            re[j] = (2.0 * x[j] - 1.0) / (2.0 * step->sigma * step->sigma);
+            im[j] = by.theta;
+        }
 }
 
 void acct_loss_complex(const acct_step *step, double x, double eta, double *re, double *im) {

@@ -37,4 +37,28 @@ ACCT_INLINE double acct_loss_at(double u, double q, double log_q, double log_1mq
     return base + acct_vlog1p(arg);
 }
 
+/* the turn of e^u at Im x = theta sigma^2: its angle, and the sine and the cosine less 1 of that */
+typedef struct {
+    double theta, sine, cosine1;
+} acct_turn;
+
+/* L where u has the imaginary part theta in [0, pi), principal branch; q < 1.  A NaN where |e^L| underflows.
+ * Forms as above; the second one is log(1-q) + log(1 + t e^{i theta}), t = e^u / odds, for all u < -log 2, q > 1/2. */
+ACCT_INLINE void acct_loss_complex_at(double u, double q, double log_q, double log_1mq, double odds, acct_turn by,
+                                      double *re, double *im) {
+    double em1;
+    const double up = acct_vexp_both(u, &em1), down = acct_vexp(-u);
+    const int high = (u > 0.0) & (u + log_q >= 1.0), deep = (q > 0.5) & (u <= -ACCT_LOG_2);
+    const double t = high ? odds * down : up / odds, across = t * by.sine;
+    const double far_a = t * (1.0 + by.cosine1), far_b = high ? -across : across;
+    const double near_a = q * (em1 + up * by.cosine1), near_b = q * up * by.sine;
+    const double far_z = 2.0 * far_a + t * t, near_z = 2.0 * near_a + near_a * near_a + near_b * near_b;
+    const int far = high | deep;
+    const double a = far ? far_a : near_a, b = far ? far_b : near_b, z = far ? far_z : near_z;
+    const double base = high ? log_q + u : deep ? log_1mq : 0.0, turned = high ? by.theta : 0.0;
+    const double log_square = acct_vlog1p(z);
+    *re = base + 0.5 * (z > -1.0 ? log_square : NAN);
+    *im = turned + acct_vatan2(b, 1.0 + a);
+}
+
 #endif

@@ -282,8 +282,9 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
         walk(w, step, steps, delta, direction, single, FIND, 0, NULL, out))
         return ACCT_OK;
     /* better a wide bracket than none */
-    const double guess = tail > 0.0 ? tail : middle, best[4] = {guess, single, 1.015 * guess, 1.2 * guess};
-    for (int i = 0; i < 4 && best[i] > 0.0; i++)
+    const double guess = tail > 0.0 ? tail : middle;
+    const double best[5] = {guess, single, 1.015 * guess, 1.045 * guess, 1.2 * guess};
+    for (int i = 0; i < 5 && best[i] > 0.0; i++)
         for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
             if (walk(w, step, steps, delta, direction, best[i], loose, 1, NULL, out)) break;
     if (rare && !acct_bounds_are_narrow(out, 1e-2))

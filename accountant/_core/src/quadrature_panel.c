@@ -61,13 +61,14 @@ static double plain_error(const acct_window *window, double log_error) {
  *   zero-free if t < pi, or r < 1, or r > 1 on the whole ellipse;
  *   arg <= p t, p = r/(1+r), where r <= 1 (concave in t up to pi, smaller beyond);
  *   arg <= t for t <= pi and <= t + pi/2 beyond where r > 1 (take r e^{it} out);
- *   |1 + r e^{it}|^2 = (1+r)^2 (1 - 4 p(1-p) sin^2(t/2)). */
-static int set(acct_panel *panel, const acct_step *step, double mid, double half, double rho,
+ *   |1 + r e^{it}|^2 = (1+r)^2 (1 - 4 p(1-p) sin^2(t/2)).
+ * returns by how much the error of N alone exceeds what is wanted, inf where the ellipse has no bound */
+static double set(acct_panel *panel, const acct_step *step, double mid, double half, double rho,
                const acct_window *window, double log_error) {
     const double shift = window->shift;
     const double var = step->sigma * step->sigma;
     const double a = 0.5 * half * (rho + 1.0 / rho), axis = 0.5 * half * (rho - 1.0 / rho);
-    if (shift > 0.0 && axis > shift) return 0;
+    if (shift > 0.0 && axis > shift) return INFINITY;
     const double b = axis + shift, theta = b / var;
     panel->rho = rho;
     panel->lo = mid - a;
@@ -77,9 +78,10 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
      * alone must be small, too (moments_small subtracts it), which costs no loss to find out */
     panel->log_factor = log(8.0 * half / ((rho - 1.0) * step->sigma * ACCT_SQRT_2PI)) -
                         acct_gl_log_rate(rho) + 0.5 * b * b / var + 1e-6;
-    if (acct_panel_error_of_one(panel, var) > plain_error(window, log_error)) return 0;
+    const double excess = acct_panel_error_of_one(panel, var) - plain_error(window, log_error);
+    if (excess > 0.0) return excess;
     panel->theta = theta;
-    if (step->mixture) return set_mixture(panel, step, window);
+    if (step->mixture) return set_mixture(panel, step, window) ? excess : INFINITY;
     panel->log_share = NAN;
     const double at[4] = {panel->lo, mid, panel->hi, mid};
     double loss[4], p[4];
@@ -89,7 +91,7 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     panel->loss_mid = loss[1];
     panel->loss_hi = loss[2];
     panel->slope_mid = p_mid / var;
-    if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return 0;
+    if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return INFINITY;
     panel->turn = acct_loss_arg_chord(theta, p_hi);
     panel->arg = shift > 0.0 ? 0.0 : panel->turn;
     double spread = p_lo > 0.5 ? p_lo * (1.0 - p_lo) : p_hi < 0.5 ? p_hi * (1.0 - p_hi) : 0.25;
@@ -97,7 +99,9 @@ static int set(acct_panel *panel, const acct_step *step, double mid, double half
     spread *= 4.0 * half_angle * half_angle;
     panel->modulus = step->q < 1.0 ? acct_loss_modulus_upper(spread) : 0.0;
     panel->damp = 0.0;
-    return window->threshold.scale > 0.0 ? set_thresholds(panel, window, acct_loss_arg_upper(theta, p_hi)) : 1;
+    const int bounded =
+        !(window->threshold.scale > 0.0) || set_thresholds(panel, window, acct_loss_arg_upper(theta, p_hi));
+    return bounded ? excess : INFINITY;
 }
 
 /* bound on the log of |N e^{(c+iy)L}|'s quadrature error on a panel; L is convex, so chords bound
@@ -128,52 +132,135 @@ double acct_panel_error_of_reverse(const acct_panel *p, double m, double var) {
     return acct_panel_error(p, -m, 0.0, var) - p->damp + p->above;
 }
 
-/* whether the errors of a panel of a window with thresholds are within e^{log_error} (acct_window) */
-static int fits_thresholds(const acct_panel *p, const acct_window *window, const acct_step *step,
-                           double order, double y_max, double log_error) {
+/* the largest of two excesses, that of a NaN being unknown: the bounds on the law's integrals are NaN then, too */
+static double larger(double a, double b) { return b > a ? b : a; }
+
+/* by how much the errors of a panel of a window with thresholds exceed what is wanted (acct_window) */
+static double excess_of_thresholds(const acct_panel *p, const acct_window *window, const acct_step *step,
+                                   double order, double y_max, double log_error) {
     const double var = step->sigma * step->sigma;
     const double log_exp_u = step->log_q + acct_panel_error_of_exp_u(p, var);
-    if (log_exp_u > plain_error(window, log_error)) return 0;
-    if (!(window->inner_threshold.scale > 0.0)) return 1;
+    double excess = log_exp_u - plain_error(window, log_error);
+    if (!(window->inner_threshold.scale > 0.0)) return excess;
     const double moved = p->middle - p->damp;
     if (!(window->middle_order[0] > 0.0)) {
-        if (acct_panel_error(p, order, y_max, var) + moved > log_error) return 0;
+        excess = larger(excess, acct_panel_error(p, order, y_max, var) + moved - log_error);
     } else {
         for (int i = 0; i < 2; i++)
-            if (acct_panel_error(p, window->middle_order[i], 0.0, var) + moved > window->log_middle[i]) return 0;
+            excess = larger(excess, acct_panel_error(p, window->middle_order[i], 0.0, var) + moved -
+                                        window->log_middle[i]);
     }
-    if (!(window->reverse_order > 0.0)) return 1;
-    return fmax(acct_panel_error_of_one(p, var), log_exp_u) + p->above <= log_error &&
-           acct_panel_error_of_reverse(p, window->reverse_order, var) + window->reverse_log <= log_error;
+    if (!(window->reverse_order > 0.0)) return excess;
+    excess = larger(excess, fmax(acct_panel_error_of_one(p, var), log_exp_u) + p->above - log_error);
+    return larger(excess,
+                  acct_panel_error_of_reverse(p, window->reverse_order, var) + window->reverse_log - log_error);
+}
+
+double acct_panel_excess(acct_panel *panel, const acct_step *step, double x, double width, double rho,
+                         const acct_window *window, double order, double y_max, double log_error) {
+    const double half = 0.5 * width, var = step->sigma * step->sigma;
+    double excess = set(panel, step, x + half, half, rho, window, log_error);
+    if (excess > 0.0) return excess;
+    excess = larger(excess, acct_panel_error(panel, order, y_max, var) - plain_error(window, log_error));
+    /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
+    if (order < 0.0)
+        excess = larger(excess, log(-order * step->q) + acct_panel_error_of_exp_u(panel, var) - log_error);
+    if (excess > 0.0 || !(window->threshold.scale > 0.0)) return excess;
+    return larger(excess, excess_of_thresholds(panel, window, step, order, y_max, log_error));
 }
 
 int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double width, double rho,
                     const acct_window *window, double order, double y_max, double log_error) {
-    const double half = 0.5 * width, var = step->sigma * step->sigma;
-    if (!set(panel, step, x + half, half, rho, window, log_error)) return 0;
-    if (acct_panel_error(panel, order, y_max, var) > plain_error(window, log_error)) return 0;
-    /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
-    if (order < 0.0 && log(-order * step->q) + acct_panel_error_of_exp_u(panel, var) > log_error) return 0;
-    return !(window->threshold.scale > 0.0) || fits_thresholds(panel, window, step, order, y_max, log_error);
+    return acct_panel_excess(panel, step, x, width, rho, window, order, y_max, log_error) <= 0.0;
 }
 
-/* Without other limits the best ellipse has rho near 12 sigma/half; branch points (width of the strip)
- * and oscillation (y_max) ask for smaller ones. */
+/* the least and the largest sum of semi-axes in units of half a panel, and those of neighbouring trials */
+#define LEAST_RHO 1.4
+#define MOST_RHO 40.0
+#define APART 1.35
+/* where no ellipse has a bound, what the width and their sizes are multiplied with, and the least rho to go on with */
+#define NARROWER 0.8
+#define SMALLER 0.6
+#define USUAL_RHO 2.0
+/* the least rho to begin with: a larger ellipse than the last panel's may do */
+#define SMALL_RHO 1.6
+/* the log of the share of the error that is wanted which widths aim at: the sum over many panels stays below it */
+#define AIM (-3.0)
+/* widths after which all sizes are tried, and not those about the last panel's */
+#define PATIENCE 4
+
+/* rhos tried at one width */
+#define MOST_TRIALS 16
+
+/* by what factor a width should change so that the excess is that */
+static double stretch(double excess) { return exp((AIM - excess) / (2.0 * ACCT_GL_ORDER - 1.0)); }
+
+/* the rho whose ellipse has half its height at so much */
+static double rho_at(double height, double half) {
+    const double strip = height / half;
+    return 0.999 * (strip + sqrt(strip * strip + 1.0));
+}
+
+/* the largest rho worth trying: without other limits the best ellipse's axes are near 12 sigma */
+static double most_rho(const acct_step *step, const acct_window *window, double half) {
+    const double free_rho = fmin(12.0 * step->sigma / half, MOST_RHO);
+    return window->shift > 0.0 ? fmin(free_rho, rho_at(window->shift, half)) : free_rho;
+}
+
+/* Sets the rhos to try, from the first on, and returns how many: about the last panel's, or all from the largest
+ * down; and the largest whose ellipse has no branch point on it, if that is between. */
+static int set_trials(double rho[MOST_TRIALS], double most, double about, double within) {
+    int count = 0;
+    if (about > 0.0) {
+        const double near[3] = {about, APART * about, about / APART};
+        for (int i = 0; i < 3; i++)
+            if (near[i] > LEAST_RHO && !(count > 0 && rho[count - 1] == most && near[i] >= most))
+                rho[count++] = fmin(near[i], most);
+        if (within > about / APART && within < fmin(APART * about, most)) rho[count++] = within;
+        return count;
+    }
+    for (double next = most; next > LEAST_RHO && count < MOST_TRIALS - 1; next /= APART) {
+        if (count > 0 && within < rho[count - 1] && within > next) rho[count++] = within;
+        rho[count++] = next;
+    }
+    return count;
+}
+
+/* With the ellipse's size kept, errors fall like a power of the width: a few sizes about that of the last panel, or
+ * any where there was none; then the width at which the best of them should do. */
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
-                         const acct_window *window, double order, double y_max, double log_error) {
-    const double shift = window->shift;
-    const double sigma = step->sigma, var = sigma * sigma;
-    for (int tries = 0; tries < 60; tries++) {
-        const double half = 0.5 * width;
-        const double strip = (shift > 0.0 ? shift : 2.9 * var) / half;
-        const double free_rho = fmin(12.0 * sigma / half, 40.0);
-        const double bound_rho = 0.999 * (strip + sqrt(strip * strip + 1.0)); /* axis = strip */
-        const double next = window->threshold.scale > 0.0 ? 0.75 : 0.55;
-        double rho = shift > 0.0 ? fmin(free_rho, bound_rho) : free_rho;
-        for (int i = 0; rho > 1.4; i++, rho = i == 1 ? fmin(0.6 * rho, bound_rho) : next * rho) {
-            if (acct_panel_fits(panel, step, x, width, rho, window, order, y_max, log_error)) return width;
+                         const acct_window *window, double order, double y_max, double log_error,
+                         acct_panel_search *search) {
+    double trend = search->trend;
+    for (int tries = 0; tries < 60; tries++, trend = 1.0) {
+        const double half = 0.5 * width, strip = 2.9 * step->sigma * step->sigma;
+        const double about = tries < PATIENCE && search->reach > 0.0
+                                 ? fmax(search->reach / half * trend, SMALL_RHO)
+                                 : 0.0;
+        double rho[MOST_TRIALS], best = INFINITY, reach = search->reach;
+        const int count = set_trials(rho, most_rho(step, window, half), about,
+                                     window->shift > 0.0 ? INFINITY : rho_at(strip, half));
+        for (int i = 0; i < count; i++) {
+            const double excess =
+                acct_panel_excess(panel, step, x, width, rho[i], window, order, y_max, log_error);
+            if (excess < best) {
+                best = excess;
+                reach = rho[i] * half;
+            }
+            if (!(excess <= 0.0)) continue;
+            const double wish = width * stretch(excess);
+            if (!(wish > search->wish)) search->trend = 1.0 / search->trend;
+            search->reach = reach;
+            search->wish = wish;
+            return width;
         }
-        width *= 0.8;
+        if (best < INFINITY) {
+            search->reach = reach;
+            width *= fmax(fmin(stretch(best), 0.9), 0.5);
+        } else {
+            search->reach *= SMALLER;
+            width = fmin(NARROWER * width, search->reach > 0.0 ? 2.0 * search->reach / USUAL_RHO : INFINITY);
+        }
     }
     return 0.0;
 }

@@ -23,7 +23,7 @@ typedef struct {
     double modulus;    /* bound on log(|e^L| real / |e^L| complex) over the ellipse, >= 0 */
 } acct_panel;
 
-#define ACCT_MAX_BREAKS 4
+#define ACCT_MAX_BREAKS 8
 
 /* where the noise is looked at, and where panels must end on the way */
 typedef struct {
@@ -45,14 +45,28 @@ typedef struct {
 } acct_window;
 
 /* sets  *panel to x .. x + width with the ellipse of rho
- * returns whether the integral of N e^{(c+iy)L} over it, c = order, |y| <= y_max, is within about
- *         e^{log_error} */
+ * returns by how much, as a logarithm, the error of the integral of N e^{(c+iy)L} over it, c = order, |y| <= y_max, may
+ *         exceed about e^{log_error}, or the least of that where it is above 0; inf where the ellipse has no bound */
+double acct_panel_excess(acct_panel *panel, const acct_step *step, double x, double width, double rho,
+                         const acct_window *window, double order, double y_max, double log_error);
+
+/* whether that is nothing */
 int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double width, double rho,
                     const acct_window *window, double order, double y_max, double log_error);
 
-/* the widest panel from x, at most `width`, that fits; returns its width, 0 if none does */
+/* what one panel tells about the next */
+typedef struct {
+    double reach; /* half its width times rho; 0: there was none */
+    double wish;  /* how wide it might have been */
+    double trend; /* the factor of its size that is tried next: the other way where the last one did not help */
+} acct_panel_search;
+
+#define ACCT_PANEL_SEARCH {.reach = 0.0, .wish = 0.0, .trend = 1.15} /* before the first panel */
+
+/* a panel from x, at most `width`, about as wide as fits; returns its width, 0 if none does */
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
-                         const acct_window *window, double order, double y_max, double log_error);
+                         const acct_window *window, double order, double y_max, double log_error,
+                         acct_panel_search *search);
 
 /* logs of the quadrature errors of N e^{(c+iy)L}, of N and of N e^u, e^L = 1 - q + q e^u (that is also what
  * e^u means where the shift is random) */

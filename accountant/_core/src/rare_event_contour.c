@@ -11,8 +11,6 @@
 
 /* nodes times points: a few milliseconds */
 #define MOST_WORK 6e6
-#define OUTER_DOUBLINGS 7
-#define INNER_DOUBLINGS 4
 
 /* beyond these a term has no bound, or is taken for 0 (vmath.h ends there) */
 #define MOST_LOG 700.0
@@ -272,8 +270,8 @@ int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_ti
                               .tolerance = tolerance,
                               .log_wanted = log(0.1 * tolerance) + log_delta,
                               .thresholds = {.outer = none, .inner = none}};
-    s.thresholds.outer.doublings = OUTER_DOUBLINGS;
-    s.thresholds.inner.doublings = INNER_DOUBLINGS;
+    s.thresholds.outer.doublings = ACCT_OUTER_DOUBLINGS;
+    s.thresholds.inner.doublings = ACCT_INNER_DOUBLINGS;
     double **slots[5] = {&s.thresholds.above_out, &s.thresholds.share_out, &s.thresholds.above_in,
                          &s.thresholds.share_in, &s.thresholds.middle};
     for (int i = 0; i < 5; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;

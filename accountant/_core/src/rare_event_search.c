@@ -1,6 +1,7 @@
 #include "rare_event_search.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #include "order.h"
 #include "rounding.h"
@@ -212,18 +213,26 @@ static double find_line(acct_rare_event_plan *s) {
     return best < INFINITY ? refine_right(s, best) : best;
 }
 
-/* the noise beyond which the factor of the outer threshold makes the integrands negligible */
+/* whether the factor of the outer threshold makes the integrands negligible at such noise */
+static int is_negligible(const acct_rare_event_plan *s, double loss, double x2) {
+    const double e = (loss - s->thresholds.outer.origin) / s->thresholds.outer.scale;
+    const double rest = log(s->steps) - x2 - e * e + 5.0;
+    return !(e < 4.0 || rest + (1.0 + s->b) * loss - s->b * s->epsilon > s->log_wanted ||
+             rest + (1.0 + s->b_right) * loss - s->b_right * s->epsilon > s->log_wanted);
+}
+
+/* the noise beyond which it does: between two nodes to a sixteenth of their distance, for further out integrands of
+ * the right alias may overflow */
 static double find_end(const acct_rare_event_plan *s) {
     const acct_tilted_law *g = s->law;
     int j = g->count - 1;
-    for (; j > 0; j--) {
-        const double e = (g->loss[j] - s->thresholds.outer.origin) / s->thresholds.outer.scale;
-        const double rest = log(s->steps) - g->x2[j] - e * e + 5.0;
-        if (e < 4.0 || rest + (1.0 + s->b) * g->loss[j] - s->b * s->epsilon > s->log_wanted ||
-            rest + (1.0 + s->b_right) * g->loss[j] - s->b_right * s->epsilon > s->log_wanted)
-            break;
+    while (j > 0 && is_negligible(s, g->loss[j], g->x2[j])) j--;
+    double near = g->node[j], far = j + 1 < g->count ? g->node[j + 1] : g->hi;
+    for (int i = 0; i < 4 && j + 1 < g->count; i++) {
+        const double x = 0.5 * (near + far), z = x / s->step->sigma;
+        *(is_negligible(s, acct_loss(s->step, x, NULL), 0.5 * z * z) ? &far : &near) = x;
     }
-    return j + 1 < g->count ? g->node[j + 1] : g->hi;
+    return far;
 }
 
 /* log C at the aliases' orders, of the nodes up to hi: further out N e^{cL} may overflow */

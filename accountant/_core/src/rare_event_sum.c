@@ -2,108 +2,70 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gauss_legendre.h"
 #include "loss_inline.h"
+#include "rare_event_nodes.h"
 #include "rare_event_pass.h"
 #include "rounding.h"
 #include "status.h"
 #include "vmath.h"
 
 static void place(acct_rare_event_sum *rare, double *memory) {
-    double **slots[ACCT_RARE_EVENT_ARRAYS] = {&rare->l_re,  &rare->l_im,  &rare->w_re,  &rare->w_im,
-                                              &rare->c_re,  &rare->c_im,  &rare->size,  &rare->large,
-                                              &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re,
-                                              &rare->z1_im, &rare->z_re,  &rare->z_im};
+    double **slots[ACCT_RARE_EVENT_ARRAYS] = {
+        &rare->l_re,    &rare->l_im,  &rare->w_re,  &rare->w_im,  &rare->c_re,  &rare->c_im,  &rare->size,
+        &rare->large,   &rare->rest,  &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re, &rare->z1_im,
+        &rare->zb_re,   &rare->zb_im, &rare->z_re,  &rare->z_im,  &rare->from_re, &rare->from_im};
     for (int i = 0; i < ACCT_RARE_EVENT_ARRAYS; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;
     rare->count = rare->low = 0;
 }
 
-typedef struct {
-    double above[2], below[2];
-    double most_above, most_below; /* sums of moduli */
-    double of_above, of_below;     /* their relative round-off */
-    double turn_above, turn_below; /* their relative changes, per relative change of E */
-} chances;
-
-static void chances_at(double re, double im, acct_threshold threshold, chances *c) {
-    double e;
-    const double size = acct_threshold_complex(re, im, threshold, c->above, c->below, &e) * (1.0 + 1e-12);
-    const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale;
-    /* far below what any bound notices, and squares may underflow there */
-    c->most_above = sqrt(c->above[0] * c->above[0] + c->above[1] * c->above[1]) + 1e-150;
-    double t = size, sum = 1.0, noise = 0.0, power = 1.0;
-    for (int i = 0; i < threshold.doublings; i++, t *= t, power *= 2.0) {
-        sum *= 1.0 + t;
-        noise += power * fmin(t, 1.0);
-    }
-    /* t itself is within 12 u, every square doubles that */
-    c->of_above = (64.0 + 16.0 * power) * ACCT_U;
-    c->of_below = (64.0 + 16.0 * noise) * ACCT_U;
-    c->most_below = e * sum;
-    /* d(t^m) = m t^{m-1} e^{-z} dz, dz = 2 z dE/E */
-    const double rate = ldexp(2.0, threshold.doublings) * (a * a + b * b);
-    c->turn_above = size > 0.0 ? rate * e / size : 2.0 * ldexp(1.0, threshold.doublings);
-    c->turn_below = size > 0.0 ? rate * c->most_above / size / sum : 0.0;
+/* the arrays from the next node on */
+static acct_rare_event_nodes next_nodes(const acct_rare_event_sum *rare) {
+    const int j = rare->count;
+    return (acct_rare_event_nodes){
+        .l_re = rare->l_re + j,
+        .l_im = rare->l_im + j,
+        .w_re = rare->w_re + j,
+        .w_im = rare->w_im + j,
+        .c_re = rare->c_re + j,
+        .c_im = rare->c_im + j,
+        .size = rare->size + j,
+        .large = rare->large + j,
+        .rest = rare->rest + j,
+        .w_err = rare->w_err + j,
+        .c_err = rare->c_err + j,
+        .moved = rare->moved + j,
+        .spare = {rare->z_re + j, rare->z_im + j},
+    };
 }
 
-/* the node x + i eta with quadrature weight quad e^{i turn_quad} over sigma sqrt(2 pi) */
-static void add_node(acct_rare_event_sum *rare, const acct_step *step, double x, double eta, double quad,
-                     double turn_quad, const acct_moments *m, const acct_thresholds *thresholds) {
-    const double var = step->sigma * step->sigma, order = m->order, x2 = 0.5 * x * x / var;
-    const int j = rare->count++;
-    double lr, li, p;
-    const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
-    double le = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
-    if (step->mixture) {
-        double complex_err;
-        acct_mixture_complex(step->mixture, x, eta, &lr, &li, &complex_err);
-        le = complex_err + ACCT_U * (8.0 * p * (fabs(x) + 1.0) / var);
-    } else if (eta == 0.0) {
-        lr = loss;
-        li = 0.0;
-    } else {
-        acct_loss_complex(step, x, eta, &lr, &li);
-    }
-    const double size = quad * exp(order * lr - x2 + 0.5 * eta * eta / var - m->log_mgf);
-    const double turn = order * li - x * eta / var + turn_quad;
-    const double wr = size * cos(turn), wi = size * sin(turn);
-    chances out, in;
-    chances_at(lr, li, thresholds->outer, &out);
-    chances_at(lr, li, thresholds->inner, &in);
-    /* between the thresholds: the difference that cancels less */
-    const double by_above = in.most_above + out.most_above;
-    const double by_below = in.most_below + out.most_below;
-    const int near = by_above < by_below;
-    const double mr = near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];
-    const double mi = near ? in.above[1] - out.above[1] : out.below[1] - in.below[1];
-    rare->l_re[j] = lr - m->mean;
-    rare->l_im[j] = li;
-    rare->w_re[j] = wr * out.below[0] - wi * out.below[1];
-    rare->w_im[j] = wr * out.below[1] + wi * out.below[0];
-    rare->c_re[j] = wr * mr - wi * mi;
-    rare->c_im[j] = wr * mi + wi * mr;
-    rare->size[j] = size * out.most_below;
-    rare->large[j] = size * (near ? by_above : by_below);
-    /* L: twice acct_loss's error, that of the node and of the complex logarithm */
-    const double er = lr - thresholds->outer.origin, modulus = fmax(sqrt(er * er + li * li), 1e-300);
-    const double moved = 2.0 * le + 64.0 * ACCT_U * (sqrt(lr * lr + li * li) + fabs(m->mean) + fabs(loss));
-    const double plain = acct_weight_roundoff(x2) + fabs(order) * moved;
-    const double turn_above = fmin(1.1 * moved / modulus, 1e100), turn_below = turn_above;
-    rare->moved[j] = moved;
-    rare->w_err[j] = rare->size[j] * (plain + out.of_below + out.turn_below * turn_below);
-    rare->c_err[j] = rare->large[j] * plain +
-                     size * (near ? in.most_above * (in.of_above + in.turn_above * turn_above) +
-                                        out.most_above * (out.of_above + out.turn_above * turn_above)
-                                  : in.most_below * (in.of_below + in.turn_below * turn_below) +
-                                        out.most_below * (out.of_below + out.turn_below * turn_below));
+/* what the complex logarithm of random shifts may add to the error of L */
+static double complex_error(const acct_step *step, double x, double eta) {
+    double re, im, error = 0.0;
+    if (step->mixture) acct_mixture_complex(step->mixture, x, eta, &re, &im, &error);
+    return error;
 }
 
+/* the law's nodes, at the height eta */
 static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, double eta, double y,
                     const acct_moments *m, const acct_thresholds *thresholds, acct_rare_event_errors *e) {
     if (rare->count + law->count + ACCT_GL_ORDER > ACCT_MAX_NODES) return ACCT_EPRECISION;
-    for (int j = 0; j < law->count; j++)
-        add_node(rare, &law->step, law->node[j], eta, law->quad[j], 0.0, m, thresholds);
+    const acct_step *step = &law->step;
+    const double var = step->sigma * step->sigma, lift = 0.5 * eta * eta / var;
+    const acct_rare_event_nodes nodes = next_nodes(rare);
+    acct_losses_complex(step, law->count, law->node, eta, nodes.l_re, nodes.l_im);
+    for (int j = 0; j < law->count; j++) {
+        nodes.size[j] = law->quad[j];
+        nodes.w_re[j] = lift - law->x2[j];
+        nodes.w_im[j] = -law->node[j] * eta / var;
+        nodes.c_err[j] = law->x2[j];
+        nodes.c_re[j] = law->loss[j];
+        nodes.moved[j] = law->loss_err[j] + complex_error(step, law->node[j], eta);
+    }
+    acct_rare_event_nodes_weigh(&nodes, law->count, m, thresholds);
+    rare->count += law->count;
     e->a += acct_tilted_law_error(law, m, y);
     for (int i = 0; i < law->panels; i++) {
         const acct_panel *p = &law->panel[i];
@@ -157,6 +119,28 @@ static int factors(const acct_step *step, const acct_thresholds *thresholds, dou
     return 1;
 }
 
+/* the nodes of the rise at x, to the height `shift` */
+static void add_rising_nodes(acct_rare_event_sum *rare, const acct_step *step, double x, double shift,
+                             const acct_moments *m, const acct_thresholds *thresholds) {
+    const double half = 0.5 * shift, var = step->sigma * step->sigma, x2 = 0.5 * x * x / var;
+    const acct_rare_event_nodes nodes = next_nodes(rare);
+    double p;
+    const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
+    const double error = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + shift + 1.0) / var);
+    for (int i = 0; i < ACCT_GL_ORDER; i++) {
+        const double eta = half * (1.0 + ACCT_GL_NODE[i]);
+        acct_loss_complex(step, x, eta, &nodes.l_re[i], &nodes.l_im[i]);
+        nodes.size[i] = half / (step->sigma * ACCT_SQRT_2PI) * ACCT_GL_WEIGHT[i];
+        nodes.w_re[i] = 0.5 * eta * eta / var - x2;
+        nodes.w_im[i] = 0.5 * ACCT_PI - x * eta / var; /* dx is i deta */
+        nodes.c_err[i] = x2;
+        nodes.c_re[i] = loss;
+        nodes.moved[i] = error + complex_error(step, x, eta);
+    }
+    acct_rare_event_nodes_weigh(&nodes, ACCT_GL_ORDER, m, thresholds);
+    rare->count += ACCT_GL_ORDER;
+}
+
 /* the path's rise at x: one panel, of the ellipse with the least bound */
 static int add_rise(acct_rare_event_sum *rare, const acct_step *step, double x, double shift, double y,
                     const acct_moments *m, const acct_thresholds *thresholds, acct_rare_event_errors *e) {
@@ -177,9 +161,7 @@ static int add_rise(acct_rare_event_sum *rare, const acct_step *step, double x, 
     /* |e^{iyL}| <= 1 on the path itself */
     if (!factors(step, thresholds, m->order, x, x, shift / var, 0.0, &log_a, &log_c, &rest))
         return ACCT_EPRECISION;
-    for (int i = 0; i < ACCT_GL_ORDER; i++)
-        add_node(rare, step, x, half * (1.0 + ACCT_GL_NODE[i]), norm * ACCT_GL_WEIGHT[i], 0.5 * ACCT_PI, m,
-                 thresholds);
+    add_rising_nodes(rare, step, x, shift, m, thresholds);
     e->a += exp(of_a);
     e->c += exp(of_c);
     e->tail_c += exp(log(2.0 * norm) + log_c - m->log_mgf);
@@ -221,26 +203,46 @@ int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilt
     return ACCT_OK;
 }
 
+/* what of the sum of the bounds on C's weights is next to nothing */
+#define NEGLIGIBLE 1e-19
+
+/* Sets `low`, `small` and `equal`: of how many nodes the weights of C are negligible, and from where on those of being
+ * below the inner threshold are. */
+static void set_parts(acct_rare_event_sum *rare) {
+    double most = 0.0, below = 0.0, above = 0.0;
+    int j = 0, low = 0;
+    for (int k = 0; k < rare->count; k++) most += rare->large[k];
+    for (; j < rare->count && below + rare->large[j] <= NEGLIGIBLE * most; j++) {
+        if (j % ACCT_GL_ORDER == 0) low = j;
+        below += rare->large[j];
+    }
+    rare->low = low; /* only such nodes may be replaced by their moments */
+    rare->small = j;
+    for (j = rare->count; j > rare->small && above + rare->rest[j - 1] <= NEGLIGIBLE * most; j--)
+        above += rare->rest[j - 1];
+    rare->equal = j;
+    rare->left_out = below + above;
+    for (; j < rare->count; j++) { /* there C is summed by the weights of A, with their errors */
+        rare->large[j] = fmax(rare->large[j], rare->size[j]);
+        rare->c_err[j] = fmax(rare->c_err[j], rare->w_err[j]);
+    }
+}
+
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
-    double most = 0.0, sum = 0.0;
+    const int all = rare->count + ACCT_WIDE;
     rare->dy = dy;
-    direct(rare->count + ACCT_WIDE, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct(all, ACCT_RARE_EVENT_BLOCK * dy, rare->l_re, rare->l_im, rare->zb_re, rare->zb_im);
     rare->dead = rare->count;
     rare->dead_size = rare->dead_large = 0.0;
-    /* only nodes whose part of C is negligible may be replaced by their moments */
-    for (int j = 0; j < rare->count; j++) most += rare->large[j];
-    rare->low = 0;
-    for (int j = 0; j < rare->count && sum <= 1e-19 * most; j++) {
-        if (j % ACCT_GL_ORDER == 0) rare->low = j;
-        sum += rare->large[j];
-    }
+    set_parts(rare);
+    rare->block = -1;
     rare->fresh = 1;
 }
 
 /* moments of the weights below `low`: sum w (L - log(1-q))^k / k! */
 static void set_moments(acct_rare_event_sum *rare, int low) {
     rare->low = low;
-    rare->low_large = 0.0;
     for (int i = 0; i < 3; i++) rare->m_size[i] = 0.0;
     for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) rare->m_re[i] = rare->m_im[i] = 0.0;
     for (int j = 0; j < low; j++) {
@@ -257,18 +259,20 @@ static void set_moments(acct_rare_event_sum *rare, int low) {
         rare->m_size[0] += rare->size[j];
         rare->m_size[1] += rare->size[j] * modulus;
         rare->m_size[2] += rare->size[j] * modulus * modulus;
-        rare->low_large += rare->large[j];
     }
 }
 
-/* the nodes below this are within |ye| <= 1/4: panel by panel */
+/* so many nodes are whole lines of cache: registers that cross one are loaded twice */
+#define WHOLE_LINES (2 * ACCT_GL_ORDER)
+
+/* the nodes below this are within |ye| <= 1/4 */
 static int low_at(const acct_rare_event_sum *rare, double y) {
-    for (int low = 0; low < rare->low; low += ACCT_GL_ORDER)
-        for (int j = low; j < low + ACCT_GL_ORDER; j++) {
-            const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
-            if (!(y * y * (er * er + ei * ei) <= 0.0625)) return low;
-        }
-    return rare->low;
+    int j = 0;
+    for (; j < rare->low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        if (!(y * y * (er * er + ei * ei) <= 0.0625)) break;
+    }
+    return j / WHOLE_LINES * WHOLE_LINES;
 }
 
 /* whether e^{iyl} is gone at the last nodes before `dead` */
@@ -331,20 +335,59 @@ static void add_outer_sums(const acct_rare_event_sum *rare, long first, int n, d
     }
 }
 
+/* so many blocks in a row begin where a multiplication leads from the first point of the last one */
+#define MOST_CHAINED 3
+
+/* e^{iyl} at the first point of a block, for so many nodes from `low` on */
+static void begin_block(acct_rare_event_sum *rare, long first, int active) {
+    const int low = rare->low;
+    const int follows = rare->block >= 0 && first == rare->block + ACCT_RARE_EVENT_BLOCK && low == rare->block_low;
+    if (follows && rare->chained < MOST_CHAINED) {
+        next(active, rare->zb_re + low, rare->zb_im + low, rare->from_re + low, rare->from_im + low);
+        rare->chained++;
+    } else {
+        direct(active, (double)first * rare->dy, rare->l_re + low, rare->l_im + low, rare->from_re + low,
+               rare->from_im + low);
+        rare->chained = 0;
+    }
+    rare->block = first;
+    rare->block_low = low;
+    memcpy(rare->z_re + low, rare->from_re + low, (size_t)active * sizeof(double));
+    memcpy(rare->z_im + low, rare->from_im + low, (size_t)active * sizeof(double));
+}
+
+/* sets sums (rare_event_pass.h) over the active nodes and moves on by two points: w alone where C has no weight, both
+ * in the middle, and w for both where they are the same */
+static void sum_two(acct_rare_event_sum *rare, int low, int first, int last, int end, double sums[8]) {
+    double part[8];
+    next_two_alone(first - low, rare->w_re + low, rare->w_im + low, rare->z1_re + low, rare->z1_im + low,
+                   rare->z_re + low, rare->z_im + low, sums);
+    next_two(last - first, rare->w_re + first, rare->w_im + first, rare->c_re + first, rare->c_im + first,
+             rare->z1_re + first, rare->z1_im + first, rare->z_re + first, rare->z_im + first, part);
+    for (int i = 0; i < 8; i++) sums[i] += part[i];
+    next_two_alone(end - last, rare->w_re + last, rare->w_im + last, rare->z1_re + last, rare->z1_im + last,
+                   rare->z_re + last, rare->z_im + last, part);
+    for (int i = 0; i < 8; i++) sums[i] += part[(i & 4) + (i & 1)];
+}
+
+static int between(int low, int x, int high) { return x < low ? low : x > high ? high : x; }
+
 void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
                                double *of_a, double *of_c) {
     const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
     set_ranges(rare, y0, y1);
     const int low = rare->low, active = acct_to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
-    direct(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
+    begin_block(rare, first, active);
+    /* the parts are whole registers: a few nodes more are in the middle */
+    const int end = low + active, small = low + between(0, rare->small - low, active) / ACCT_WIDE * ACCT_WIDE;
+    const int equal = small + acct_to_wide(between(0, rare->equal - small, end - small));
     for (int i = 0; i < n; i += 2) { /* and one point beyond an odd number */
-        double sums[4], then[4];
-        next_two(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low,
-                 rare->z1_re + low, rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums, then);
+        double sums[8];
+        sum_two(rare, low, small, equal, end, sums);
         double *const slots[4] = {out->ar, out->ai, out->cr, out->ci};
         for (int j = 0; j < 4; j++) {
             slots[j][i] = sums[j];
-            slots[j][i + 1] = then[j];
+            slots[j][i + 1] = sums[j + 4];
         }
     }
     add_outer_sums(rare, first, n, out->ar, out->ai);
@@ -354,7 +397,7 @@ void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acc
     const double gone = exp(-48.0);
     *of_a = second * 1e-14 + gone * rare->dead_size +
             (96.0 + rare->count) * ACCT_U * (rare->m_size[0] * v0 + first_size * d0 + second);
-    *of_c = rare->low_large + gone * rare->dead_large;
+    *of_c = rare->left_out + gone * rare->dead_large;
 }
 
 ACCT_CLONES
@@ -390,7 +433,7 @@ static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, do
 void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
     double a = 0.0, c = 0.0;
     const int low = low_at(rare, y);
-    const double of_z = (32.0 + 24.0 * ACCT_RARE_EVENT_BLOCK + rare->count / ACCT_LANES) * ACCT_U;
+    const double of_z = (32.0 + 16.0 * (ACCT_RARE_EVENT_BLOCK + MOST_CHAINED) + rare->count / ACCT_LANES) * ACCT_U;
     add_roundoff(rare, 0, low, y, of_z, 0.0, &a, &c);
     add_roundoff(rare, low, rare->count, y, of_z, of_z, &a, &c);
     *of_a = a * ACCT_SLACK;

@@ -7,10 +7,9 @@
 #ifndef ACCT_RARE_EVENT_SUM_H
 #define ACCT_RARE_EVENT_SUM_H
 
-#include "soft_threshold.h"
-#include "tilted_law.h"
+#include "rare_event_nodes.h"
 
-#define ACCT_RARE_EVENT_ARRAYS 15 /* times ACCT_MAX_NODES doubles */
+#define ACCT_RARE_EVENT_ARRAYS 20 /* times ACCT_MAX_NODES doubles */
 
 #define ACCT_RARE_EVENT_MOMENTS 12
 #define ACCT_RARE_EVENT_BLOCK 16
@@ -22,16 +21,25 @@ typedef struct {
     double *w_re, *w_im;     /* tilted weights times the chance of being below the outer threshold */
     double *c_re, *c_im;     /* of being between the thresholds */
     double *size, *large;    /* bounds on the moduli of both that do not cancel */
+    double *rest;            /* of the chance of being below the inner threshold */
     double *w_err, *c_err;   /* absolute errors of the weights */
     double *moved;           /* absolute error of L */
     double *z1_re, *z1_im;   /* e^{i dy l} */
-    double *z_re, *z_im;     /* e^{iyl} at the current y */
+    double *zb_re, *zb_im;   /* e^{i dy l} for as many steps as a block has */
+    double *from_re, *from_im; /* e^{iyl} at the first point of the last block */
+    double *z_re, *z_im;     /* at the current y */
     double dy;
     /* nodes below `low` by their moments about the origin, from `dead` on where e^{iyL} is gone */
     int low, dead, fresh;
     double m_re[ACCT_RARE_EVENT_MOMENTS], m_im[ACCT_RARE_EVENT_MOMENTS];
-    double m_size[3], low_large;
+    double m_size[3];
     double dead_size, dead_large;
+    /* the nodes below `small` have next to no weight in C, those from `equal` on the same in both; what that leaves out */
+    int small, equal;
+    double left_out;
+    /* the last block: its first point, its `low`, and how many blocks since e^{iyl} was computed anew */
+    long block;
+    int block_low, chained;
     double rest_re, rest_im, rest_l_re, rest_l_im; /* sums of w and of wl, all but the low ones */
 } acct_rare_event_sum;
 

@@ -120,14 +120,32 @@ double acct_bulk(int count, const double *loss, const double *weight, double *me
     return sqrt(var);
 }
 
+/* deviation of the whole law given by weights */
+static double spread_of(int count, const double *loss, const double *weight) {
+    double m0 = 0.0, m1 = 0.0, m2 = 0.0;
+    for (int j = 0; j < count; j++) {
+        m0 += weight[j];
+        m1 += weight[j] * loss[j];
+        m2 += weight[j] * loss[j] * loss[j];
+    }
+    return sqrt(fmax(m2 / m0 - m1 / m0 * (m1 / m0), 0.0));
+}
+
+/* ends in deviations of the bulk; the last ones where the whole law is spread as far: there the transform decays
+ * by small losses long before that of a larger end says so */
+static const double BREAKS[ACCT_MAX_BREAKS] = {2.5, 6.0, 14.0, 35.0, 90.0, 220.0, 550.0, 1400.0};
+#define ALWAYS 3
+#define BEYOND 1.5
+
 void acct_place_breaks(const acct_step *step, int count, const double *loss, const double *weight,
                        acct_window *window) {
-    static const double AT[] = {2.5, 6.0, 14.0};
     double mean, last = window->lo;
     const double spread = acct_bulk(count, loss, weight, &mean);
+    const double far = BEYOND * spread_of(count, loss, weight);
     window->breaks = 0;
-    for (int i = 0; i < 3 && spread > 0.0; i++) {
-        const double x = acct_loss_inverse(step, mean + AT[i] * spread);
+    for (int i = 0; i < ACCT_MAX_BREAKS && spread > 0.0; i++) {
+        if (i >= ALWAYS && !(BREAKS[i] * spread < far)) break;
+        const double x = acct_loss_inverse(step, mean + BREAKS[i] * spread);
         if (x > last + 0.3 * step->sigma && x < window->hi - 0.3 * step->sigma)
             window->at[window->breaks++] = last = x;
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "rounding.h"
+#include "soft_threshold_inline.h"
 #include "vmath.h"
 
 int acct_threshold_bounds(double low, double high, double modulus, double arg, acct_threshold threshold,
@@ -52,30 +53,8 @@ void acct_threshold_values(int count, const double *restrict loss, acct_threshol
 
 double acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2],
                               double below[2], double *fall) {
-    const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale;
-    const double zr = (a - b) * (a + b), zi = 2.0 * a * b;
-    double em1, half, rest, sin_z, cos_z;
-    double e = acct_vexp_both(-zr, &em1); /* e^{-Re z}, and that less 1 */
-    if (!(fabs(zr) < 690.0)) e = exp(-zr), em1 = expm1(-zr);
-    if (fabs(zi) < ACCT_MOST_ANGLE) {
-        acct_vsincos(0.5 * zi, &half, &rest);
-        acct_vsincos(zi, &sin_z, &cos_z);
-    } else {
-        half = sin(0.5 * zi), sin_z = sin(zi), cos_z = cos(zi);
-    }
-    double tr = -(em1 - 2.0 * e * half * half), ti = e * sin_z; /* 1 - e^{-z} */
-    double br = e * cos_z, bi = -ti;
-    const double modulus = sqrt(tr * tr + ti * ti);
-    for (int i = 0; i < threshold.doublings; i++) {
-        const double wr = br * (1.0 + tr) - bi * ti, wi = br * ti + bi * (1.0 + tr);
-        const double sr = (tr - ti) * (tr + ti), si = 2.0 * tr * ti;
-        br = wr, bi = wi;
-        tr = sr, ti = si;
-    }
-    above[0] = tr, above[1] = ti;
-    below[0] = br, below[1] = bi;
-    *fall = e;
-    return modulus;
+    return acct_threshold_complex_at(re, im, threshold.origin, threshold.scale, threshold.doublings, above, below,
+                                     fall);
 }
 
 /* The chance of being between is a difference of two chances; it is taken in the form that cancels less: of

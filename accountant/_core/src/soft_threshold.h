@@ -23,6 +23,10 @@ typedef struct {
 int acct_threshold_bounds(double low, double high, double modulus, double arg, acct_threshold threshold,
                           double *log_above, double *log_below);
 
+/* of the two thresholds of rare events: t^128 and t^16 */
+#define ACCT_OUTER_DOUBLINGS 7
+#define ACCT_INNER_DOUBLINGS 4
+
 /* two thresholds and their chances at the nodes of a law */
 typedef struct {
     acct_threshold outer, inner; /* the inner one at most half the outer one's scale */

@@ -22,13 +22,22 @@ void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
 /* so many errors at a time: one register of AVX-512 */
 #define AT_ONCE 8
 
-/* the sum of exponentials, each at least e^{-700}; an exponent above 709 is one of 709 */
+/* each e by its exponential, at least e^{-700}; an exponent above 709 is one of 709 */
 ACCT_CLONES
-static double sum_of_exponentials(const double e[AT_ONCE]) {
-    double sum[AT_ONCE], total = 0.0;
-    for (int i = 0; i < AT_ONCE; i++) sum[i] = acct_vexp(e[i]);
-    for (int i = 0; i < AT_ONCE; i++) total += sum[i];
-    return total;
+static void exponentials(double e[AT_ONCE]) {
+    for (int i = 0; i < AT_ONCE; i++) e[i] = acct_vexp(e[i]);
+}
+
+/* the errors of so many panels from `first` on; of those that are not there e^{-700} */
+static void errors_from(const acct_tilted_law *law, int first, const acct_moments *m, double y,
+                        double error[AT_ONCE]) {
+    const double var = law->step.sigma * law->step.sigma;
+    for (int i = 0; i < AT_ONCE; i++) {
+        const int panel = first + i;
+        error[i] =
+            panel < law->panels ? acct_panel_error(&law->panel[panel], m->order, y, var) - m->log_mgf : -700.0;
+    }
+    exponentials(error);
 }
 
 void acct_tilted_law_plain_errors(acct_tilted_law *law, double *of_one, double *of_exp_u) {
@@ -46,16 +55,23 @@ void acct_tilted_law_plain_errors(acct_tilted_law *law, double *of_one, double *
 }
 
 double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y) {
-    const double var = law->step.sigma * law->step.sigma;
-    double total = 0.0, e[AT_ONCE];
+    double total = 0.0, error[AT_ONCE];
     for (int first = 0; first < law->panels; first += AT_ONCE) {
-        for (int i = 0; i < AT_ONCE; i++) {
-            const int panel = first + i;
-            e[i] = panel < law->panels ? acct_panel_error(&law->panel[panel], m->order, y, var) - m->log_mgf : -700.0;
-        }
-        total += sum_of_exponentials(e);
+        double sum = 0.0;
+        errors_from(law, first, m, y, error);
+        for (int i = 0; i < AT_ONCE; i++) sum += error[i];
+        total += sum;
     }
     return total < 1e300 ? total * (1.0 + 1e-6) : INFINITY;
+}
+
+void acct_tilted_law_errors(const acct_tilted_law *law, const acct_moments *m, double y, double *each) {
+    double error[AT_ONCE];
+    for (int first = 0; first < law->panels; first += AT_ONCE) {
+        errors_from(law, first, m, y, error);
+        for (int i = 0; i < AT_ONCE && first + i < law->panels; i++)
+            each[first + i] = error[i] < 1e300 ? error[i] * (1.0 + 1e-6) : INFINITY;
+    }
 }
 
 int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
@@ -213,25 +229,30 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
     return 1;
 }
 
+/* the last panel may be this much wider than what should fit; a panel, than the one before */
+#define MOST_STRETCH 1.1
+#define MOST_GROWTH 2.0
+
 int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
                         double y_max, double log_error) {
     const double lo = window->lo, hi = window->hi;
     if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
-    double width = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
+    acct_panel_search search = ACCT_PANEL_SEARCH;
+    double wish = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
         while (x < end) {
             if (law->panels == ACCT_MAX_PANELS || law->count + ACCT_GL_ORDER > law->capacity)
                 return finish(law, ACCT_EPRECISION);
-            double wish = fmin(1.5 * width, end - x);
-            if (end - x < 1.3 * wish) wish = end - x;
-            const double got =
-                acct_panel_widest(&law->panel[law->panels], step, x, wish, window, order, y_max, log_error);
+            const double rest = end - x;
+            const double width = rest < MOST_STRETCH * wish ? rest : rest < 2.0 * wish ? 0.5 * rest : wish;
+            const double got = acct_panel_widest(&law->panel[law->panels], step, x, width, window, order, y_max,
+                                                 log_error, &search);
             if (!(got > 0.0)) return finish(law, ACCT_EPRECISION);
             add_nodes(law, x + 0.5 * got, 0.5 * got);
             law->panels++;
-            if (got < wish || wish > width) width = got;
-            x = got < end - x ? x + got : end;
+            wish = fmin(fmin(search.wish, MOST_GROWTH * got), 24.0 * step->sigma);
+            x = got < rest ? x + got : end;
         }
     }
     law->whole = !(window->threshold.scale > 0.0) && window->shift == 0.0;

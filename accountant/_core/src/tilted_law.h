@@ -88,6 +88,9 @@ int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const
  * for that integrand times (L - mean)^k: a factor acct_tilted_law_reach^k more */
 double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y);
 
+/* the terms of acct_tilted_law_error one by one: each panel's own */
+void acct_tilted_law_errors(const acct_tilted_law *law, const acct_moments *m, double y, double *each);
+
 /* the log of one panel's term of acct_tilted_law_error, before division by e^K */
 double acct_tilted_law_panel_error(const acct_tilted_law *law, int panel, double order, double y);
 
