@@ -1,5 +1,6 @@
 """Many questions about one kind of step: lines that answer for other steps and other deltas."""
 
+import ctypes
 import math
 import random
 from fractions import Fraction
@@ -9,6 +10,7 @@ import pytest
 
 import accountant as ac
 from accountant._core import subsampled_gaussian as core
+from support.native import SOURCES, build
 from support.oracle_checks import PROFILE, deltas_around, problem
 
 # The oracle's problems, but not those that one question alone takes milliseconds for.
@@ -210,3 +212,47 @@ def test_close_deltas_have_brackets_as_narrow_as_those_of_single_questions():
         low, high = alone(0.01, 1.0, 1000, delta[i])
         assert lower[i] <= high
         assert low <= upper[i]
+
+
+@pytest.fixture(scope="module")
+def found_from(tmp_path_factory):
+    """Where the search of a line near an earlier answer ends."""
+    directory = tmp_path_factory.mktemp("shared_line")
+    source = directory / "found.c"
+    source.write_text(
+        """
+#include "shared_line.c"
+double found(double q, double sigma, double steps, double delta, double guess) {
+    static acct_workspace w;
+    if (!w.block && acct_workspace_alloc(&w, ACCT_MAX_NODES)) return NAN;
+    const acct_step step = acct_step_make(q, sigma);
+    return found_from(&w, &step, steps, log(delta), guess);
+}
+"""
+    )
+    others = [path for path in sorted(SOURCES.glob("*.c")) if path.name != "shared_line.c"]
+    found = build(directory, [*others, source]).found
+    found.argtypes = [ctypes.c_double] * 5
+    found.restype = ctypes.c_double
+    return found
+
+
+@pytest.mark.parametrize("guess", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps", "delta"),
+    [
+        (0.01, 1.0, 50, 1e-5),
+        (0.01, 1.0, 150, 1e-5),
+        (0.001, 0.7, 600, 1e-6),
+        (1e-4, 2.0, 400, 1e-7),
+        (0.1, 0.6, 12, 1e-7),
+    ],
+)
+def test_a_line_for_rare_events_is_put_at_the_answer_or_little_below(
+    found_from, guess, q, sigma, steps, delta
+):
+    """So little that the profile there is less than three times δ."""
+    epsilon = alone(q, sigma, steps, delta, core.REMOVE)[1]
+    found = found_from(q, sigma, steps, delta, guess * epsilon)
+    assert found < epsilon * (1.0 + 0.03)
+    assert core.delta_bounds(q, sigma, float(steps), found, core.REMOVE)[1] < 3.0 * delta

@@ -89,8 +89,9 @@ static double alias_sum(const acct_alias *a, double epsilon, double period) {
     const double step = fabs(a->slope) * period;
     if (!(step > 0.0)) return INFINITY;
     const double log_first = a->log_size - a->slope * epsilon - step;
+    const double all_but_first = step < 40.0 ? -expm1(-step) : 1.0; /* rounded: e^-40 < u/2 */
     return exp(log_first + 1e-12 * (fabs(a->log_size) + fabs(a->slope) * (fabs(epsilon) + period))) /
-           -expm1(-step) * ACCT_SLACK;
+           all_but_first * ACCT_SLACK;
 }
 
 double acct_short_step(double x) {
@@ -328,7 +329,8 @@ static void profile_of(const acct_contour *k, const acct_line_terms *terms, doub
     double upper = high > 0.0 ? acct_times_exp_upper(log_unit + unit_err, high) : 0.0;
     acct_bounds tail;
     acct_tail_event_profile(&k->tail, epsilon, &tail);
-    upper += tail.upper + exp(k->small_losses_log - k->small_losses_slope * epsilon);
+    upper += tail.upper;
+    if (k->small_losses_log != -INFINITY) upper += exp(k->small_losses_log - k->small_losses_slope * epsilon);
     upper /= 1.0 - k->tail.left_out;
     double lower = low > 0.0 ? acct_times_exp_lower(log_unit - unit_err, low) : 0.0;
     lower += tail.lower;

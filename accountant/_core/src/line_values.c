@@ -45,7 +45,29 @@ static void set_poles(int count, double b, double dy, double *restrict factor, d
     factor[0] *= 0.5;
 }
 
-void acct_line_values_set(const acct_line_values *values, acct_characteristic_sum *cf,
+/* the least log |1+V| and the largest ratio, which is inf where V is NaN */
+ACCT_CLONES
+static void set_ends(int count, const double *restrict log_modulus, const double *restrict ratio,
+                     double *restrict least_log, double *restrict most_ratio) {
+    double least[ACCT_WIDE] = {0}, most[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
+            least[i] = log_modulus[k + i] < least[i] ? log_modulus[k + i] : least[i];
+            most[i] = ratio[k + i] > most[i] ? ratio[k + i] : most[i];
+        }
+    for (; k < count; k++) {
+        least[0] = log_modulus[k] < least[0] ? log_modulus[k] : least[0];
+        most[0] = ratio[k] > most[0] ? ratio[k] : most[0];
+    }
+    *least_log = *most_ratio = 0.0;
+    for (int i = 0; i < ACCT_WIDE; i++) {
+        *least_log = fmin(*least_log, least[i]);
+        *most_ratio = fmax(*most_ratio, most[i]);
+    }
+}
+
+void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
                           const acct_tilted_law *law, const acct_moments *m, double b, double dy,
                           int count) {
     const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (count - 1) * dy);
@@ -57,6 +79,7 @@ void acct_line_values_set(const acct_line_values *values, acct_characteristic_su
                   values->ratio + first, values->log_most + first);
     }
     set_poles(count, b, dy, values->factor, values->poles);
+    set_ends(count, values->log_modulus, values->ratio, &values->least_log, &values->most_ratio);
 }
 
 /* a power below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */
@@ -87,23 +110,59 @@ static void raise(int count, double steps, double sign, const double *restrict l
     }
 }
 
+/* n error / r up to which e^{n error / r} - 1 needs no reduction */
+#define LITTLE 0.34
+
+/* The same to the last bit where no power is taken for 0 and every relative error is little: two exponentials of
+ * three, and the reduction of one, would change nothing. */
+ACCT_CLONES
+static void raise_exact(int count, double steps, double sign, const double *restrict log_modulus,
+                        const double *restrict arg, const double *restrict ratio,
+                        const double *restrict factor, const double *restrict poles,
+                        double *restrict amplitude, double *restrict phase, double *restrict error) {
+    for (int k = 0; k < count; k++) {
+        const double power = steps * log_modulus[k], turn = steps * arg[k];
+        const double a = acct_vexp(power) * factor[k];
+        amplitude[k] = a;
+        phase[k] = sign * turn - poles[k];
+        error[k] = a * acct_expm1_small(steps * ratio[k]) + a * ACCT_U * (40.0 + 16.0 * (fabs(power) + fabs(turn)));
+    }
+}
+
+ACCT_CLONES
+static double total_of(int count, const double *restrict x) {
+    double sum[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) sum[i] += x[k + i];
+    for (; k < count; k++) sum[0] += x[k];
+    return acct_wide_total(sum);
+}
+
 double acct_line_values_power(const acct_line_values *v, int count, double steps, double sign,
                               double *amplitude, double *phase) {
-    double total = 0.0;
-    raise(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles, amplitude,
-          phase, v->error);
-    for (int k = 0; k < count; k++) total += v->error[k];
-    return total * ACCT_SLACK;
+    if (steps * v->least_log >= LEAST_LOG && steps * v->most_ratio < LITTLE)
+        raise_exact(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->factor, v->poles, amplitude, phase,
+                    v->error);
+    else
+        raise(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles, amplitude,
+              phase, v->error);
+    return total_of(count, v->error) * ACCT_SLACK;
 }
 
 /* whether all phases are in the range of acct_vsincos; NaN is not */
+ACCT_CLONES
 static int in_range(int count, const double *restrict phase) {
-    int beyond = 0;
-    for (int k = 0; k < count; k++) beyond |= !(fabs(phase[k]) < ACCT_MOST_ANGLE);
-    return !beyond;
+    double beyond[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) beyond[i] += fabs(phase[k + i]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
+    for (; k < count; k++) beyond[0] += fabs(phase[k]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
+    return acct_wide_total(beyond) == 0.0;
 }
 
 /* sums of a and of a y over the points, in lanes */
+ACCT_CLONES
 static void set_sizes(acct_line_terms *terms, int count, const double *restrict a) {
     double size[ACCT_LANES] = {0}, weighed[ACCT_LANES] = {0};
     int k = 0;

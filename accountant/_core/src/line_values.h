@@ -12,6 +12,7 @@ typedef struct {
     double *factor;   /* acct_trapezoid_factor */
     double *poles;    /* argument of s (s - 1) */
     double *error;    /* of the terms last computed */
+    double least_log, most_ratio; /* of all points */
 } acct_line_values;
 
 #define ACCT_LINE_ARRAYS 7
@@ -19,7 +20,7 @@ void acct_line_values_place(acct_line_values *values, double *memory, size_t poi
 
 /* sets the values at y_k = k dy, 0 <= k < count, on the line at distance b; requires
  * acct_characteristic_sum_step for this dy */
-void acct_line_values_set(const acct_line_values *values, acct_characteristic_sum *cf,
+void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
                           const acct_tilted_law *law, const acct_moments *m, double b, double dy, int count);
 
 /* sets     amplitude and phase of every term of so many steps; sign: 1 to remove, -1 to add

@@ -5,6 +5,7 @@
 
 #include "one_direction.h"
 #include "rounding.h"
+#include "smoothed_profile.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
 
@@ -15,10 +16,14 @@
  * end may waste: a point that was guessed so well needs no other */
 #define FINEST 1e-13
 #define SPARE 0.02
-/* how far from the answer a line may be built */
+/* how far from the answer a line may be built: as a share of it, or below it as a logarithm of delta */
 #define NEAR 0.03
-/* where a record is used seldomer, a line of a few digits finds the answer, which the saddle point may miss by far */
+#define BELOW 1.0
+/* where a record is used seldomer, the saddle point may miss the answer by far: the profile to a few digits near an
+ * earlier answer finds it, aimed a little below, or else a line of a few digits */
 #define SELDOM 4.0
+#define DIGITS 2.0
+#define AIM 0.2
 #define FIND 1e-4
 /* how far ahead a line is put: a factor of the steps, and deviations of the total loss */
 #define MOST_STEPS 2.5
@@ -86,6 +91,14 @@ static long ahead(double reach, long count, const double *q, const double *sigma
     return last;
 }
 
+/* about where the profile is e^{log_delta}, by one step from a guess; NaN where nothing is found */
+static double found_from(acct_workspace *w, const acct_step *step, double steps, double log_delta, double guess) {
+    acct_smoothed p = {.rate = 0.0};
+    if (acct_smoothed_profile(w, step, steps, guess, log_delta, DIGITS, &p)) return NAN;
+    const double epsilon = guess + (p.log_delta - log_delta - AIM) / p.rate;
+    return epsilon > 0.2 * guess ? epsilon : NAN;
+}
+
 /* a line at the answer, which the saddle point only guesses; for as few steps as `least`, too */
 static void build(acct_shared_line *s, double least, double steps, double delta) {
     const double log_delta = log(delta);
@@ -97,9 +110,14 @@ static void build(acct_shared_line *s, double least, double steps, double delta)
     s->remove.least_steps = least;
     if (acct_saddle_at_delta(&s->remove.law, &s->step, steps, ACCT_REMOVE, &window, log_delta, &saddle))
         return;
-    const int finds = steps * s->step.q < SELDOM;
+    int finds = steps * s->step.q < SELDOM;
     const int known = finds && s->seen_epsilon > 0.0 && s->seen_epsilon < INFINITY;
     double epsilon = known ? s->seen_epsilon * sqrt(steps / s->seen_steps) : fmax(saddle.epsilon, 0.0);
+    const double found = known ? found_from(&s->remove, &s->step, steps, log_delta, epsilon) : NAN;
+    if (found > 0.0) {
+        epsilon = found;
+        finds = 0;
+    }
     const double tolerance = least < steps ? LOOSER : TOLERANCE;
     for (int i = 0; i < 4; i++) {
         const acct_saddle *hint = i == 0 && !known && saddle.epsilon > 0.0 ? &saddle : NULL;
@@ -109,7 +127,9 @@ static void build(acct_shared_line *s, double least, double steps, double delta)
             status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, LOOSER, NULL);
         if (status) return;
         const double next = acct_invert_estimate(acct_contour_at, &s->remove.contour, epsilon, delta);
-        const int near = fabs(next - epsilon) <= NEAR * next && !(i == 0 && finds);
+        const double above = next - epsilon; /* the line is more exact than it needs to be */
+        const int near = (fabs(above) <= NEAR * next || (above > 0.0 && above * s->remove.contour.b <= BELOW)) &&
+                         !(i == 0 && finds);
         epsilon = next;
         if (near) break;
     }

@@ -18,21 +18,22 @@ static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low,
     return low->log_mgf + low->log_mgf_err + log1p(q * exp(-m * loss_hi - low->log_mgf) + below);
 }
 
-/* Log of Chernoff's bound on the reverse term at order -m, its dependence e^{(m+1) eps} left out: one of
- * the n steps lies above the window, the others are free. */
-static double reverse_upper(const acct_tilted_law *law, double steps, double loss_hi, double m,
-                            double log_mgf) {
-    return acct_log_chernoff(m) + (steps - 1.0) * log_mgf - m * loss_hi +
-           log(steps * (law->q_above + ACCT_UNDERFLOW)) + 1e-9 * (1.0 + fabs(m * loss_hi));
+/* Log of Chernoff's bound on the reverse term at the order -m that was set, its dependence e^{(m+1) eps} left out: one
+ * of the n steps lies above the window, the others are free. */
+static double reverse_upper(const acct_tail_event *tail, const acct_tilted_law *law) {
+    const double m = tail->reverse_order, loss_hi = tail->loss_hi;
+    return tail->reverse_front + (tail->steps - 1.0) * tail->log_mgf - m * loss_hi +
+           log(tail->steps * (law->q_above + ACCT_UNDERFLOW)) + 1e-9 * (1.0 + fabs(m * loss_hi));
 }
 
 /* the same, at an order that was not tried before */
-static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double loss_hi, double m, int certify) {
+static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double m, int certify) {
     acct_moments low;
     acct_tilted_law_moments(law, -m, certify, &low);
     tail->reverse_order = m;
-    tail->log_mgf = log_mgf_upper(law, &low, loss_hi, m);
-    return reverse_upper(law, tail->steps, loss_hi, m, tail->log_mgf);
+    tail->reverse_front = acct_log_chernoff(m);
+    tail->log_mgf = log_mgf_upper(law, &low, tail->loss_hi, m);
+    return reverse_upper(tail, law);
 }
 
 double acct_tail_event_lost(const acct_tilted_law *law, double steps, int nodes) {
@@ -40,17 +41,24 @@ double acct_tail_event_lost(const acct_tilted_law *law, double steps, int nodes)
     return (8.0 + nodes + shifts) * ACCT_UNDERFLOW * steps;
 }
 
-/* Q^n and P^n - Q^n of the event that some step lies above, from one step's masses q and pq: each is
- * 1 - (1 - mass)^n, without cancellation where the masses are small.  `nodes`: of the sums that they are. */
-static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
-                       double q, double pq, int nodes) {
-    tail->direction = direction;
+/* Q^n and P^n - Q^n of the event that some step lies above, from one step's: each is 1 - (1 - mass)^n, without
+ * cancellation where the masses are small.  `nodes`: of the sums that they are. */
+static void raise_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int nodes) {
     tail->steps = steps;
     tail->lost = acct_tail_event_lost(law, steps, nodes);
     tail->outside = steps * law->outside;
+    const double exponent = steps * tail->log_stay, gone = expm1(exponent);
+    tail->q_mass = -gone;
+    tail->pq_mass = exp(exponent) * -expm1(steps * tail->log_stay_ratio);
+}
+
+static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
+                       double q, double pq, int nodes) {
+    tail->direction = direction;
     tail->left_out = 0.0;
-    tail->q_mass = -expm1(steps * log1p(-q));
-    tail->pq_mass = exp(steps * log1p(-q)) * -expm1(steps * log1p(-pq / (1.0 - q)));
+    tail->log_stay = log1p(-q);
+    tail->log_stay_ratio = log1p(-pq / (1.0 - q));
+    raise_masses(tail, law, steps, nodes);
 }
 
 double acct_below_share(const acct_tilted_law *law, double steps) {
@@ -59,35 +67,35 @@ double acct_below_share(const acct_tilted_law *law, double steps) {
     return inside > 0.0 ? fmin(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
 }
 
-/* both masses and their error; of exponents of size steps * q, too */
-static void set_both(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
-    set_masses(tail, law, steps, tail->direction, law->q_above, law->pq_above, 0);
-    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + steps * law->q_above) +
-                     acct_below_share(law, steps);
+/* the error of both masses; of exponents of size steps * q, too */
+static void set_error(acct_tail_event *tail, const acct_tilted_law *law) {
+    tail->mass_err = (law->above_err + 16.0 * ACCT_U) * (1.0 + tail->steps * law->q_above) +
+                     acct_below_share(law, tail->steps);
 }
 
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
                          double epsilon, double reverse_order, int certify) {
-    tail->direction = direction;
-    set_both(tail, law, steps);
+    set_masses(tail, law, steps, direction, law->q_above, law->pq_above, 0);
+    set_error(tail, law);
     tail->reverse_log = INFINITY;
     tail->reverse_slope = tail->reverse_order = tail->log_mgf = 0.0;
     if (direction == ACCT_ADD || !(law->q_above > 0.0)) return;
-    const double loss_hi = acct_loss(&law->step, law->hi, NULL);
+    const double loss_hi = tail->loss_hi = acct_loss(&law->step, law->hi, NULL);
     if (!(loss_hi > epsilon)) return;
     /* walk m = 4^i / gap until the bound stops falling */
     if (reverse_order > 0.0) {
-        tail->reverse_log = reverse_at(tail, law, loss_hi, reverse_order, certify);
+        tail->reverse_log = reverse_at(tail, law, reverse_order, certify);
         tail->reverse_slope = reverse_order + 1.0;
         if (tail->reverse_log < INFINITY) return;
     }
     double m = 4.0 / (loss_hi - epsilon), best = INFINITY;
     for (int i = 0; i < 24; i++) {
         acct_tail_event next = *tail;
-        const double log_reverse = reverse_at(&next, law, loss_hi, m, certify);
+        const double log_reverse = reverse_at(&next, law, m, certify);
         if (!(log_reverse + (m + 1.0) * epsilon < best)) break;
         best = log_reverse + (m + 1.0) * epsilon;
         tail->log_mgf = next.log_mgf;
+        tail->reverse_front = next.reverse_front;
         tail->reverse_order = m;
         tail->reverse_log = log_reverse;
         tail->reverse_slope = m + 1.0;
@@ -96,10 +104,9 @@ void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double ste
 }
 
 void acct_tail_event_for_steps(acct_tail_event *tail, const acct_tilted_law *law, double steps) {
-    set_both(tail, law, steps);
-    if (tail->reverse_log < INFINITY)
-        tail->reverse_log = reverse_upper(law, steps, acct_loss(&law->step, law->hi, NULL),
-                                          tail->reverse_order, tail->log_mgf);
+    raise_masses(tail, law, steps, 0);
+    set_error(tail, law);
+    if (tail->reverse_log < INFINITY) tail->reverse_log = reverse_upper(tail, law);
 }
 
 void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_law *law,
@@ -155,8 +162,8 @@ void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_b
         out->upper = tail->q_mass * (1.0 + tail->mass_err) + tail->outside + tail->lost;
         return;
     }
-    const double spent = expm1(epsilon) * tail->q_mass;
-    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) + tail->lost * (1.0 + exp(epsilon)) +
+    const double rise = expm1(epsilon), spent = rise * tail->q_mass;
+    const double err = tail->mass_err * (tail->pq_mass + fabs(spent)) + tail->lost * (2.0 + rise) +
                        (8.0 * fabs(epsilon) + 32.0) * ACCT_U * fabs(spent);
     const double parity = tail->pq_mass - spent;
     const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);

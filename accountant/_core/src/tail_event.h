@@ -25,6 +25,9 @@ typedef struct {
     double left_out; /* share of the profile that was not looked at, at most (Theorem D27) */
     double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
     double reverse_order, log_mgf; /* order and log A of one step that acct_tail_event_set made it of */
+    /* what all numbers of steps share: the loss at the window's upper end, Chernoff's factor at the reverse order, and
+     * log(1 - q) and log(1 - pq/(1 - q)) of one step's masses above it */
+    double loss_hi, reverse_front, log_stay, log_stay_ratio;
 } acct_tail_event;
 
 /* What underflow moves the masses of `steps` steps by, at most: two values of exp or erfc and three products
