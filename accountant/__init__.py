@@ -207,11 +207,16 @@ def __dir__() -> list[str]:
 
 
 @cache  # a statement that imports takes as long as the rest of such a function
-def _solving() -> tuple[type[Profile], Callable[[Mechanism], Problems]]:
+def _solving() -> tuple[
+    type[Profile],
+    Callable[[Mechanism], Problems],
+    Callable[[Mechanism], Profile | None],
+]:
     from accountant.analyses.profile import Profile
+    from accountant.analyses.training_steps import training_steps
     from accountant.composition.problems import problems_of
 
-    return Profile, problems_of
+    return Profile, problems_of, training_steps
 
 
 @cache
@@ -222,7 +227,10 @@ def _composing() -> type[Composition]:
 
 
 def _solve(mechanism: Mechanism) -> Profile:
-    profile, problems = _solving()
+    profile, problems, steps = _solving()
+    quick = steps(mechanism)
+    if quick is not None:
+        return quick
     below = mechanism.from_below()
     return profile(problems(mechanism), mechanism, None if below is None else problems(below))
 

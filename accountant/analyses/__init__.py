@@ -5,7 +5,8 @@
     dominating pairs in place of parts, and the explanation of an answer.
 ``contour``, ``mixed``, ``gaussian_mixtures``
     Exact: the transform of the loss inverted on a contour, for equal and for different steps, and
-    for noise with a random shift; ``user_level``: users with several records.
+    for noise with a random shift; ``user_level``: users with several records; ``training_steps``:
+    different steps without the pairs of each.
 ``gdp``
     Exact: Gaussian noise in closed form.
 ``pld``

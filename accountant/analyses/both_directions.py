@@ -17,7 +17,7 @@ from accountant.bounds import Bounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["epsilon_bounds"]
+__all__ = ["epsilon_bounds", "narrow_bracket"]
 
 
 def epsilon_bounds(solvers: Sequence[Solver], delta: float) -> Bounds | None:
@@ -33,7 +33,12 @@ def epsilon_bounds(solvers: Sequence[Solver], delta: float) -> Bounds | None:
     (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
     if not first or first != second or one_adds == other_adds:
         return None
-    found = _bracket(first, delta)
+    return narrow_bracket(first, delta)
+
+
+def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
+    """Bracket ε(delta) of different parts in both directions; None where it is wide."""
+    found = _bracket(rows, delta)
     return found if is_within(found, WIDE) else None
 
 

@@ -63,11 +63,7 @@ class Profile:
     @to_nearest
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
         """Bracket ε(delta), the largest over the problems; arrays of deltas give arrays."""
-        return each_bounds(
-            checks.DELTA,
-            delta,
-            lambda one: self._both_ends(lambda problems: _worst_epsilon(problems, one)),
-        )
+        return each_bounds(checks.DELTA, delta, self._epsilon_bounds)
 
     @to_nearest
     def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
@@ -85,9 +81,7 @@ class Profile:
     @to_nearest
     def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
         """Return the upper end of ε(delta), for each element of an array."""
-        return each_number(
-            checks.DELTA, delta, lambda one: float(_worst_epsilon(self.problems, one).upper)
-        )
+        return each_number(checks.DELTA, delta, lambda one: float(self._worst_epsilon(one).upper))
 
     @overload
     def delta(self, epsilon: Scalar) -> float: ...
@@ -161,6 +155,16 @@ class Profile:
             return max(float(one.delta_bounds(epsilon).upper) for one in found)
 
         return each_number(checks.FPR, fpr, lambda one: attacks.tradeoff(one, delta))
+
+    def _worst_epsilon(self, delta: float) -> Bounds:
+        return _worst_epsilon(self.problems, delta)
+
+    def _epsilon_bounds(self, delta: float) -> Bounds:
+        found = self._worst_epsilon(delta)
+        if self.below is None:
+            return found
+        lower = float(_worst_epsilon(self.below, delta).lower)
+        return Bounds(min(lower, float(found.upper)), float(found.upper))
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)

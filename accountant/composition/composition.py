@@ -58,9 +58,11 @@ class Composition(Mechanism):
         if len(flat) == 1 and flat[0][1] <= MAX_COUNT:
             object.__setattr__(self, "parts", flat)
             return
-        merged: dict[Mechanism, int] = {}
-        for mechanism, count in flat:
-            merged[mechanism] = merged.get(mechanism, 0) + count
+        merged = dict(flat)
+        if len(merged) < len(flat):
+            merged.clear()
+            for mechanism, count in flat:
+                merged[mechanism] = merged.get(mechanism, 0) + count
         if not merged:
             raise DomainError("a composition must have at least one part; 0 * mechanism is allowed")
         for mechanism, count in merged.items():
@@ -69,8 +71,9 @@ class Composition(Mechanism):
                     f"{mechanism!r} must be repeated at most 2**53 times; got {count}"
                 )
         same_relation(merged)
-        kept = {m: n for m, n in merged.items() if n} or dict([next(iter(merged.items()))])
-        object.__setattr__(self, "parts", tuple(kept.items()))
+        counted = tuple(merged.items())
+        kept = counted if all(merged.values()) else tuple([part for part in counted if part[1]])
+        object.__setattr__(self, "parts", kept or counted[:1])
 
     @property
     def relation(self) -> NeighbouringRelation:

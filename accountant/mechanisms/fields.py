@@ -31,7 +31,10 @@ def set_fields(mechanism: Any, *numbers: Argument, **values: object) -> None:
         Values of other fields, checked already.
     """
     for argument in numbers:
-        values[argument.name] = checks.number(argument, getattr(mechanism, argument.name))
+        given = getattr(mechanism, argument.name)
+        checked = checks.number(argument, given)
+        if checked is not given:
+            object.__setattr__(mechanism, argument.name, checked)
     for name, value in values.items():
         object.__setattr__(mechanism, name, value)
     checks.relation(mechanism.relation)
