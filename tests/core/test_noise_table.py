@@ -94,6 +94,24 @@ int table_line(double sigma, double steps, int k, double *out) {
     for (int i = 0; i < 7; i++) out[i] = found[i];
     return 0;
 }
+
+/* a block of real moduli, each off by as much as `error` says: the bounds on their logarithms */
+void bounds_of(const double *modulus, const double *error, double log_mgf, double *relative,
+               double *high) {
+    const double none[ACCT_SUM_BLOCK] = {0};
+    block b = {.v = {0}, .arg = {0}};
+    shares s;
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        b.u[k] = modulus[k] - 1.0;
+        b.modulus[k] = modulus[k];
+        b.log_modulus[k] = log(fmax(modulus[k], 1e-300));
+    }
+    bound_block(&b, error, none, 1.0, 0.0, 0.0, log_mgf, &s);
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        relative[k] = s.relative[k];
+        high[k] = s.high[k];
+    }
+}
 """
 
 # q, 1/sigma from, to, direction, b, dy, points, most loss, log of the error
@@ -305,3 +323,28 @@ def test_random_schedules_hold_the_oracles_profile(seed, direction):
     lower, upper = asked(core.heterogeneous_delta_bounds, parts, epsilon, direction)
     assert arb(lower) <= truth
     assert truth <= arb(upper)
+
+
+@pytest.mark.parametrize("sizes", [(0.0, 1e-300, 1e-5, 0.5), (0.5,)])
+@pytest.mark.parametrize("far", [0, 1, 16])
+def test_moduli_near_and_far_from_their_errors_are_bounded(tables, far, sizes):
+    """In a block without, with one and of nothing but points that are next to nothing known of."""
+    draw, log_mgf = random.Random(far), 0.25
+    modulus = [draw.uniform(0.2, 1.0) for _ in range(16)]
+    error = [draw.choice([1e-13, 1e-3, 0.01]) * each for each in modulus]
+    for k in range(far):
+        modulus[k] = draw.choice(sizes)
+        error[k] = draw.choice([0.2, 1.0, 3.0]) * max(modulus[k], 1e-12)
+    array = ctypes.c_double * 16
+    relative, high = array(), array()
+    tables.bounds_of(array(*modulus), array(*error), ctypes.c_double(log_mgf), relative, high)
+    for k, (size, off) in enumerate(zip(modulus, error, strict=True)):
+        with ctx.workprec(200):
+            most = (arb(size) + arb(off)).log() - arb(log_mgf)
+            assert not arb(high[k]) + arb(2.0**-48) < most
+            assert high[k] < float(most) + 0.01
+            if size > off:
+                least = arb(off) / (arb(size) - arb(off))
+                assert not arb(relative[k]) < least
+            else:
+                assert relative[k] == np.inf

@@ -59,7 +59,7 @@ static void sum_kinds(int kinds, size_t stride, const double *restrict weight, c
                       const double *restrict im, double *restrict u, double *restrict v) {
     double sum_re[ACCT_SUM_BLOCK] = {0}, sum_im[ACCT_SUM_BLOCK] = {0};
     for (int j = 0; j < kinds; j++, re += stride, im += stride)
-        for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        ACCT_EACH_LANE for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
             sum_re[k] += weight[j] * re[k];
             sum_im[k] += weight[j] * im[k];
         }
@@ -93,28 +93,66 @@ static void set_polar(block *b) {
     }
 }
 
+/* what a block of points adds beside the logarithms and arguments themselves */
+typedef struct {
+    double fall[ACCT_SUM_BLOCK], error[ACCT_SUM_BLOCK];
+    double relative[ACCT_SUM_BLOCK], high[ACCT_SUM_BLOCK], size[ACCT_SUM_BLOCK];
+} shares;
+
+/* error, size: of the kinds at the points, filled up to a whole block with zeros; the table's own errors */
+ACCT_CLONES
+static void bound_block(const block *b, const double *restrict error, const double *restrict size, double of_error,
+                        double of_size, double remainder, double log_mgf, shares *out) {
+    double far = 0.0;
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        const double modulus = b->modulus[k], fall = b->log_modulus[k] - log_mgf;
+        const double of_table = of_error * error[k] + of_size * size[k] + remainder;
+        const double e = (of_table + 16.0 * ACCT_U * (fabs(b->u[k]) + fabs(b->v[k]))) * ACCT_SLACK;
+        const double rest = modulus - e, share = e / modulus, over = e / rest;
+        out->fall[k] = fall;
+        out->error[k] = e;
+        out->relative[k] = rest > 0.0 ? over : INFINITY;
+        out->high[k] = fall + share;
+        out->size[k] = fabs(b->log_modulus[k]) + fabs(log_mgf) + fabs(b->arg[k]);
+        far += modulus > 1e-290 && share < 0.1 ? 0.0 : 1.0;
+    }
+    for (int k = 0; k < ACCT_SUM_BLOCK && far > 0.0; k++) {
+        const double modulus = b->modulus[k], share = out->error[k] / modulus;
+        out->high[k] = !(modulus > 1e-290) ? log(1e-290 + out->error[k]) - log_mgf
+                       : share < 0.1       ? out->fall[k] + share
+                                           : out->fall[k] + log1p(share);
+    }
+}
+
+ACCT_CLONES
+static void add_block(int count, double n, const block *b, const shares *s, acct_sum *restrict log_mod,
+                      acct_sum *restrict arg, double *restrict relative, double *restrict high,
+                      double *restrict size) {
+    for (int i = 0; i < count; i++) {
+        acct_sum_add(&log_mod[i], n * s->fall[i]);
+        acct_sum_add(&arg[i], n * b->arg[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        relative[i] += n * s->relative[i];
+        high[i] += n * s->high[i];
+        size[i] += n * s->size[i];
+    }
+}
+
 /* adds n log A and n arg A less those of the scale; what is added to `relative`, `high` and `size` is as in
  * add_points of heterogeneous_sum.c */
 static void add_points(const acct_noise_table *t, acct_heterogeneous_sum *sums, const weights *w, double n,
                        double log_mgf) {
+    const double of_size = w->size * round_off(t), remainder = (1.0 + w->moduli) * t->remainder;
     block b;
+    shares s;
     for (int first = 0; first < t->points; first += ACCT_SUM_BLOCK) {
         const int size = t->points - first < ACCT_SUM_BLOCK ? t->points - first : ACCT_SUM_BLOCK;
         sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, t->im + first, b.u, b.v);
         set_polar(&b);
-        for (int i = 0; i < size; i++) {
-            const int k = first + i;
-            const double fall = b.log_modulus[i] - log_mgf;
-            const double error = (error_at(t, w, k) + 16.0 * ACCT_U * (fabs(b.u[i]) + fabs(b.v[i]))) *
-                                 ACCT_SLACK;
-            const double rest = b.modulus[i] - error, share = error / b.modulus[i];
-            acct_sum_add(&sums->log_mod[k], n * fall);
-            acct_sum_add(&sums->arg[k], n * b.arg[i]);
-            sums->relative[k] += rest > 0.0 ? n * error / rest : INFINITY;
-            sums->high[k] += b.modulus[i] > 1e-290 ? n * (fall + (share < 0.1 ? share : log1p(share)))
-                                                   : n * (log(1e-290 + error) - log_mgf);
-            sums->size[k] += n * (fabs(b.log_modulus[i]) + fabs(log_mgf) + fabs(b.arg[i]));
-        }
+        bound_block(&b, t->error + first, t->size + first, w->error, of_size, remainder, log_mgf, &s);
+        add_block(size, n, &b, &s, sums->log_mod + first, sums->arg + first, sums->relative + first,
+                  sums->high + first, sums->size + first);
     }
 }
 
