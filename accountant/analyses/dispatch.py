@@ -47,35 +47,36 @@ from accountant.tolerances import wanted_tolerances
 __all__ = ["cached_solver", "solver"]
 
 
-def cached_solver(parts: Parts, joint: JointPair) -> Solver:
+def cached_solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solver:
     """Return the solver of the parts, from a small cache."""
     try:
-        return _remembered(parts, joint, wanted_tolerances())
+        return _remembered(parts, joint, upper_alone, wanted_tolerances())
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        return solver(parts, joint)
+        return solver(parts, joint, upper_alone=upper_alone)
 
 
 # The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.memory`.
 @lru_cache(maxsize=64)
-def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
-    return solver(parts, joint)
+def _remembered(parts: Parts, joint: JointPair, upper_alone: bool, _: tuple[float, ...]) -> Solver:
+    return solver(parts, joint, upper_alone=upper_alone)
 
 
-def solver(parts: Parts, joint: JointPair) -> Solver:
+def solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solver:
     """Choose the analysis for the parts of one direction.
 
     ``joint`` computes one pair for several releases on one sample, from their answers.
+    ``upper_alone`` tells that lower ends are not asked for: a grid then needs half of its work.
     """
     if is_one_of_losses(parts):
         return LoneLosses(parts)
     if without_parts_apart(parts)[0] != parts:
-        return Apart(parts, partial(_whole, joint=joint))
-    return _whole(parts, joint)
+        return Apart(parts, partial(_whole, joint=joint, upper_alone=upper_alone))
+    return _whole(parts, joint, upper_alone)
 
 
-def _whole(parts: Parts, joint: JointPair) -> Solver:
+def _whole(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
@@ -98,30 +99,33 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
         if plays(parts):
             return ReplacementGame(parts)
     if plays_beside(parts):
-        return BesideGame(parts, partial(_unplayed, joint=joint))
-    return _several(parts, joint)
+        return BesideGame(parts, partial(_unplayed, joint=joint, upper_alone=upper_alone))
+    return _several(parts, joint, upper_alone)
 
 
-def _unplayed(parts: Parts, joint: JointPair) -> Solver:
+def _unplayed(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     """Choose the analysis of parts beside which no game is played."""
-    return (_several if plays_beside(parts) else _whole)(parts, joint)
+    return (_several if plays_beside(parts) else _whole)(parts, joint, upper_alone)
 
 
-def _several(parts: Parts, joint: JointPair) -> Solver:
+def _several(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     """Choose the analysis of several parts, or of one that has no analysis of its own."""
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:
-        return ByGroups(parts, _together(parts, joint), tuple(_whole(p, joint) for p in groups))
-    return _together(parts, joint)
+        apart = tuple(_whole(p, joint, upper_alone) for p in groups)
+        return ByGroups(parts, _together(parts, joint, upper_alone), apart)
+    return _together(parts, joint, upper_alone)
 
 
-def _together(parts: Parts, joint: JointPair) -> Solver:
+def _together(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
     if inverted_profile.covers(parts):
         return inverted_profile.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
-        return AttainedGrid(parts) if attained_parts(parts) else Grid(parts)
+        if upper_alone or not attained_parts(parts):
+            return Grid(parts, upper_alone=upper_alone)
+        return AttainedGrid(parts)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):
         return Renyi(parts)
     return UpperPairs(parts, joint)

@@ -58,7 +58,12 @@ class Profile:
 
     def solvers(self) -> tuple[Solver, ...]:
         """Return a solver for every problem."""
-        return _solvers(self.problems)
+        return _solvers(self.problems, self._upper_alone)
+
+    @property
+    def _upper_alone(self) -> bool:
+        """Whether the problems' lower ends are not used."""
+        return self.below is not None
 
     @to_nearest
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
@@ -68,11 +73,7 @@ class Profile:
     @to_nearest
     def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
         """Bracket δ(epsilon), the largest over the problems; arrays of epsilons give arrays."""
-        return each_bounds(
-            checks.EPSILON,
-            epsilon,
-            lambda one: self._both_ends(lambda problems: _worst_delta(problems, one)),
-        )
+        return each_bounds(checks.EPSILON, epsilon, self._delta_bounds)
 
     @overload
     def epsilon(self, delta: Scalar) -> float: ...
@@ -91,7 +92,9 @@ class Profile:
     def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the upper end of δ(epsilon), for each element of an array."""
         return each_number(
-            checks.EPSILON, epsilon, lambda one: float(_worst_delta(self.problems, one).upper)
+            checks.EPSILON,
+            epsilon,
+            lambda one: float(_worst_delta(self.problems, self._upper_alone, one).upper),
         )
 
     @overload
@@ -157,44 +160,50 @@ class Profile:
         return each_number(checks.FPR, fpr, lambda one: attacks.tradeoff(one, delta))
 
     def _worst_epsilon(self, delta: float) -> Bounds:
-        return _worst_epsilon(self.problems, delta)
+        return _worst_epsilon(self.problems, self._upper_alone, delta)
 
     def _epsilon_bounds(self, delta: float) -> Bounds:
-        found = self._worst_epsilon(delta)
-        if self.below is None:
-            return found
-        lower = float(_worst_epsilon(self.below, delta).lower)
-        return Bounds(min(lower, float(found.upper)), float(found.upper))
+        return self._both_ends(
+            self._worst_epsilon(delta), lambda some: _worst_epsilon(some, False, delta)
+        )
+
+    def _delta_bounds(self, epsilon: float) -> Bounds:
+        return self._both_ends(
+            _worst_delta(self.problems, self._upper_alone, epsilon),
+            lambda some: _worst_delta(some, False, epsilon),
+        )
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)
 
-    def _both_ends(self, ask: Callable[[Problems], Bounds]) -> Bounds:
-        found = ask(self.problems)
+    def _both_ends(self, found: Bounds, ask: Callable[[Problems], Bounds]) -> Bounds:
         if self.below is None:
             return found
-        return Bounds(min(float(ask(self.below).lower), float(found.upper)), float(found.upper))
+        lower = float(ask(self.below).lower)
+        return Bounds(min(lower, float(found.upper)), float(found.upper))
 
 
-def _solvers(problems: Problems) -> tuple[Solver, ...]:
-    return tuple([cached_solver(parts, joint_pair) for parts in problems])
+def _solvers(problems: Problems, upper_alone: bool) -> tuple[Solver, ...]:
+    return tuple([cached_solver(parts, joint_pair, upper_alone=upper_alone) for parts in problems])
 
 
-def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
-    solvers = _solvers(problems)
+def _worst_epsilon(problems: Problems, upper_alone: bool, delta: float) -> Bounds:
+    solvers = _solvers(problems, upper_alone)
     return both_directions.epsilon_bounds(solvers, delta) or _worst(
         solvers,
         lambda one: one.epsilon_bounds(delta),
         lambda one: one.largest_loss,
         lambda one: one.quick_epsilon_upper(delta),
+        upper_alone=upper_alone,
     )
 
 
-def _worst_delta(problems: Problems, epsilon: float) -> Bounds:
+def _worst_delta(problems: Problems, upper_alone: bool, epsilon: float) -> Bounds:
     return _worst(
-        _solvers(problems),
+        _solvers(problems, upper_alone),
         lambda one: one.delta_bounds(epsilon),
         lambda one: one.quick_delta_upper(epsilon),
+        upper_alone=upper_alone,
     )
 
 
@@ -202,8 +211,12 @@ def _worst(
     solvers: Sequence[Solver],
     ask: Callable[[Solver], Bounds],
     *quick: Callable[[Solver], float],
+    upper_alone: bool = False,
 ) -> Bounds:
-    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost."""
+    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost.
+
+    ``upper_alone`` tells that nothing is asked of the lower end.
+    """
     if len(solvers) == 1:
         return ask(solvers[0])
     if len(solvers) > 1 and all(
@@ -221,7 +234,8 @@ def _worst(
         solvers = sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))
     for one in solvers:
         # A direction that cannot exceed the worst one so far needs no more digits.
-        if lower > 0.0 and any(bound(one) <= lower for bound in quick):
+        enough = upper if upper_alone else lower
+        if enough > 0.0 and any(bound(one) <= enough for bound in quick):
             continue
         bounds = ask(one)
         lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))

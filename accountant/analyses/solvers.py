@@ -210,11 +210,17 @@ class Grid(Solver):
 
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
-    _upper_alone = False  # whether lower ends say nothing
 
-    def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        tolerances: Sequence[float] | None = None,
+        *,
+        upper_alone: bool = False,  # lower ends say nothing
+    ) -> None:
         super().__init__(parts)
         self._tolerances = tolerances = tolerances or wanted_tolerances()
+        self._upper_alone = upper_alone
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)

@@ -87,10 +87,6 @@ def _upper_pair(pair: DominatingPair, joint: JointPair) -> DominatingPair | None
         return None
 
 
-class _UpperGrid(Grid):
-    _upper_alone = True
-
-
 class UpperPairs(Solver):
     """The smaller of two bounds: dominating pairs on a grid, and Rényi curves.
 
@@ -107,7 +103,8 @@ class UpperPairs(Solver):
         super().__init__(parts)
         pairs = dominating(parts, joint)
         has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
-        self._grid = _UpperGrid(pairs, _roomy(wanted_tolerances()) if has_curve else None)
+        tolerances = _roomy(wanted_tolerances()) if has_curve else None
+        self._grid = Grid(pairs, tolerances, upper_alone=True)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
     def epsilon_bounds(self, delta: float) -> Bounds:

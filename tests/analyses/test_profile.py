@@ -1,6 +1,8 @@
 """The worst of several problems: how few of them are solved in full."""
 
-from accountant.analyses import profile
+import accountant as ac
+from accountant.analyses import dispatch, profile
+from accountant.analyses.pld import Composed
 from accountant.bounds import Bounds
 
 
@@ -33,3 +35,44 @@ def test_a_quick_bound_that_decides_nothing_leaves_all_of_them():
     problems = [Problem(1.0 + i / 100.0, 1.0) for i in (2, 0, 1)]
     assert worst(problems) == Bounds(1.02 * (1.0 - 1e-6), 1.02)
     assert [one.asked for one in problems] == [1, 1, 1]
+
+
+def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_for():
+    problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
+    assert worst(problems).upper == 1.0
+    assert [one.asked for one in problems] == [1, 1]
+    problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
+    found = profile._worst(
+        problems, lambda one: one.ask(), lambda one: one.quick(), upper_alone=True
+    )
+    assert found.upper == 1.0
+    assert [one.asked for one in problems] == [1, 0]
+
+
+SHUFFLED = 3 * ac.ShuffleModel(ac.RandomizedResponse(1.0, k=4), dataset_size=1000)
+
+
+def test_no_lower_end_is_computed_that_another_problem_replaces(monkeypatch):
+    asked = []
+    real = Composed.__init__
+
+    def seen(self, parts, **options):
+        asked.append((type(parts[0][0]).__name__, options["upper_alone"]))
+        real(self, parts, **options)
+
+    monkeypatch.setattr(Composed, "__init__", seen)
+    dispatch._remembered.cache_clear()
+    found = SHUFFLED.epsilon_bounds(1e-6)
+    assert set(asked) == {("ShufflePair", True)}
+    assert 0.0 < found.lower < found.upper == SHUFFLED.epsilon(1e-6)
+
+
+def test_an_upper_end_alone_is_as_near_as_that_of_a_bracket():
+    whole = SHUFFLED.profile()
+    both = profile.Profile(whole.problems)
+    for delta in (1e-3, 1e-6, 1e-9):
+        known = both.epsilon_bounds(delta)
+        assert known.lower < whole.epsilon(delta) <= known.upper * (1.0 + 1e-6)
+    for epsilon in (0.01, 0.1, 0.5):
+        known = both.delta_bounds(epsilon)
+        assert known.lower < whole.delta(epsilon) <= known.upper * (1.0 + 1e-4)

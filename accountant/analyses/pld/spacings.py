@@ -20,6 +20,8 @@ MOST_FITTED = 2
 # Where so many deviations of the total loss are so many knots, a coarser grid is tried first.
 DEVIATIONS, LARGE, COARSER = 20.0, 2**15, 6.0
 ROUGH = 1e-5  # tolerances of grids that are coarse anyway
+# Nothing refines a grid of upper ends alone, so it is so much finer where it has few knots.
+CLOSER, FEW = 3.0, 2**20
 # Shares of the tolerance on ε, by the square of the spacing, over tilt and count: of densities, and
 # of few atoms (Theorem G8).
 DENSITY, ATOMS = 5.5, 1.5
@@ -153,8 +155,12 @@ class Spacings:
     def first(self, parts: Sequence[GridPart], saddle: Saddle, scale: float) -> float:
         """Return a spacing whose bracket tells, at little cost, how fine a large grid must be."""
         spacing = self._needed(parts, saddle, scale)
-        small = DEVIATIONS * saddle.deviation < LARGE * spacing or self._tolerance > ROUGH
-        if small or self.atoms or self.pure or self._upper_alone:
+        knots = DEVIATIONS * saddle.deviation / spacing
+        if self._upper_alone:
+            contained = self.pure and spacing == self.finest
+            few = not contained and self._tolerance <= ROUGH and CLOSER * knots < FEW
+            return self.fitted(spacing / CLOSER) if few else spacing
+        if knots < LARGE or self._tolerance > ROUGH or self.atoms or self.pure:
             return spacing
         return self.fitted(COARSER * spacing)
 

@@ -71,6 +71,13 @@ def test_an_upper_end_alone_is_about_as_near(delta, tolerance):
         assert exact <= found.upper
 
 
+def test_an_upper_end_alone_of_few_knots_is_nearer_than_the_tolerance():
+    # No second grid follows, and three times as many knots cost little.
+    with mp.workdps(40):
+        bounds = composed(upper_alone=True).epsilon_bounds(1e-9)
+        assert profile(mp.mpf(float(bounds.upper)) * (1 - mp.mpf("1e-7"))) > 1e-9
+
+
 def test_a_lattice_that_fits_is_kept():
     one = Composed([(ResponsePair(0.3), 40), (ResponsePair(0.6), 9)])
     one.epsilon_bounds(1e-6)
