@@ -24,7 +24,7 @@ from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_chords import tangent_law
-from accountant.sampling.allocation_table import Table
+from accountant.sampling.allocation_table import Table, shared_spacing
 
 __all__ = ["DataPair"]
 
@@ -121,8 +121,7 @@ def _table(pair: DataPair) -> Table:
     if tails[1] > tails[0]:
         laws.reverse()
     reach = min(REACH * width, pair.pure_epsilon)
-    fraction, exponent = math.frexp(width / KNOTS)
-    spacing = math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
+    spacing = shared_spacing(width / KNOTS)
     most = 2 * math.ceil(reach / spacing)
     places = np.arange(-most, most + 1)
     ends: list[tuple[float, float]] = []

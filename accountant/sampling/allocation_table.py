@@ -17,7 +17,7 @@ from accountant.sampling.allocation_profile import profile_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Table", "make_table", "places"]
+__all__ = ["Table", "make_table", "places", "shared_spacing"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -66,7 +66,7 @@ def make_table(
     found = profile_of(noise_multiplier, steps).delta_bounds(0.0, False)
     # E(1 - S)₊ is 0.4 standard deviations of a normal law, and at most one of any.
     width = max(2.5 * float(found.upper), 1e-13)
-    spacing = _short(6.0 * width / points)
+    spacing = shared_spacing(6.0 * width / points)
     sides = []
     for sign in (-1, 1):
         index = sign * places(round(DENSE * width / spacing), MOST_WIDTHS * width / spacing)
@@ -89,10 +89,14 @@ def make_table(
     )
 
 
-def _short(value: float) -> float:
-    """Round to twelve binary digits, whose multiples are exact."""
-    fraction, exponent = math.frexp(value)
-    return math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
+def shared_spacing(most: float) -> float:
+    """Return the largest spacing up to ``most`` of three binary digits.
+
+    Any two of such spacings are whole multiples of a third that is hardly finer. So one grid has
+    the losses of all tables, and none is moved to the next knot.
+    """
+    fraction, exponent = math.frexp(most)
+    return math.ldexp(math.floor(math.ldexp(fraction, 3)), exponent - 3)
 
 
 def places(dense: int, most: float) -> IntArray:

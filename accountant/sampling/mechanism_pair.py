@@ -21,7 +21,7 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import has_profile
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_pair import atoms_of
-from accountant.sampling.allocation_table import Table, places
+from accountant.sampling.allocation_table import Table, places, shared_spacing
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_lattice import ratio_lattice
 from accountant.sampling.ratio_sums import RatioSums
@@ -243,8 +243,7 @@ def _table(pair: DominatingPair, steps: int) -> Table:
     """Return brackets of puts and calls at the knots of a lattice of losses."""
     centre = _bounds(pair, steps, False, _TABLE[:1], np.ones(1))[1]
     width = max(2.5 * float(centre[0]), 1e-13)
-    fraction, exponent = math.frexp(width / _FINE)
-    spacing = math.ldexp(round(math.ldexp(fraction, 12)), exponent - 12)
+    spacing = shared_spacing(width / _FINE)
     index = places(round(_DENSE * width / spacing), _MOST * width / spacing)
     # Up to a knot that is no middle of a cell.
     index = index[: (int(np.count_nonzero(0.5 * spacing * index <= _LONGEST)) - 1) // 2 * 2 + 1]
