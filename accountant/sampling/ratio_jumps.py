@@ -18,7 +18,7 @@ from accountant.sampling.ratio_lattice import WIDTHS
 from accountant.sampling.ratio_sums import RatioSums, mean_bounds, tilt_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -141,21 +141,33 @@ class JumpSums:
         """Bracket E(S - K)₊ for the mean S and strikes K of shape (m,)."""
         return mean_bounds(self._whole, self._steps, False, strikes, self._options)
 
-    def _options(self, strikes: FloatArray) -> Ends:
-        low, high = self._sums[0][0].options(strikes)
-        for count in range(1, MOST_JUMPS + 1):
-            lower = [((jump.mean, jump.mass),) for jump in self._jumps]
-            upper = [jump.ends for jump in self._jumps]
-            if count < len(self._sums):
-                low = low + self._part(strikes, count, lower)[0]
-            high = high + self._part(strikes, count, upper)[1]
-        return low, high + self._more()
+    def _options(self, strikes: FloatArray, *, upper: bool) -> FloatArray:
+        found = self._sums[0][0].options(strikes, upper=upper)
+        for count in range(1, MOST_JUMPS + 1 if upper else len(self._sums)):
+            found = found + self._part(strikes, count, upper)
+        return found + self._more() if upper else found
 
-    def _part(
-        self, strikes: FloatArray, count: int, values: Sequence[tuple[tuple[float, float], ...]]
-    ) -> Ends:
-        """Bracket the part of so many ratios that are apart."""
-        single = [pair for some in values for pair in some]
+    def _part(self, strikes: FloatArray, count: int, upper: bool) -> FloatArray:
+        """Bound the part of so many ratios that are apart."""
+        moves, weights = self._sums_apart(count, upper)
+        # Strikes in their order, move after move: they are looked up among the sum's values.
+        moved = strikes - np.array(moves)[:, None]
+        calls = self._common(moved.ravel(), count, upper).reshape(moved.shape)
+        slack = (count + 1.0) * (self._whole.mass_error * 1.01 + 64.0 * U)
+        # A weight that may have underflowed is nothing from below, and not 0 from above: a call
+        # without a bound stays without one.
+        factor = np.array(weights)
+        if upper:
+            return np.asarray(np.maximum(factor, TINY) @ calls * (1.0 + slack))
+        return np.asarray(np.where(factor < TINY, 0.0, factor) @ calls * (1.0 - slack))
+
+    def _sums_apart(self, count: int, upper: bool) -> tuple[list[float], list[float]]:
+        """Return what so many ratios that are apart add up to, and how often, from one side."""
+        single = [(jump.mean, jump.mass) for jump in self._jumps]
+        # Of the most, which are the rarest, only the sum is spread, to the two ends of its range.
+        spread = upper and count == MOST_JUMPS
+        if upper and not spread:
+            single = [end for jump in self._jumps for end in jump.ends]
         moves, weights = [], []
         for chosen in combinations_with_replacement(range(len(single)), count):
             weight = 1.0
@@ -163,38 +175,40 @@ class JumpSums:
                 weight *= (self._steps - i) * single[chosen[i]][1]
             for index in set(chosen):
                 weight /= math.factorial(chosen.count(index))
-            moves.append(sum(single[index][0] for index in chosen))
-            weights.append(weight)
-        moved = strikes[:, None] - np.array(moves)
-        low, high = self._common(moved.ravel(), count)
-        slack = (count + 1.0) * (self._whole.mass_error * 1.01 + 64.0 * U)
-        # A weight that may have underflowed is nothing from below, and not 0 from above: a call
-        # without a bound stays without one.
-        factor = np.array(weights)
-        known = np.where(factor < TINY, 0.0, factor)
-        shape = moved.shape
-        return (
-            low.reshape(shape) @ known * (1.0 - slack),
-            high.reshape(shape) @ np.maximum(factor, TINY) * (1.0 + slack),
-        )
+            mean = sum(single[index][0] for index in chosen)
+            if not spread:
+                moves.append(mean)
+                weights.append(weight)
+                continue
+            low = sum(self._jumps[index].ends[0][0] for index in chosen)
+            high = sum(self._jumps[index].ends[-1][0] for index in chosen)
+            share = 1.0 if high == low else (mean - low + 32.0 * U * high) / (high - low)
+            share = min(max(share, 0.0), 1.0)
+            moves += [low, high]
+            weights += [weight * (1.0 - share), weight * share]
+        return moves, weights
 
-    def _common(self, strikes: FloatArray, count: int) -> Ends:
-        """Bracket calls on the sum of the common ratios of all runs but ``count``."""
+    def _common(self, strikes: FloatArray, count: int, upper: bool) -> FloatArray:
+        """Bound calls on the sum of the common ratios of all runs but ``count``."""
         used = min(count, len(self._sums) - 1)
         runs = self._steps - used
         # Where the call is hardly an option: it falls at most by the mass, and is convex.
         mass, mean = self._mass**runs, runs * self._mean * self._mass ** (runs - 1)
         deep = runs * self._mean - _DEEP * self._deviation * math.sqrt(runs)
         slack = runs * (self._whole.mass_error * 1.01 + 64.0 * U)
-        low, high = np.zeros(strikes.size), np.full(strikes.size, math.inf)
+        found = np.full(strikes.size, math.inf if upper else 0.0)
         for sums in self._sums[used]:
             at = np.maximum(strikes, max(deep, sums.first))
-            least, most = sums.options(at)
-            low = np.maximum(low, least)
-            high = np.minimum(high, most + (at - strikes) * mass * (1.0 + slack))
+            calls = sums.options(at, upper=upper)
+            if upper:
+                found = np.minimum(found, calls + (at - strikes) * mass * (1.0 + slack))
+            else:
+                found = np.maximum(found, calls)
+        if upper:
+            # A run more, of a ratio >= 0, makes a call larger but for its mass.
+            return np.asarray(found * self._mass ** (used - count) * (1.0 + slack))
         forward = mean * (1.0 - slack) - strikes * mass * (1.0 + slack * np.sign(strikes))
-        # A run more, of a ratio >= 0, makes a call larger but for its mass.
-        return np.maximum(low, forward), high * self._mass ** (used - count) * (1.0 + slack)
+        return np.maximum(found, forward)
 
     def _more(self) -> float:
         """Bound the mean of the sum where more than ``MOST_JUMPS`` ratios are apart."""

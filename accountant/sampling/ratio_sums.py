@@ -9,7 +9,7 @@ bounds by an integral of the same transform. docs/theorems_sampling.md, Theorem 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from accountant._rounding import U
 from accountant.sampling.ratio_lattice import WIDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from accountant.sampling.ratio_lattice import RatioLattice
@@ -40,6 +38,13 @@ _ESSEEN = (96.0 / 95.0) ** 2
 _RATES = np.geomspace(1e-3, 16.0, 24)
 # Neighbouring ratios that are looked at together where a tilt is looked for, at least so many.
 _GROUPS = 2**12
+
+
+class Options(Protocol):
+    """Bounds E(X - K)₊ at strikes K, from one side."""
+
+    def __call__(self, strikes: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the bounds."""
 
 
 class RatioSums:
@@ -152,16 +157,15 @@ class RatioSums:
         """Bracket E(S - K)₊, or E(K - S)₊, for the mean S and strikes K of shape (m,)."""
         return mean_bounds(self._one, self._steps, self._put, strikes, self.options)
 
-    def options(self, strikes: FloatArray) -> Ends:
-        """Bracket E(X - K)₊ as if ratios had no errors; a put is a call on -X at -K."""
-        low, high = self._at(strikes)
+    def options(self, strikes: FloatArray, *, upper: bool) -> FloatArray:
+        """Bound E(X - K)₊ as if ratios had no errors; a put is a call on -X at -K."""
         grown = self._steps * self._one.mass_error * 1.01 + 8.0 * self._size * U + self._rounding
-        return low * max(1.0 - grown, 0.0), high * (1.0 + grown)
+        return self._at(strikes, upper) * (1.0 + grown if upper else max(1.0 - grown, 0.0))
 
-    def _at(self, strikes: FloatArray) -> Ends:
+    def _at(self, strikes: FloatArray, upper: bool) -> FloatArray:
         spacing, tilt = self._one.spacing, self._tilt
         if not self._values.size:  # the largest transform is too far from the tilted sum
-            return np.zeros(strikes.size), np.full(strikes.size, math.inf)
+            return np.full(strikes.size, math.inf if upper else 0.0)
         # Calls fall: beyond the window they are at most those at its end.
         beyond = strikes > self._values[-1]
         strikes = np.minimum(strikes, self._values[-1])
@@ -174,10 +178,12 @@ class RatioSums:
             each = self._error * spacing * (1.0 / math.expm1(width) + 1.0) ** 2
             noise = scale * (each + self._outside / (math.e * tilt))
             rounding = 64.0 * U * (1.0 + abs(self._log_scale) + tilt * np.abs(strikes)) * value
+            inside = strikes >= self._values[0]
+            if upper:
+                return np.where(inside, value + noise + rounding, math.inf)
             excess = self._steps * spacing * self._bumps * (1.0 + 1e-9) * scale * self._near
-        inside = strikes >= self._values[0]
-        lower = np.where(inside & ~beyond, value - noise - rounding - excess, 0.0)
-        return np.maximum(lower, 0.0), np.where(inside, value + noise + rounding, math.inf)
+            lower = np.where(inside & ~beyond, value - noise - rounding - excess, 0.0)
+            return np.maximum(lower, 0.0)
 
 
 def mean_bounds(
@@ -185,14 +191,15 @@ def mean_bounds(
     steps: int,
     put: bool,
     strikes: FloatArray,
-    options: Callable[[FloatArray], Ends],
+    options: Options,
 ) -> Ends:
     """Bracket E(S - K)₊, or E(K - S)₊, for the mean S, by ``options`` on the sum of ratios."""
     times, sign = float(steps), -1.0 if put else 1.0
     moved = times * strikes * (2.0 * one.value_error + 16.0 * U)
-    low, high = (options(sign * times * strikes + s * moved) for s in (1.0, -1.0))
-    lower = np.maximum(low[0] * (1.0 - 2.0 * one.value_error), 0.0)
-    upper = high[1] * (1.0 + 2.0 * one.value_error)
+    low = options(sign * times * strikes + moved, upper=False)
+    high = options(sign * times * strikes - moved, upper=True)
+    lower = np.maximum(low * (1.0 - 2.0 * one.value_error), 0.0)
+    upper = high * (1.0 + 2.0 * one.value_error)
     if put:
         lower = np.maximum(lower - times * one.escaped, 0.0)
     else:

@@ -116,6 +116,40 @@ def test_parts_are_the_whole():
     assert 1000 * sum(j.mass for j in jumps) <= 0.01
 
 
+def test_sums_of_the_most_ratios_that_are_apart_are_spread_with_their_means():
+    one = ratio_lattice(ac.DiscreteGaussian(1.0).pairs()[0], 1000)
+    parts = parts_of(one, 1000)
+    apart = JumpSums(one, parts, 1000, partial(_common, parts.common), -1.0)
+    ends = [[(Fraction(x), Fraction(m)) for x, m in jump.ends] for jump in parts.jumps]
+    assert any(len(some) > 1 for some in ends)
+    mass = sum(m for some in ends for _, m in some)
+    mean = sum(m * x for some in ends for x, m in some)
+    # of 1000·999·998/3! triples
+    triples = Fraction(1000 * 999 * 998, 6)
+    moves, weights = apart._sums_apart(MOST_JUMPS, True)
+    assert float(sum(map(Fraction, weights))) == pytest.approx(float(triples * mass**3), rel=1e-12)
+    whole = sum(Fraction(w) * Fraction(x) for w, x in zip(weights, moves, strict=True))
+    assert whole >= 3 * triples * mean * mass**2
+    assert float(whole) == pytest.approx(float(3 * triples * mean * mass**2), rel=1e-12)
+    # A convex function of the sum becomes no smaller: here of sums of any ends.
+    strike = Fraction(sum(moves) / len(moves))
+    every = [end for some in ends for end in some]
+    exact = sum(
+        a[1] * b[1] * c[1] * max(a[0] + b[0] + c[0] - strike, 0)
+        for a in every
+        for b in every
+        for c in every
+    )
+    found = sum(
+        Fraction(w) * max(Fraction(x) - strike, 0) for w, x in zip(weights, moves, strict=True)
+    )
+    assert (
+        triples * exact
+        <= found * (1 + Fraction(1, 10**12))
+        <= triples * exact * (1 + Fraction(1, 100))
+    )
+
+
 @pytest.mark.parametrize("mechanism", [ac.Laplace(1.0), ac.DiscreteGaussian(8.0)])
 def test_laws_without_large_ratios_stay_whole(mechanism):
     one = ratio_lattice(mechanism.pairs()[0], 1000)
@@ -127,8 +161,8 @@ class Boundless:
 
     first = -math.inf
 
-    def options(self, strikes):
-        return np.zeros(strikes.size), np.full(strikes.size, math.inf)
+    def options(self, strikes, *, upper):
+        return np.full(strikes.size, math.inf if upper else 0.0)
 
 
 @pytest.mark.parametrize("mass", [2.0**-100, 1e-200, 5e-324])
