@@ -23,6 +23,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 CUT, PERIOD, LEAST_PERIOD = 45.0, 40.0, 200.0
 ALIKE = 4.0  # variances of sums that share a line of nodes differ by this factor at most
 VALUES = 2**20  # entries of a matrix
+MOVES = (-1, 0, 1)  # places around the mean that are tried
 LEAST_TILT = -30.0
 
 
@@ -154,6 +155,8 @@ def _largest(
     scales = np.array(local.log_scales())
     first = np.rint(moments[0]).astype(np.int64)
     before, steps = _before(local.tilt, line)
+    places = np.exp(-1j * np.outer(line.angles, MOVES))
+    read = np.concatenate([places, places * before[:, None]], axis=1)
     found = 0.0
     for start in range(0, ones.size, max(1, VALUES // line.angles.size)):
         here = slice(start, start + max(1, VALUES // line.angles.size))
@@ -165,11 +168,12 @@ def _largest(
         values = np.exp(exponents - 1j * turns) * line.weights
         sizes = np.exp(exponents.real) * line.weights
         rough = (sizes * (error + line.angles.size * U)).sum(axis=1) + line.left
-        for more in (-1, 0, 1):
+        # One product without threads, whose start costs more than these few sums.
+        sums = np.einsum("ij,jk->ki", values, read).real
+        for k, more in enumerate(MOVES):
             place = first[here] + more
-            moved = np.exp(-1j * more * line.angles)
-            mass = (values @ moved).real + rough
-            tail = np.maximum((values @ (moved * before)).real - rough * steps, 0.0)
+            mass = sums[k] + rough
+            tail = np.maximum(sums[len(MOVES) + k] - rough * steps, 0.0)
             wrong = np.abs(counts * scales).sum(axis=1) + np.abs(local.tilt * place) + 4.0
             log_scale = counts @ scales - local.tilt * place + 16.0 * U * wrong
             value = np.maximum(u * mass - excess * tail, 0.0) * np.exp(log_scale)

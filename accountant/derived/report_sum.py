@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
+from accountant.derived.report_counts import are_few, excess_of_few
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +78,9 @@ def mean_excess(terms: Terms, count: int, fineness: Fineness) -> tuple[float, fl
     alone = math.fsum((gains * terms.masses).tolist()) * (1.0 + 8.0 * U)
     if count == 1 or bool((terms.values >= 0.0).all()):
         return alone * (1.0 - 16.0 * U), alone
+    if are_few(terms.values.size, count):
+        low, high = excess_of_few(*terms, count)
+        return low / count * (1.0 - 4.0 * U), min(high / count * (1.0 + 4.0 * U), alone)
     tilt, length = _plan(terms, count)
     low, high = _Line.at(terms, count, tilt, length, fineness.smoothing).bracket()
     return max(low, 0.0) / count, min(high / count * (1.0 + 4.0 * U), alone)

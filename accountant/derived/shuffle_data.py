@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.bounds import Bounds
+from accountant.derived.report_counts import are_few, multisets
 from accountant.derived.report_laws import ReportLaw, excess
 from accountant.derived.shuffle_bounds import (
     FINE,
@@ -51,8 +52,11 @@ class DataPair(AtomicPair):
     users: int
 
     def atoms(self) -> Atoms:
-        """Return atoms of a pair below: lines under the profile (Theorem S17)."""
-        law = tangent_law(_table(self))
+        """Return the atoms of few multisets, or of a pair below: lines under the profile (S17)."""
+        laws = _heavier_first(self)
+        if are_few(laws[0].masses.size, self.users):
+            return _atoms_of_few(laws[0], self.users)
+        law = tangent_law(_table(self, laws))
         if not law.mass_error < MOST_ERROR:  # nothing is told
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         kept = law.values > 0.0
@@ -112,14 +116,37 @@ def _epsilon_at(pair: DataPair, delta: float) -> float:
     return 0.0 if found is None else found
 
 
-def _table(pair: DataPair) -> Table:
-    """Return options on the ratio of the two laws at strikes around 1, in the heavier order."""
-    width = max(2.5 * _rough(pair, 0.0), 1e-12)
-    laws = _laws(pair.randomizer)
-    far = min(4.0 * width, 0.5 * pair.pure_epsilon)
+def _width(pair: DataPair) -> float:
+    return max(2.5 * _rough(pair, 0.0), 1e-12)
+
+
+def _heavier_first(pair: DataPair) -> list[ReportLaw]:
+    """Return the laws of both orders, that with more of large losses first."""
+    laws, far = _laws(pair.randomizer), min(4.0 * _width(pair), 0.5 * pair.pure_epsilon)
     tails = [excess(law, pair.users, far, ROUGH, upper=False) for law in laws]
-    if tails[1] > tails[0]:
-        laws.reverse()
+    return laws[::-1] if tails[1] > tails[0] else laws
+
+
+def _atoms_of_few(law: ReportLaw, users: int) -> Atoms:
+    """Return the losses of all multisets of reports and their probabilities (H1, H3)."""
+    every = multisets(tuple(law.masses.tolist()), users)
+    one, two = every.numbers @ law.one, every.numbers @ law.two
+    loss = np.log(one / two)
+    p, q = every.chances * (one / users), every.chances * (two / users)
+    ratio_error = law.ratio_error + (law.one.size + 4.0) * U
+    slip = math.expm1(users * math.log1p(law.mass_error) + every.slip)
+    moved = 2.0 * ratio_error + 8.0 * U * (1.0 + float(np.abs(loss).max()))
+    order = np.argsort(loss)
+    order = order[(p[order] > 1e-290) & (q[order] > 1e-290)]
+    # What is left out only makes the profile smaller.
+    lost = max(0.0, 1.0 - float(q[order].sum()))
+    error = slip + ratio_error + 16.0 * U
+    return Atoms(loss[order], p[order], q[order], 0.0, lost, error, moved)
+
+
+def _table(pair: DataPair, laws: list[ReportLaw]) -> Table:
+    """Return options on the ratio of the two laws at strikes around 1, in the heavier order."""
+    width = _width(pair)
     reach = min(REACH * width, pair.pure_epsilon)
     spacing = shared_spacing(width / KNOTS)
     most = 2 * math.ceil(reach / spacing)

@@ -208,7 +208,7 @@ class JumpSums:
             # A run more, of a ratio >= 0, makes a call larger but for its mass.
             return np.asarray(found * self._mass ** (used - count) * (1.0 + slack))
         forward = mean * (1.0 - slack) - strikes * mass * (1.0 + slack * np.sign(strikes))
-        return np.maximum(found, forward)
+        return np.asarray(np.maximum(found, forward))
 
     def _more(self) -> float:
         """Bound the mean of the sum where more than ``MOST_JUMPS`` ratios are apart."""

@@ -253,7 +253,7 @@ def test_where_no_law_below_is_resolved_nothing_is_told(monkeypatch):
     monkeypatch.setattr(
         shuffle_data, "tangent_law", lambda table: found(table)._replace(mass_error=math.inf)
     )
-    table = shuffle_data.DataPair(ac.RandomizedResponse(0.3), 243).atoms()
+    table = shuffle_data.DataPair(ac.RandomizedResponse(0.3), 643).atoms()
     assert table.relative_error == 0.0
     assert not table.loss.any()
     assert table.p.sum() == table.q.sum() == 1.0

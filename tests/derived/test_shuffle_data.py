@@ -1,0 +1,78 @@
+"""The losses of two data sets of few users, against exact laws of the multiset of reports."""
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+import accountant as ac
+from accountant.derived.report_counts import are_few
+from accountant.derived.shuffle_data import DataPair
+
+
+def reports(k, users, value, others):
+    """Return the exact law of how often each report occurs, of 3/(k + 2) for the true one."""
+    law = {(0,) * k: Fraction(1)}
+    for own in [value, *([others] * (users - 1))]:
+        grown = defaultdict(Fraction)
+        for (counts, mass), report in product(law.items(), range(k)):
+            chance = Fraction(3 if report == own else 1, k + 2)
+            grown[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += mass * chance
+        law = grown
+    return law
+
+
+def exact_losses(k, users):
+    """Return (p, q) of every multiset, where all others have one value, in either order."""
+    one, two = (reports(k, users, value, 2 if k > 2 else 1) for value in (0, 1))
+    return [(one[x], two[x]) for x in one], [(two[x], one[x]) for x in one]
+
+
+def profile(rows, times, growth):
+    """Return the exact profile of so many releases."""
+    law = {(Fraction(1), Fraction(1)): 1}
+    for _ in range(times):
+        grown = defaultdict(int)
+        for ((p, q), n), (a, b) in product(law.items(), rows):
+            grown[p * a, q * b] += n
+        law = grown
+    return sum(n * max(p - growth * q, 0) for (p, q), n in law.items())
+
+
+@pytest.mark.parametrize(("k", "users"), [(2, 2), (2, 6), (3, 4), (5, 3)])
+def test_atoms_are_those_of_the_multisets(k, users):
+    pair = DataPair(ac.RandomizedResponse(math.log(3.0), k=k), users)
+    table = pair.atoms()
+    known = [{Fraction(p, q): None for p, q in rows} for rows in exact_losses(k, users)]
+    assert table.p.sum() == pytest.approx(1.0, abs=1e-12)
+    assert table.q.sum() == pytest.approx(1.0, abs=1e-12)
+    ratios = sorted(map(float, known[0])), sorted(map(float, known[1]))
+    found = [math.exp(loss) for loss in table.loss.tolist()]
+    assert any(all(min(abs(x / y - 1.0) for y in some) < 1e-12 for x in found) for some in ratios)
+    for growth in (Fraction(1), Fraction(5, 4), Fraction(2)):
+        truth = [profile(rows, 1, growth) for rows in exact_losses(k, users)]
+        epsilon = math.log(growth)
+        here = float(super(DataPair, pair).profile(epsilon).upper)
+        assert min(abs(here - float(each)) for each in truth) < 1e-12
+
+
+@pytest.mark.parametrize(("k", "users", "times"), [(2, 3, 3), (2, 7, 2), (3, 3, 2)])
+def test_lower_ends_of_compositions_are_reached(k, users, times):
+    model = ac.ShuffleModel(ac.RandomizedResponse(math.log(3.0), k=k), dataset_size=users)
+    for growth in (Fraction(1), Fraction(3, 2), Fraction(3)):
+        truth = max(profile(rows, times, growth) for rows in exact_losses(k, users))
+        found = (times * model).delta_bounds(math.log(growth))
+        # The logarithm is rounded, by which the profile moves 1e-15 of itself.
+        assert found.lower <= float(truth) * (1 + 1e-14)
+        assert found.lower >= float(truth) * (1 - 1e-5)
+        assert found.upper >= float(truth) * (1 - 1e-14)
+
+
+def test_more_users_have_lines_below_the_profile():
+    one = ac.RandomizedResponse(1.0, k=4)
+    few, many = DataPair(one, 60), DataPair(one, 200)
+    assert are_few(4, 60)
+    assert not are_few(4, 200)
+    assert few.atoms().loss.size > 30_000 > many.atoms().loss.size
