@@ -338,7 +338,9 @@ class Grid(Solver):
             lambda composed: composed.delta_bounds(epsilon), int(exact is not None)
         )
         if exact is None and (found is None or found.lower < NEAR_ONE[-1] < found.upper):
-            found = self._nearly_one(epsilon).intersection(found)
+            # It is only the lower end that a δ near 1 raises.
+            one = Bounds(0.0, 1.0) if self._upper_alone else self._nearly_one(epsilon)
+            found = one.intersection(found)
             if not (self._renyi or found.lower > 0.0 or found.upper < 1.0):
                 raise PrecisionError(self._out_of_reach)
         known = Bounds(0.0, 1.0).intersection(found).intersection(exact)

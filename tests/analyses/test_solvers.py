@@ -45,3 +45,16 @@ def test_one_release_of_laplace_noise_is_exactly_pure(scale):
     found = ac.Laplace(scale).epsilon_bounds(0.0)
     assert Fraction(found.lower) <= truth <= Fraction(found.upper)
     assert found.upper - found.lower <= 1e-11 * found.upper
+
+
+def test_an_upper_end_alone_needs_no_delta_near_one(monkeypatch):
+    parts = (ac.DiscreteLaplace(2.0).pairs()[0], 10**4), (ac.Laplace(0.7).pairs()[0], 10**3)
+    known = Grid(parts).delta_bounds(1.0)
+    assert known.lower > 0.9
+
+    def refused(self, epsilon):
+        raise AssertionError("it would raise a lower end that nobody asks for")
+
+    monkeypatch.setattr(Grid, "_nearly_one", refused)
+    found = Grid(parts, upper_alone=True).delta_bounds(1.0)
+    assert found.lower <= known.lower <= found.upper <= 1.0

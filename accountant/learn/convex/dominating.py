@@ -26,6 +26,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 # What log_ndtr, exp and a few hundred additions may lose, with a wide margin; measured below 1e-13.
 RELATIVE_ERROR = 1e-11
 FARTHEST = 40.0  # deviations: masses beyond are below e^-800
+BLOCK = 2048  # edges that are looked for on the same lines
 
 
 class ConvexNormalPair(DominatingPair):
@@ -66,7 +67,7 @@ class ConvexNormalPair(DominatingPair):
     def loss_error(self) -> float:
         """How far, in nats, rounding moves an edge of :meth:`masses`."""
         sizes = np.abs(self._a) + FARTHEST * np.abs(self._s)
-        return 4.0 * U * float(sizes.max())
+        return 8.0 * U * float(sizes.max())
 
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E[(1 - e^{ε - L})₊]."""
@@ -93,8 +94,9 @@ class ConvexNormalPair(DominatingPair):
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells between increasing ``edges`` of the loss."""
         # {L <= t} is an interval of z, so each cell of the loss is one interval on either side.
-        right = self._last_below(edges)
-        left = -self._mirrored()._last_below(edges)
+        seen = np.maximum(edges, self.support[0])
+        right = self._last_below(seen)
+        left = -self._mirrored()._last_below(seen)
         # Nothing lies at or below an edge under the minimum: both ends move to the minimiser.
         lowest = self._argmin()
         empty = edges < self.support[0]
@@ -169,10 +171,22 @@ class ConvexNormalPair(DominatingPair):
     def _last_below(self, edges: FloatArray) -> FloatArray:
         """Return the largest z with L(z) <= t for each t, as if L were increasing; may be -inf."""
         growing = self._s > 0.0
+        found = np.full(len(edges), np.inf)
         if not growing.any():
-            return np.full(len(edges), np.inf)
-        roots = (edges[:, None] - self._a[growing]) / self._s[growing]
-        return np.asarray(roots.min(axis=1))
+            return found
+        a, s = self._a[growing], self._s[growing]
+        for start in range(0, len(edges), BLOCK):
+            block = edges[start : start + BLOCK]
+            # The larger t, the steeper is the line with the least root: the lines of the block's
+            # ends and those between do for all of it (docs/theorems_convex.md, V2).
+            ends = [(t - a) / s for t in (block[0], block[-1])]
+            first, last = sorted(int(roots.argmin()) for roots in ends)
+            if not max(abs(float(roots.min())) for roots in ends) <= FARTHEST:
+                first, last = 0, a.size - 1
+            some = slice(first, last + 1)
+            roots = (block[:, None] - a[some]) / s[some]
+            found[start : start + BLOCK] = roots.min(axis=1)
+        return found
 
     def _mirrored(self) -> ConvexNormalPair:
         return ConvexNormalPair(self._a, -self._s)

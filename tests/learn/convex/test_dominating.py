@@ -1,6 +1,7 @@
 """The convex loss variable: its closed forms against quadrature, its calibrations against peers."""
 
 import math
+import tracemalloc
 
 import mpmath as mp
 import numpy as np
@@ -9,7 +10,12 @@ from scipy.optimize import minimize_scalar
 
 import accountant as ac
 from accountant.errors import DomainError
-from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant, normal_profile
+from accountant.learn.convex.dominating import (
+    BLOCK,
+    ConvexNormalPair,
+    concave_majorant,
+    normal_profile,
+)
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.mechanism import (
     ObjectivePerturbation,
@@ -103,6 +109,32 @@ def test_masses_and_profile_agree(m, k, copies):
     loss = np.log(masses.p[1:-1][shared]) - np.log(masses.q[1:-1][shared])
     assert (loss >= edges[:-1][shared] - 1e-7).all()
     assert (loss <= edges[1:][shared] + 1e-7).all()
+
+
+EDGES = {"all": (-3.0, 40.0), "near": (0.1, 0.2), "small": (-1e-3, 1e-3)}
+
+
+@pytest.mark.parametrize(("m", "k"), SETTINGS)
+@pytest.mark.parametrize("ends", EDGES.values(), ids=EDGES)
+def test_edges_lie_on_the_lines_that_are_least_between(m, k, ends):
+    pair = dominating_pair(Logistic(), m, k)
+    edges = np.linspace(*ends, 3 * BLOCK + 7)
+    rising = pair._s > 0.0
+    every = ((edges[:, None] - pair._a[rising]) / pair._s[rising]).min(axis=1)
+    found = pair._last_below(edges)
+    assert np.all(found >= every)
+    assert np.all(found - every <= 4e-16 * 40.0)
+
+
+def test_many_edges_take_little_memory():
+    pair = dominating_pair(Logistic(), 1.5, 20.0)
+    edges = np.linspace(0.0, 9.0, 2**17)
+    tracemalloc.start()
+    pair.masses(edges)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(pair._a) > 100
+    assert most < 300 * edges.nbytes / 8
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 16.0])
