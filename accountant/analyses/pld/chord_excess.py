@@ -127,8 +127,12 @@ def tilted_atoms(atoms: AtomsOnGrid, knots: LossGrid, origin: int, tilt: Tilt) -
     return TiltedAtoms(distance, weights, bumps, found)
 
 
-def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> ChordExcess:
+def chord_excess(
+    parts: Sequence[GridPower], spacing: float, size: int, *, fits: bool = True
+) -> ChordExcess | None:
     """Bound what the chords add to the tilted profile of the composition of ``parts``.
+
+    None where it takes arrays of all knots and they do not fit (``fits`` is false).
 
     Parameters
     ----------
@@ -142,6 +146,8 @@ def chord_excess(parts: Sequence[GridPower], spacing: float, size: int) -> Chord
     size += size * (size % 2)  # frequencies come in pairs, of either sign
     step, half = 2.0 * math.pi / (size * spacing), size // 2
     asked = _relevant(parts, spacing, size)
+    if asked is None and not fits:
+        return None
     found = [_transform(part, asked, step, spacing, size) for part in parts]
     index = np.arange(half) if asked is None else asked
     counts = [part.law.times for part in parts]

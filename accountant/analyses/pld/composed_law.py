@@ -190,8 +190,9 @@ class ComposedLaw:
         if begin > first and rare > 0.0:
             outside += (1.0 + 1e-6) * rare * _exp(total)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
-        excess = self._excess(powers)
-        return _Side(self._total(tilted, begin, outside), infinite, excess)
+        # What does not fit is refused before the chords are bounded, which takes longest.
+        total_law = self._total(tilted, begin, outside)
+        return _Side(total_law, infinite, self._excess(powers))
 
     def _total(self, tilted: Sequence[Tilted], begin: int, outside: float) -> Total | Spectrum:
         given = begin, self.size, outside
@@ -226,7 +227,10 @@ class ComposedLaw:
         self._origins = self._offset + self._spacing * sum(
             one.law.times * (one.law.first + one.origin) for one in powers
         )
-        return chord_excess(powers, self._spacing, self.size)
+        found = chord_excess(powers, self._spacing, self.size, fits=self._fits)
+        if found is None:
+            raise TooLarge(self.size)
+        return found
 
     def _origin(self, law: GridLaw, centre: float) -> int:
         """Return the knot next to the centre, counted from the first."""

@@ -131,8 +131,9 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     margin = 1e-9  # an atom at an end is a knot, not in the cell beyond it
     first = math.floor((low - offset) / plan.spacing + margin)
     last = math.ceil((high - offset) / plan.spacing - margin)
-    beyond = offset + first * plan.spacing - part.pair.support[0]
-    if part.offset is None and 0.0 <= beyond <= margin * plan.spacing + 2.0 * part.pair.loss_error:
+    over_least = offset + first * plan.spacing - part.pair.support[0]
+    nearly = margin * plan.spacing + 2.0 * part.pair.loss_error
+    if part.offset is None and 0.0 <= over_least <= nearly:
         # The least loss may have mass, which a law from below has only if it is in a cell.
         first -= 1
     return LossGrid(offset, plan.spacing, first, max(last, first + 1))

@@ -12,7 +12,7 @@ import pytest
 from flint import arb
 
 import accountant as ac
-from accountant.analyses.pld import chord_excess, spectrum
+from accountant.analyses.pld import chord_excess, composed_law, spectrum
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw
@@ -282,3 +282,24 @@ def test_rare_losses_are_left_out_of_the_plan_alone():
         assert not arb(law.delta_upper(epsilon)) < truth
         assert not arb(law.delta_lower(epsilon)) > truth
         assert law.delta_upper(epsilon) <= 1.02 * float(truth) + 4e-9
+
+
+def test_where_arrays_of_all_knots_do_not_fit_none_is_made(monkeypatch):
+    powers = []
+
+    def seen(parts, spacing, size, *, fits=True):
+        powers.append((parts, spacing, size))
+        return chord_excess.chord_excess(parts, spacing, size, fits=fits)
+
+    monkeypatch.setattr(composed_law, "chord_excess", seen)
+    composed([(listed(random.Random(3), 4), 20)], 1e-5, 40)
+    monkeypatch.setattr(chord_excess, "_transform", None)
+    assert chord_excess.chord_excess(*powers[0], fits=False) is None
+
+
+def test_a_grid_that_does_not_fit_is_refused_before_the_excess_is_bounded(monkeypatch):
+    monkeypatch.setattr(composed_law, "chord_excess", None)
+    monkeypatch.setattr(composed_law, "few_frequencies", lambda *given: None)
+    monkeypatch.setattr(composed_law, "BYTES_PER_KNOT", 2**40)
+    with pytest.raises(composed_law.TooLarge):
+        composed([(listed(random.Random(3), 4), 20)], 1e-5, 40)
