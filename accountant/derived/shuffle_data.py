@@ -34,6 +34,8 @@ KNOTS, REACH = 8, 9.0
 LEAST = 1e-6
 # Relative error of masses with which a law is worth having.
 MOST_ERROR = 1e-3
+# Losses of few users that are told apart.
+MOST_LOSSES = 2**12
 
 
 @dataclass(frozen=True)
@@ -136,11 +138,20 @@ def _atoms_of_few(law: ReportLaw, users: int) -> Atoms:
     ratio_error = law.ratio_error + (law.one.size + 4.0) * U
     slip = math.expm1(users * math.log1p(law.mass_error) + every.slip)
     moved = 2.0 * ratio_error + 8.0 * U * (1.0 + float(np.abs(loss).max()))
-    order = np.argsort(loss)
-    order = order[(p[order] > 1e-290) & (q[order] > 1e-290)]
-    # What is left out only makes the profile smaller.
-    lost = max(0.0, 1.0 - float(q[order].sum()))
     error = slip + ratio_error + 16.0 * U
+    # What is left out only makes the profile smaller.
+    seen = (p > 1e-290) & (q > 1e-290)
+    loss, p, q = loss[seen], p[seen], q[seen]
+    if loss.size > MOST_LOSSES:
+        # Multisets of nearly the same loss are not told apart: post-processing.
+        least, reach = float(loss.min()), float(np.ptp(loss))
+        cell = np.floor((loss - least) * ((MOST_LOSSES - 1) / reach)).astype(np.int64)
+        p, q = (np.bincount(cell, weights=mass).astype(np.float64) for mass in (p, q))
+        p, q = p[p > 0.0], q[p > 0.0]
+        error += loss.size * U
+        loss, moved = np.log(p / q), 4.0 * error + moved
+    order = np.argsort(loss)
+    lost = max(0.0, 1.0 - float(q.sum()))
     return Atoms(loss[order], p[order], q[order], 0.0, lost, error, moved)
 
 

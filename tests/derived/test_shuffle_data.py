@@ -8,8 +8,11 @@ from itertools import product
 import pytest
 
 import accountant as ac
+from accountant.analyses import dispatch
+from accountant.derived import shuffle_data
 from accountant.derived.report_counts import are_few
 from accountant.derived.shuffle_data import DataPair
+from accountant.pairs import atoms
 
 
 def reports(k, users, value, others):
@@ -70,9 +73,28 @@ def test_lower_ends_of_compositions_are_reached(k, users, times):
         assert found.upper >= float(truth) * (1 - 1e-14)
 
 
-def test_more_users_have_lines_below_the_profile():
+def test_many_multisets_are_put_together_and_lose_little(monkeypatch):
+    model = ac.ShuffleModel(ac.RandomizedResponse(math.log(3.0), k=4), dataset_size=12)
+    pair = DataPair(model.randomizer, 12)
+    every = pair.atoms()
+    known = [float((3 * model).delta_bounds(epsilon).lower) for epsilon in (0.1, 1.0, 2.0)]
+    monkeypatch.setattr(shuffle_data, "MOST_LOSSES", 200)
+    some = pair.atoms()
+    assert some.loss.size <= 200 < every.loss.size
+    assert some.p.sum() == pytest.approx(1.0, abs=1e-12)
+    assert some.q.sum() == pytest.approx(1.0, abs=1e-12)
+    atoms._tables.clear()
+    dispatch._remembered.cache_clear()
+    for epsilon, lower in zip((0.1, 1.0, 2.0), known, strict=True):
+        found = float((3 * model).delta_bounds(epsilon).lower)
+        assert 0.99 * lower <= found <= lower * (1.0 + 1e-9)
+
+
+def test_more_users_have_lines_below_the_profile(monkeypatch):
     one = ac.RandomizedResponse(1.0, k=4)
-    few, many = DataPair(one, 60), DataPair(one, 200)
     assert are_few(4, 60)
     assert not are_few(4, 200)
-    assert few.atoms().loss.size > 30_000 > many.atoms().loss.size
+    monkeypatch.setattr(shuffle_data, "tangent_law", None)
+    assert 3000 < DataPair(one, 60).atoms().loss.size <= shuffle_data.MOST_LOSSES
+    with pytest.raises(TypeError):
+        DataPair(one, 200).atoms()
