@@ -20,8 +20,8 @@ __all__ = ["Multisets", "are_few", "excess_of_few", "multisets"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-# Terms, and multisets of their values, that are looked at one by one: a contour costs as much.
-MOST_TERMS, MOST_MULTISETS = 512, 2**18
+# Terms, and numbers of values in all their multisets, that are looked at: a contour costs as much.
+MOST_TERMS, MOST_NUMBERS = 512, 2**20
 # What probabilities that underflow may be off by, all together.
 LOST = 1e-300
 
@@ -36,7 +36,7 @@ class Multisets(NamedTuple):
 
 def are_few(values: int, count: int) -> bool:
     """Tell whether ``count`` terms of so many values have few multisets of values."""
-    return count <= MOST_TERMS and math.comb(count + values - 1, count) <= MOST_MULTISETS
+    return count <= MOST_TERMS and values * math.comb(count + values - 1, count) <= MOST_NUMBERS
 
 
 def excess_of_few(values: FloatArray, masses: FloatArray, count: int) -> tuple[float, float]:

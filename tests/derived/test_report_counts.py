@@ -10,7 +10,7 @@ import pytest
 
 from accountant.derived import report_sum
 from accountant.derived.report_counts import (
-    MOST_MULTISETS,
+    MOST_NUMBERS,
     MOST_TERMS,
     _numbers,
     are_few,
@@ -77,4 +77,7 @@ def test_few_terms_need_no_contour(monkeypatch):
 def test_many_terms_or_values_are_not_listed():
     assert not are_few(2, MOST_TERMS + 1)
     assert not are_few(300, 8)
-    assert math.comb(MOST_TERMS + 1, MOST_TERMS) <= MOST_MULTISETS
+    # Two terms of many values have few multisets, but each has many numbers.
+    assert math.comb(301, 2) < MOST_NUMBERS
+    assert not are_few(300, 2)
+    assert are_few(2, MOST_TERMS)
