@@ -18,7 +18,7 @@ from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss,
 from accountant.analyses.pld.lattice import lattice_parts
 from accountant.analyses.pld.memory import keep
 from accountant.analyses.pld.nearly_one import NearlyOne
-from accountant.analyses.pld.refinement import finer, most_excess
+from accountant.analyses.pld.refinement import finer, is_steady, most_excess
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
@@ -307,6 +307,7 @@ class Composed:
             saddle = self._gentler(parts, saddle)
         spacing, best, size = self._spacings.first(parts, saddle, scale), math.inf, 0
         trim, tried, unlucky, moved, last = 1.0, False, False, name != "epsilon", 0.0
+        before = (math.inf, math.inf)  # the last excess, and its spacing
         for _ in range(6):
             plan = self._plan(parts, saddle, scale, spacing, trim)
             try:
@@ -341,8 +342,9 @@ class Composed:
                 if unlucky or size > SMALL:
                     break
                 unlucky = True
-            best, tried = min(best, excess), True
-            share = finer(excess, size, len(self._parts), self._tolerance)
+            steady = not tried or is_steady(excess / before[0], spacing / before[1])
+            best, tried, before = min(best, excess), True, (excess, spacing)
+            share = finer(excess, size, len(self._parts), self._tolerance, steady=steady)
             spacing = self._spacings.fitted(spacing * share)
         raise self._too_wide(name, size, best, known)
 

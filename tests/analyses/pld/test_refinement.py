@@ -6,7 +6,8 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.pld import composed
-from accountant.analyses.pld.refinement import finer, most_excess
+from accountant.analyses.pld.refinement import LONG, finer, is_steady, most_excess
+from accountant.derived.sampled_replacement import SampledReplacement
 
 
 def test_small_grids_must_be_as_narrow_as_wanted():
@@ -23,6 +24,38 @@ def test_the_next_grid_is_finer(excess, size):
         ratio = finer(excess, size, parts, 1e-6)
         assert (0.125 if parts == 1 or size < 2**17 else 0.04) <= ratio <= 0.7
         assert ratio >= finer(excess, size, parts, 1e-4)
+
+
+def test_a_width_that_fell_too_little_leads_to_no_huge_grid():
+    assert is_steady(1.0 / 64.0, 1.0 / 8.0)
+    assert not is_steady(1.0 / 8.0, 1.0 / 8.0)
+    assert finer(5e3, 2**17, 2, 1e-6) == 0.04
+    assert finer(5e3, 2**17, 2, 1e-6, steady=False) == 0.125
+    assert finer(5e3, LONG // 4, 2, 1e-6, steady=False) == finer(5e3, LONG // 4, 2, 1e-6)
+
+
+def test_losses_on_two_lattices_need_no_huge_grid():
+    """The second width, 5,000 tolerances, told nothing; a third grid had three million points."""
+    noise = ac.MixtureOfGaussians(
+        1.0, sensitivities=(0.0, 1.0, 2.0), probabilities=(0.96, 0.03, 0.01)
+    )
+    some = ac.Laplace(2.0, relation=ac.NeighbouringRelation.REPLACE_ONE)
+    release = 3 * noise.under(ac.NeighbouringRelation.ZERO_OUT) + 1000 * SampledReplacement(
+        some, 0.1, relation=ac.NeighbouringRelation.ZERO_OUT
+    )
+    sizes = []
+    law = composed.law_within
+
+    def seen(*given):
+        found = law(*given)
+        sizes.append(found[0].size)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composed, "law_within", seen)
+        found = release.epsilon_bounds(1e-9)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    assert max(sizes) <= 2**20
 
 
 def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
