@@ -99,7 +99,8 @@ def _whole(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
         if plays(parts):
             return ReplacementGame(parts)
     if plays_beside(parts):
-        return BesideGame(parts, partial(_unplayed, joint=joint, upper_alone=upper_alone))
+        # Its lower end also tells which game to play.
+        return BesideGame(parts, partial(_unplayed, joint=joint, upper_alone=False))
     return _several(parts, joint, upper_alone)
 
 

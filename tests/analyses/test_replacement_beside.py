@@ -78,6 +78,14 @@ def test_as_narrow_as_alone():
         assert isinstance(whole.profile().solvers()[0], BesideGame)
 
 
+def test_a_game_is_played_where_other_data_sets_give_the_lower_end():
+    """The pair of Theorem S6 gives δ = 1.48e-6."""
+    shuffled = ac.ShuffleModel(ac.RandomizedResponse(0.5, k=4), dataset_size=1000)
+    whole = (1000 * STEP + 3 * ac.PureDP(0.8, relation=REPLACE) + shuffled).profile()
+    assert whole.below is not None
+    assert whole.delta(14.0) <= 1.466e-6
+
+
 def test_two_kinds_of_steps():
     """One kind is played, the other has its pair: less than both apart."""
     repeated = WithReplacementSampled(1.0, batch_size=5, dataset_size=1000, relation=REPLACE)
