@@ -17,7 +17,8 @@ int read_tail(double q, double sigma, double end, double built, double steps, do
     const acct_step step = acct_step_make(q, sigma);
     acct_window window = acct_plan_window(&step, built, ACCT_REMOVE, -30.0);
     window.hi = end;
-    if (acct_tilted_law_set(&w.law, &step, &window, 3.0, 20.0, -40.0)) return -1; /* as fine as a line */
+    /* nodes as fine as a line's */
+    if (acct_tilted_law_set(&w.law, &step, &window, 3.0, 20.0, -40.0)) return -1;
     acct_tail_event tail[2];
     memset(tail, 0xff, sizeof tail); /* NaN where nothing is set */
     acct_tail_event_set(&tail[0], &w.law, built, ACCT_REMOVE, epsilon, 0.0, 1);
