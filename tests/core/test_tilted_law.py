@@ -51,6 +51,25 @@ int unused_has_nodes(void) {
     return found;
 }
 
+/* the widest panel of a law of so large an error, in deviations of the noise */
+double widest(double q, double sigma, double log_delta, double order, double log_error) {
+    acct_workspace w;
+    acct_layout layout;
+    double most = -1.0, before = 0.0;
+    if (acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1.0;
+    const acct_step step = acct_step_make(q, sigma);
+    const acct_window window = acct_plan_window(&step, 1.0, ACCT_REMOVE, log_delta);
+    if (!acct_tilted_law_set(&w.law, &step, &window, order, 0.0, log_error)) {
+        acct_tilted_law_layout(&w.law, &layout);
+        for (int i = 0; i < layout.panels; i++) {
+            most = fmax(most, (layout.end[i] - before) * (window.hi - window.lo) / sigma);
+            before = layout.end[i];
+        }
+    }
+    acct_workspace_free(&w);
+    return most;
+}
+
 /* sets mean, variance and log A as searches have them, then as certificates do */
 int moments(double q, double sigma, double order, double found[6]) {
     acct_workspace w;
@@ -82,6 +101,8 @@ def library(tmp_path_factory):
     others = [file for file in sorted(SOURCES.glob("*.c")) if file.name not in included]
     found = build(directory, [*others, source])
     found.who_takes_it.argtypes = [ctypes.c_double, ctypes.c_double, ctypes.c_int]
+    found.widest.argtypes = [ctypes.c_double] * 5
+    found.widest.restype = ctypes.c_double
     return found
 
 
@@ -109,3 +130,13 @@ def test_a_search_has_the_moments_of_a_certificate(library, q, sigma, order):
     library.moments.argtypes = [ctypes.c_double] * 3 + [ctypes.c_double * 6]
     assert library.moments(q, sigma, order, found) == 0
     assert found[3:] == pytest.approx(found[:3], rel=1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize("log_delta", [-2.0, -30.0, -300.0, -700.0])
+@pytest.mark.parametrize("log_error", [-0.5, -3.0, -8.0])
+@pytest.mark.parametrize(("q", "sigma"), [(1e-9, 1.0), (1e-3, 5.0), (1e-4, 50.0), (0.3, 20.0)])
+def test_panels_are_no_wider_than_their_round_off_is_counted_for(
+    library, q, sigma, log_delta, log_error
+):
+    for order in (0.0, 1.0, 2.0):
+        assert 0.0 < library.widest(q, sigma, log_delta, order, log_error) <= 12.0

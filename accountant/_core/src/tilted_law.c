@@ -232,6 +232,8 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
 /* the last panel may be this much wider than what should fit; a panel, than the one before */
 #define MOST_STRETCH 1.1
 #define MOST_GROWTH 2.0
+/* in deviations of the noise: even the last panel is below 12 then, for which the round-off of nodes is counted */
+#define MOST_WIDTH 10.0
 
 int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
                         double y_max, double log_error) {
@@ -251,7 +253,7 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
             if (!(got > 0.0)) return finish(law, ACCT_EPRECISION);
             add_nodes(law, x + 0.5 * got, 0.5 * got);
             law->panels++;
-            wish = fmin(fmin(search.wish, MOST_GROWTH * got), 24.0 * step->sigma);
+            wish = fmin(fmin(search.wish, MOST_GROWTH * got), MOST_WIDTH * step->sigma);
             x = got < rest ? x + got : end;
         }
     }
