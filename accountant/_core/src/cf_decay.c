@@ -68,8 +68,8 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     for (int i = 0; i < law->panels && precise; i++) {
         add_panel(&sums, law, i, m->mean, errors[i]);
         const acct_cf_decay_window w = window_of(&sums);
-        /* where m0 < e0 and m2 < e2 a product of two negative numbers is no bound */
-        if (w.variance > 0.0 && w.fourth > ACCT_TINY && sums.m[0] > sums.e[0]) d->window[d->windows++] = w;
+        const int known = sums.m[0] > 2.0 * sums.e[0] && sums.m[2] > 2.0 * sums.e[2];
+        if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) d->window[d->windows++] = w;
     }
 }
 

@@ -66,9 +66,9 @@ ACCT_INLINE void chances_at(double re, double im, acct_threshold threshold, int 
     c->of_below = (64.0 + 16.0 * noise) * ACCT_U;
     c->most_below = e * sum;
     /* d(t^m) = m t^{m-1} e^{-z} dz, dz = 2 z dE/E */
-    const double rate = 2.0 * m * (a * a + b * b), inverse = 1.0 / modulus;
-    c->turn_above = modulus > 0.0 ? rate * e * inverse : 2.0 * m;
-    c->turn_below = modulus > 0.0 ? rate * c->most_above * inverse / sum : 0.0;
+    const double rate = 2.0 * m * (a * a + b * b);
+    c->turn_above = modulus > 0.0 ? rate * e / modulus : 2.0 * m;
+    c->turn_below = modulus > 0.0 ? rate * c->most_above / modulus / sum : 0.0;
 }
 
 /* what is the same for all nodes */
@@ -100,7 +100,7 @@ static void set_weights(int count, const setting *s, double *restrict l_re, cons
         const double between = near ? by_above : by_below;
         /* L: twice the error of the real loss and of the node, and what the complex logarithm adds */
         const double er = lr - outer.origin, apart = sqrt(er * er + li * li);
-        const double off = 2.0 * loss_err + 64.0 * ACCT_U * (sqrt(lr * lr + li * li) + fabs(mean) + fabs(loss));
+        const double off = 2.0 * loss_err + 64.0 * ACCT_U * (fabs(lr) + fabs(li) + fabs(mean) + fabs(loss));
         const double plain = acct_weight_roundoff(x2) + fabs(order) * off;
         const double relative = 1.1 * off / (apart > 1e-300 ? apart : 1e-300);
         const double turned = relative < 1e100 ? relative : 1e100;
@@ -114,12 +114,13 @@ static void set_weights(int count, const setting *s, double *restrict l_re, cons
         c_re[j] = wr * mr - wi * mi;
         c_im[j] = wr * mi + wi * mr;
         size[j] = weight * out.most_below;
-        large[j] = weight * between;
         rest[j] = weight * in.most_below;
         moved[j] = off;
         w_err[j] = weight * out.most_below * (plain + out.of_below + out.turn_below * turned) +
-                   least[j] * out.most_below;
-        c_err[j] = weight * (between * plain + (near ? of_above : of_below)) + least[j] * between;
+                   least[j] * out.most_below + weight * ACCT_UNDERFLOW;
+        c_err[j] = weight * (between * plain + (near ? of_above : of_below)) + least[j] * between +
+                   weight * ACCT_UNDERFLOW; /* e^{-z} may underflow */
+        large[j] = weight * between + c_err[j];
     }
 }
 

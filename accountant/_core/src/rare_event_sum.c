@@ -282,18 +282,28 @@ static int are_gone(const acct_rare_event_sum *rare, double y, int dead) {
     return 1;
 }
 
+/* the sums of w and of wl from `low` on, in as many strands as those of w e^{iyl} have */
+static void set_rest(acct_rare_event_sum *rare, int low) {
+    double re[ACCT_WIDE] = {0}, im[ACCT_WIDE] = {0}, l_re[ACCT_WIDE] = {0}, l_im[ACCT_WIDE] = {0};
+    for (int j = low; j < rare->count; j++) {
+        const int i = j % ACCT_WIDE;
+        re[i] += rare->w_re[j];
+        im[i] += rare->w_im[j];
+        l_re[i] += rare->w_re[j] * rare->l_re[j] - rare->w_im[j] * rare->l_im[j];
+        l_im[i] += rare->w_re[j] * rare->l_im[j] + rare->w_im[j] * rare->l_re[j];
+    }
+    rare->rest_re = acct_wide_total(re);
+    rare->rest_im = acct_wide_total(im);
+    rare->rest_l_re = acct_wide_total(l_re);
+    rare->rest_l_im = acct_wide_total(l_im);
+}
+
 /* sets the range of nodes to be summed one by one for y0 <= y <= y1 */
 static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
     const int low = low_at(rare, y1);
     if (low != rare->low || rare->fresh) {
         set_moments(rare, low);
-        rare->rest_re = rare->rest_im = rare->rest_l_re = rare->rest_l_im = 0.0;
-        for (int j = low; j < rare->count; j++) {
-            rare->rest_re += rare->w_re[j];
-            rare->rest_im += rare->w_im[j];
-            rare->rest_l_re += rare->w_re[j] * rare->l_re[j] - rare->w_im[j] * rare->l_im[j];
-            rare->rest_l_im += rare->w_re[j] * rare->l_im[j] + rare->w_im[j] * rare->l_re[j];
-        }
+        set_rest(rare, low);
     }
     rare->fresh = 0;
     while (rare->dead > low && are_gone(rare, y0, rare->dead))

@@ -157,6 +157,25 @@ static double thresholded_sum(const acct_tilted_law *g, int count, double t, acc
     return acct_lanes_total(sum);
 }
 
+/* the log of A(c) itself, about: nothing cancels where it is far below 1 */
+ACCT_CLONES
+static double log_of_kept(const acct_tilted_law *g, acct_threshold threshold, const double *restrict share,
+                          double order) {
+    const double *restrict loss = g->loss, *restrict x2 = g->x2, *restrict quad = g->quad;
+    const double rate = 1.0 / threshold.scale;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double r = (loss[k] - threshold.origin) * rate, far = order * loss[k] - x2[k] - r * r;
+            sum[i] += quad[k] * acct_vexp(far) * share[k];
+        }
+    return log(acct_lanes_total(sum) + ACCT_TINY);
+}
+
+/* below it 1 + the sum of the differences has few digits */
+#define CANCELLED 1e-3
+
 /* up to here N e^L, L < 620, is negligible whether N underflows or not */
 #define FAR_FOR_SEARCHES 760.0
 
@@ -173,6 +192,7 @@ double acct_thresholded_log_mgf(const acct_tilted_law *law, const double *above,
         far += far_term(law, j, t, above[j], kept, &slope);
     }
     const double off = thresholded_sum(law, count, t, threshold, above, share) + far - missing;
+    if (1.0 + off < CANCELLED) return log_of_kept(law, threshold, share, order);
     return off > -1.0 ? log1p(off) : off <= -1.0 ? -INFINITY : INFINITY;
 }
 

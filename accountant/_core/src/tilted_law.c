@@ -235,30 +235,40 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
 /* in deviations of the noise: even the last panel is below 12 then, for which the round-off of nodes is counted */
 #define MOST_WIDTH 10.0
 
-int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
-                        double y_max, double log_error) {
+/* panels side by side over the window; ACCT_EPRECISION where none fits, or there are too many */
+static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
+                      double y_max, double log_error, int thorough) {
     const double lo = window->lo, hi = window->hi;
-    if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
     acct_panel_search search = ACCT_PANEL_SEARCH;
     double wish = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
+    search.thorough = thorough;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
         while (x < end) {
-            if (law->panels == ACCT_MAX_PANELS || law->count + ACCT_GL_ORDER > law->capacity)
-                return finish(law, ACCT_EPRECISION);
+            if (law->panels == ACCT_MAX_PANELS || law->count + ACCT_GL_ORDER > law->capacity) return ACCT_EPRECISION;
             const double rest = end - x;
             const double width = rest < MOST_STRETCH * wish ? rest : rest < 2.0 * wish ? 0.5 * rest : wish;
             const double got = acct_panel_widest(&law->panel[law->panels], step, x, width, window, order, y_max,
                                                  log_error, &search);
-            if (!(got > 0.0)) return finish(law, ACCT_EPRECISION);
+            if (!(got > 0.0)) return ACCT_EPRECISION;
             add_nodes(law, x + 0.5 * got, 0.5 * got);
             law->panels++;
             wish = fmin(fmin(search.wish, MOST_GROWTH * got), MOST_WIDTH * step->sigma);
             x = got < rest ? x + got : end;
         }
     }
-    law->whole = !(window->threshold.scale > 0.0) && window->shift == 0.0;
-    return finish(law, ACCT_OK);
+    return ACCT_OK;
+}
+
+int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
+                        double y_max, double log_error) {
+    int status = ACCT_EPRECISION;
+    for (int thorough = 0; thorough < 2 && status; thorough++) {
+        if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
+        status = set_panels(law, step, window, order, y_max, log_error, thorough);
+    }
+    law->whole = !status && !(window->threshold.scale > 0.0) && window->shift == 0.0;
+    return finish(law, status);
 }
 
 void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout) {
