@@ -11,6 +11,7 @@ ASK = """
 #include "one_direction.c"
 #undef TOLERANCE
 #include "plan.c"
+#include "gauss_legendre.h"
 
 enum { WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG };
 
@@ -26,7 +27,7 @@ int who_takes_it(double q, double sigma, int way) {
     int status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
     if (status || !w.law.whole) return -2;
     acct_tilted_law_layout(&w.law, &layout);
-    if (way == SHORT_OF_ROOM) w.law.capacity = w.law.count - 1;
+    if (way == SHORT_OF_ROOM) w.law.capacity = ACCT_GL_ORDER;
     if (way == SHIFTED) window.shift = 0.5 * fmin(sigma, sigma * sigma);
     if (way == THRESHOLD)
         window.threshold = (acct_threshold){.origin = step.log_1mq, .scale = 4.0, .doublings = 4};
