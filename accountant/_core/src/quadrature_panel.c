@@ -198,7 +198,7 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
 /* by what factor a width should change so that the excess is that */
 static double stretch(double excess) { return exp((AIM - excess) / (2.0 * ACCT_GL_ORDER - 1.0)); }
 
-/* the rho whose ellipse has half its height at so much */
+/* a little less than the rho of the ellipse that reaches so far from the real line */
 static double rho_at(double height, double half) {
     const double strip = height / half;
     return 0.999 * (strip + sqrt(strip * strip + 1.0));

@@ -48,8 +48,9 @@ typedef struct {
 
 ACCT_INLINE void chances_at(double re, double im, acct_threshold threshold, int doublings, chances *c) {
     double e;
-    const double modulus =
-        acct_threshold_complex_at(re, im, threshold.origin, threshold.scale, doublings, c->above, c->below, &e) * (1.0 + 1e-12);
+    const double size = acct_threshold_complex_at(re, im, threshold.origin, threshold.scale, doublings, c->above,
+                                                  c->below, &e);
+    const double modulus = size * (1.0 + 1e-12);
     const double a = (re - threshold.origin) / threshold.scale, b = im / threshold.scale;
     const double m = (double)(1 << doublings);
     /* far below what any bound notices, and squares may underflow there */

@@ -34,7 +34,8 @@ typedef struct {
     double m_re[ACCT_RARE_EVENT_MOMENTS], m_im[ACCT_RARE_EVENT_MOMENTS];
     double m_size[3];
     double dead_size, dead_large;
-    /* the nodes below `small` have next to no weight in C, those from `equal` on the same in both; what that leaves out */
+    /* the nodes below `small` have next to no weight in C, those from `equal` on the same in both; what that leaves
+     * out */
     int small, equal;
     double left_out;
     /* the last block: its first point, its `low`, and how many blocks since e^{iyl} was computed anew */
