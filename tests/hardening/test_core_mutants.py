@@ -53,8 +53,8 @@ MUTANTS = [
     Mutant(
         "outcomes above the window forgotten above",
         "contour.c",
-        "upper += tail.upper + exp(",
-        "upper += exp(",
+        "upper += tail.upper;",
+        "",
     ),
     Mutant(
         "outcomes above the window doubled below",
@@ -71,8 +71,8 @@ MUTANTS = [
     Mutant(
         "small outcomes of a rare-event contour forgotten",
         "contour.c",
-        "tail.upper + exp(k->small_losses_log - k->small_losses_slope * epsilon)",
-        "tail.upper",
+        "upper += exp(k->small_losses_log - k->small_losses_slope * epsilon);",
+        "upper += 0.0;",
     ),
     Mutant(
         "large outcomes of a rare-event contour counted once too little",
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         "middling outcomes of a rare-event contour left out",
-        "rare_event_sum.c",
+        "rare_event_nodes.c",
         "near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];",
         "near ? 0.5 * (in.above[0] - out.above[0]) : 0.5 * (out.below[0] - in.below[0]);",
     ),
