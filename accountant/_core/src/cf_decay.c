@@ -13,13 +13,15 @@
 #define NEAR 1e8
 #define OF_NEAR 4.1e-8
 
-/* sums of w t^k and bounds on what they miss but for a share of 2e-7 of the sums of w |t|^k: k = 0 ... 4 */
+/* sums of w t^k and bounds on what they miss but for a share of 2e-7 of the sums of w |t|^k: k = 0 ... 4; and the
+ * largest relative error of a weight */
 typedef struct {
-    double m[5], e[5];
+    double m[5], e[5], weight_err;
 } moment_sums;
 
 /* adds a panel's nodes: their quadrature error is error * reach^k, and t is off by its round-off */
-static void add_panel(moment_sums *s, const acct_tilted_law *law, int panel, double mean, double error) {
+static void add_panel(moment_sums *s, const acct_tilted_law *law, int panel, const acct_moments *of, double error) {
+    const double mean = of->mean, c = fabs(of->order);
     const int order = law->count / law->panels, first = panel * order;
     const acct_panel *p = &law->panel[panel];
     const double before = s->m[0];
@@ -34,6 +36,9 @@ static void add_panel(moment_sums *s, const acct_tilted_law *law, int panel, dou
         off = law->loss_err[j] > off ? law->loss_err[j] : off;
         far = fabs(law->loss[j]) > far ? fabs(law->loss[j]) : far;
     }
+    const double farthest = fmax(law->x2[first], law->x2[first + order - 1]);
+    s->weight_err = fmax(s->weight_err, acct_weight_roundoff(farthest) + of->log_mgf_err +
+                                            c * (off + 4.0 * ACCT_U * far));
     const double reach = fmax(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)) + p->turn + p->modulus;
     const double near = NEAR * (off + 4.0 * ACCT_U * (far + fabs(mean)));
     double quadrature = error, moved = OF_NEAR * (s->m[0] - before);
@@ -61,14 +66,14 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     d->mode = 0;
     for (int j = 1; j < law->count; j++)
         if (law->weight[j] > law->weight[d->mode]) d->mode = j;
-    const int precise = m->log_mgf_err + m->weight_err < 1e-7;
-    moment_sums sums = {{0.0}, {0.0}};
+    moment_sums sums = {{0.0}, {0.0}, 0.0};
     double errors[ACCT_MAX_PANELS];
     acct_tilted_law_errors(law, m, 0.0, errors);
-    for (int i = 0; i < law->panels && precise; i++) {
-        add_panel(&sums, law, i, m->mean, errors[i]);
+    for (int i = 0; i < law->panels; i++) {
+        add_panel(&sums, law, i, m, errors[i]);
         const acct_cf_decay_window w = window_of(&sums);
-        const int known = sums.m[0] > 2.0 * sums.e[0] && sums.m[2] > 2.0 * sums.e[2];
+        const int known =
+            sums.weight_err < 1e-7 && sums.m[0] > 2.0 * sums.e[0] && sums.m[2] > 2.0 * sums.e[2];
         if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) d->window[d->windows++] = w;
     }
 }
