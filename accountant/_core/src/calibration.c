@@ -7,6 +7,7 @@
 #include "calibration_guess.h"
 #include "domain.h"
 #include "gaussian.h"
+#include "rounding.h"
 #include "search.h"
 #include "status.h"
 #include "subsampled_gaussian.h"
@@ -81,11 +82,30 @@ static int boundary(problem *p, enum acct_grid grid, double guess, double power,
     return acct_boundary(&search, found, slope, cheap, dear, rank);
 }
 
-/* Roughly the mu of the Gaussian mechanism that spends the target, for one record: the root of
- * target = mu^2/2 + mu sqrt(2 log 1/delta).  A place to start, no more. */
+#define GUESS_STEPS 6    /* of Newton, at most */
+#define GUESS_CLOSE 1e-3 /* the change of log mu that ends them */
+
+/* The mu of the Gaussian mechanism that spends the target, for one record, to a few digits: where the central limit
+ * holds the unknown is near.  A place to start, no more. */
 static double gaussian_guess(const acct_target *t) {
-    const double tail = -2.0 * log(t->delta);
-    return 2.0 * t->epsilon / (sqrt(tail + 2.0 * t->epsilon) + sqrt(tail)) / t->records;
+    const double tail = -2.0 * log(t->delta), e = t->epsilon;
+    /* the root of epsilon = mu^2/2 + mu sqrt(2 log 1/delta), from which Newton's steps on log delta go */
+    double mu = 2.0 * e / (sqrt(tail + 2.0 * e) + sqrt(tail));
+    for (int i = 0; i < GUESS_STEPS; i++) {
+        const double x = e / mu - 0.5 * mu, density = exp(-0.5 * x * x) / sqrt(2.0 * ACCT_PI);
+        const double delta = 0.5 * (erfc(x / sqrt(2.0)) - exp(e) * erfc((x + mu) / sqrt(2.0)));
+        const double move = delta * log(t->delta / delta) / (mu * density);
+        if (!(fabs(move) < 1.0)) break;
+        mu *= exp(move);
+        if (fabs(move) < GUESS_CLOSE) break;
+    }
+    return mu / t->records;
+}
+
+/* the power with which epsilon changes with mu there */
+static double gaussian_power(const acct_target *t, double mu) {
+    const double half = 0.5 * mu * mu;
+    return t->epsilon > half ? (t->epsilon + half) / t->epsilon : 2.0;
 }
 
 /* expm1(1/sigma^2), the chi^2 divergence of one Gaussian release; infinite on overflow */
@@ -105,11 +125,17 @@ int acct_calibrate_sigma(const acct_target *target, double q, double steps, doub
     if (!valid_target(target) || !acct_valid_noise(q, 1.0) || !acct_valid_steps(steps)) return ACCT_EDOMAIN;
     if (ever_used(q, steps * target->records) <= target->delta) return ACCT_EUNBOUNDED;
     /* Start where the central limit puts it: near the sigma of one Gaussian release. */
-    double guess = sqrt(steps) / (gaussian_guess(target) / q);
+    const double mu = gaussian_guess(target);
+    double guess = sqrt(steps) / (mu / q);
+    double power = -gaussian_power(target, mu);
     const double excess = 1.0 / guess / guess;
-    if (q < 1.0) guess = 1.0 / sqrt(log1p(excess));
+    if (q < 1.0) {
+        const double exponent = log1p(excess); /* 1/sigma^2 */
+        guess = 1.0 / sqrt(exponent);
+        if (exponent > 0.0) power *= exponent * (1.0 + excess) / excess;
+    }
     const int status =
-        boundary(&p, ACCT_DOUBLES, guess, -1.0, acct_grid_rank(ACCT_DOUBLES, DBL_MAX), LEAST_RANK, &rank);
+        boundary(&p, ACCT_DOUBLES, guess, power, acct_grid_rank(ACCT_DOUBLES, DBL_MAX), LEAST_RANK, &rank);
     if (status) return status;
     if (rank == ACCT_NO_RANK) return ACCT_EPRECISION;
     if (rank == LEAST_RANK) return ACCT_EUNBOUNDED;
@@ -135,9 +161,10 @@ int acct_calibrate_steps(const acct_target *target, double q, double sigma, doub
         *steps = 0.0;
         return ACCT_OK;
     }
-    const double ratio = gaussian_guess(target) / q;
+    const double mu = gaussian_guess(target), ratio = mu / q;
     const double guess = ratio * ratio / fmax(gain_of(sigma), LEAST_DOUBLE);
-    const int status = boundary(&p, ACCT_COUNTS, guess, 0.5, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
+    const double power = 0.5 * gaussian_power(target, mu);
+    const int status = boundary(&p, ACCT_COUNTS, guess, power, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
     if (status) return status;
     if (rank == (int64_t)ACCT_MOST_STEPS) return ACCT_EUNBOUNDED;
     *steps = rank == ACCT_NO_RANK ? 0.0 : (double)rank;
@@ -159,8 +186,9 @@ int acct_calibrate_q(const acct_target *target, double sigma, double steps, doub
         *q = 1.0;
         return ACCT_OK;
     }
-    const double guess = gaussian_guess(target) / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
-    status = boundary(&p, ACCT_DOUBLES, guess, 1.0, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
+    const double mu = gaussian_guess(target);
+    const double guess = mu / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
+    status = boundary(&p, ACCT_DOUBLES, guess, gaussian_power(target, mu), LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
     if (status) return status;
     *q = rank == ACCT_NO_RANK ? 0.0 : acct_grid_value(ACCT_DOUBLES, rank); /* nothing is released at q = 0 */
     return ACCT_OK;

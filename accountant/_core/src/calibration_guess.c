@@ -55,23 +55,32 @@ typedef struct {
     double doubt; /* the change of the second order there */
 } guess;
 
-/* log of the factor of the saddle-point expansion's first two orders, by the cumulants of the exponent
+/* log of the factor of the saddle-point expansion's first three orders, by the cumulants of the exponent
  * n K(b) - b eps - log b - log(1 + b); the law's weights are those of its saddle point */
 static double log_factor(guess *g, double mean, double steps, double b) {
     const acct_tilted_law *law = &g->w.law;
-    double m2 = 0.0, m3 = 0.0, m4 = 0.0;
+    double m2 = 0.0, m3 = 0.0, m4 = 0.0, m5 = 0.0, m6 = 0.0;
     for (int j = 0; j < law->count; j++) {
-        const double d = law->loss[j] - mean, w = law->weight[j] * d * d;
+        const double d = law->loss[j] - mean, d2 = d * d, w = law->weight[j] * d2, v = w * d2;
         m2 += w;
         m3 += w * d;
-        m4 += w * d * d;
+        m4 += v;
+        m5 += v * d;
+        m6 += v * d2;
     }
-    const double s = 1.0 / b, t = 1.0 / (b + 1.0), s2 = s * s, t2 = t * t;
-    const double second = steps * m2 + s2 + t2, third = steps * m3 - 2.0 * (s2 * s + t2 * t);
-    const double fourth = steps * (m4 - 3.0 * m2 * m2) + 6.0 * (s2 * s2 + t2 * t2);
-    const double change = (fourth - 5.0 / 3.0 * third * third / second) / (8.0 * second * second);
+    const double s = 1.0 / b, t = 1.0 / (b + 1.0), s2 = s * s, t2 = t * t, s4 = s2 * s2, t4 = t2 * t2;
+    const double second = steps * m2 + s2 + t2, deviation = sqrt(second), fourfold = second * second;
+    const double k3 = (steps * m3 - 2.0 * (s2 * s + t2 * t)) / (second * deviation);
+    const double k4 = (steps * (m4 - 3.0 * m2 * m2) + 6.0 * (s4 + t4)) / fourfold;
+    const double k5 = (steps * (m5 - 10.0 * m3 * m2) - 24.0 * (s4 * s + t4 * t)) / (fourfold * deviation);
+    const double k6 =
+        (steps * (m6 - 15.0 * m4 * m2 - 10.0 * m3 * m3 + 30.0 * m2 * m2 * m2) + 120.0 * (s4 * s2 + t4 * t2)) /
+        (fourfold * second);
+    const double r = k3 * k3, change = k4 / 8.0 - 5.0 / 24.0 * r;
+    const double next = -k6 / 48.0 + 7.0 / 48.0 * k3 * k5 + 35.0 / 384.0 * k4 * k4 - 35.0 / 64.0 * r * k4 +
+                        385.0 / 1152.0 * r * r - 0.5 * change * change;
     g->doubt = fabs(change);
-    return tanh(change) - 0.5 * log(2.0 * ACCT_PI * second);
+    return tanh(change) + (g->doubt < DOUBTFUL ? next : 0.0) - 0.5 * log(2.0 * ACCT_PI * second);
 }
 
 /* log delta(epsilon) on the nodes of the law, by the saddle point next to *b, which becomes that */
@@ -107,15 +116,16 @@ static int is_rare(const acct_unknown *a) {
 
 /* the approximation on the nodes of the saddle point, or on fine ones, whose error is as good as smooth */
 static double log_expanded(guess *g, const acct_unknown *a, int fine) {
-    const double near = g->epsilon * (1.0 + APART);
+    const double half = 0.5 * APART * g->epsilon;
     const acct_step step = acct_step_make(a->q, a->sigma);
     const acct_window window = acct_plan_window(&step, a->steps, ACCT_REMOVE, g->log_delta);
     acct_saddle s;
     if (acct_saddle_at_epsilon(&g->w.law, &step, a->steps, ACCT_REMOVE, &window, g->epsilon, &s)) return NAN;
     if (fine && acct_tilted_law_set(&g->w.law, &step, &window, 1.0 + s.b, 0.0, FINE - log(a->steps))) return NAN;
-    const double here = log_profile(g, a->steps, g->epsilon, &s.b);
-    g->rate = (here - log_profile(g, a->steps, near, &s.b)) / (g->epsilon * APART);
-    return here;
+    const double before = log_profile(g, a->steps, g->epsilon - half, &s.b);
+    const double beyond = log_profile(g, a->steps, g->epsilon + half, &s.b);
+    g->rate = (before - beyond) / (2.0 * half);
+    return 0.5 * (before + beyond);
 }
 
 /* the profile itself, but for a small share */
@@ -204,10 +214,11 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
 
 /* the same once more, by a difference of approximations close to each other */
 static void refine(guess *g, double *t, double *power) {
-    const double along = excess(g, *t + APART, 1), here = excess(g, *t, 1), slope = (along - here) / APART;
-    const double rise = slope / (g->epsilon * g->rate), ratio = rise / *power;
+    const double along = excess(g, *t + 0.5 * APART, 1), rate = g->rate;
+    const double back = excess(g, *t - 0.5 * APART, 1), slope = (along - back) / APART;
+    const double rise = 2.0 * slope / (g->epsilon * (g->rate + rate)), ratio = rise / *power;
     if (!(ratio > 0.5 && ratio < 2.0)) return; /* one is an approximation of another kind */
-    *t -= here / slope;
+    *t -= 0.5 * (along + back) / slope;
     *power = rise;
 }
 

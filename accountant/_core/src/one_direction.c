@@ -5,6 +5,7 @@
 
 #include "chernoff.h"
 #include "gaussian.h"
+#include "line_modulus.h"
 #include "rounding.h"
 #include "saddle_point.h"
 #include "status.h"
@@ -301,6 +302,12 @@ static int has_nodes(const acct_workspace *w, const acct_window *window) {
            g->lo <= window->lo && g->hi >= 0.8 * window->hi;
 }
 
+/* how far the other direction is below, in logarithms, for bounds by moduli to show it; the error of the nodes, of
+ * which others are worth their time; and the log of the error of one step that these are set for */
+#define LEAST_GAP 1e-3
+#define MOST_DOUBT 1e-3
+#define FINE -24.0
+
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                         double delta) {
     const double log_delta = log(delta);
@@ -311,15 +318,16 @@ int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, do
         acct_saddle_on_nodes(&w->law, steps, ACCT_ADD, epsilon, &saddle);
     else if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_ADD, &window, epsilon, &saddle))
         return 0;
-    const double b = saddle.b;
-    const double log_chernoff = saddle.log_scale - b * epsilon + acct_log_chernoff(b);
-    if (log_chernoff < log_delta - 0.01 &&
-        acct_chernoff_delta_upper(w, step, steps, ACCT_ADD, epsilon, log_delta, b) <= delta)
-        return 1;
-    if (log_chernoff < log_delta - 0.01) /* the law's nodes are no longer the saddle point's */
-        return 0;
-    /* a few digits do if the saddle-point approximation, good to a few per cent, is far below */
     const double gap = log_delta - saddle.log_delta;
+    if (gap > LEAST_GAP) {
+        acct_line_modulus moduli;
+        acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
+        if (moduli.upper > delta && moduli.doubt > MOST_DOUBT &&
+            !acct_tilted_law_set(&w->law, step, &window, acct_order_at(ACCT_ADD, saddle.b), 0.0, FINE - log(steps)))
+            acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
+        if (moduli.upper <= delta) return 1;
+    }
+    /* a few digits do if the saddle-point approximation, good to a few per cent, is far below */
     acct_profile_point p;
     if (gap > 0.15) {
         if (acct_plan(w, step, steps, ACCT_ADD, epsilon, log_delta, 1e-3, &saddle)) return 0;

@@ -107,21 +107,27 @@ static void fill_nodes(const acct_step *step, int count, const double *restrict 
                        double *restrict exp_loss, double *restrict e2_plus, double *restrict e2_minus) {
     const double sigma = step->sigma, var2 = 2.0 * sigma * sigma, q = step->q, log_q = step->log_q;
     const double log_1mq = q < 1.0 ? step->log_1mq : 0.0, odds = step->odds;
+    /* loops of their own: what waits for the loss in one iteration is behind what could go ahead in the next */
     for (int i = 0; i < count; i++) {
-        const double x = node[i], u = (2.0 * x - 1.0) / var2;
-        const double z = x / sigma;
+        const double z = node[i] / sigma;
         x2[i] = 0.5 * z * z;
         gauss[i] = quad[i] * acct_vexp(-x2[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        const double u = (2.0 * node[i] - 1.0) / var2;
         double p;
         const double inner = acct_loss_at(u, q, log_q, log_1mq, odds, &p);
         const double l = q == 1.0 ? u : inner;
         loss[i] = l;
         loss_err[i] = acct_loss_error(l, p, u) + node_err[i] * p;
+    }
+    for (int i = 0; i < count; i++) {
+        const double l = loss[i];
         double lm1;
         exp_loss[i] = acct_vexp_both(l, &lm1); /* relative, also where l is far below 0 */
         e2_plus[i] = acct_ve2(l, lm1);
-        e2_minus[i] = acct_ve2(-l, acct_vexpm1(-l));
     }
+    for (int i = 0; i < count; i++) e2_minus[i] = acct_ve2(-loss[i], acct_vexpm1(-loss[i]));
 }
 
 /* log of the panel's share of acct_tilted_law_error, for those who multiply the integrand */
