@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
+from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT
 from accountant.analyses.pld.chord_excess import (
     ChordExcess,
     GridPower,
@@ -27,6 +28,7 @@ from accountant.analyses.pld.fft import (
 )
 from accountant.analyses.pld.grid_parts import (
     STEEPEST,
+    is_looked_at,
     largest_loss,
     on_grid,
     place,
@@ -58,8 +60,6 @@ BYTES_PER_CELL = 200
 BYTES_PER_NODE = 1000
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 708.0
-# Frequencies at which a few thousand losses may be looked at one by one on any grid.
-MOST_LOOKED_AT = 2.0**15
 # Knots of all sums of losses so far apart that one of them rules.
 MOST_STEEP = 2**20
 
@@ -119,8 +119,15 @@ class ComposedLaw:
         # Characteristic functions of atoms are held beside the law; without them it is a rough one.
         most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else float(self.size)
         looked_at = [most]
-        if most > MOST_LOOKED_AT and node_count(widest, self.size) is not None:
-            looked_at = [MOST_LOOKED_AT, most]  # if they are asked for at a few frequencies alone
+        if not plan.upper_alone and node_count(widest, self.size) is not None:
+            # More of them are, if they are asked for at a few frequencies alone.
+            given = list(zip(parts, knots, strict=True))
+            if any(
+                is_looked_at(part, t, self._tilt, MOST_LOOKED_AT)
+                and not is_looked_at(part, t, self._tilt, most)
+                for part, t in given
+            ):
+                looked_at = [MOST_LOOKED_AT, most]
         for number in looked_at:
             laws = [
                 without_top(on_grid(part, t, plan, number), plan.log_tail, part.times)
@@ -289,6 +296,11 @@ class ComposedLaw:
         doubt = 8.0 * U * (abs(epsilon) + self._steps)
         bumps = side.excess.at(epsilon - self._origins, doubt)
         return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
+
+    @property
+    def infinite_upper(self) -> float:
+        """A bound on the mass at infinite loss: no smaller δ has a finite ε here."""
+        return self._upper.infinite
 
     @property
     def held(self) -> int:
