@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from accountant.pairs.atoms import Atoms
 
-__all__ = ["has_few_atoms", "heaviest_atom", "widest_spacing"]
+__all__ = ["MOST_LOOKED_AT", "has_few_atoms", "heaviest_atom", "widest_spacing"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
@@ -23,6 +23,8 @@ CANDIDATES = 3000
 # number of frequencies, some 0.5 s.
 RELEVANT = 1e-22
 MOST_RELEVANT, MOST_WORK = 1000, 5e8
+# Frequencies at which they are looked at where few of them matter, on any grid.
+MOST_LOOKED_AT = 2.0**15
 # Candidates range over these multiples of the spacing for atoms anywhere.
 LEAST, MOST = 0.9, 6.0
 

@@ -23,6 +23,7 @@ from accountant.analyses.pld.spectrum import (
     loud_between,
     near,
     node_count,
+    second_moment,
 )
 
 if TYPE_CHECKING:
@@ -174,12 +175,12 @@ def chord_excess(
         error += RARE * counts[place] * math.exp(float(envelope[0])) * 1.01
         spectrum[loud] += fejer * one.bumps[loud] * _others(found, counts, place, loud)
     gross = np.abs(spectrum)
-    tail = np.cumsum(gross[::-1])[::-1]
-    kept = int(np.searchsorted(-tail, -max(1e-3 * error, 1e-24)))
-    error += float(tail[kept]) if kept < index.size else 0.0
-    kept = max(kept, 1)
-    frequency = step * index[:kept].astype(np.float64)
-    return ChordExcess(frequency, spectrum[:kept].copy(), error * (1.0 + 1e-9))
+    # Every reading takes a sine for each frequency: those that add less than round-off are left.
+    rare = max(1e-3 * error, 1e-24, U * float(gross.sum())) / index.size
+    kept = np.flatnonzero(gross > rare)
+    error += float(gross[gross <= rare].sum())
+    frequency = step * index[kept].astype(np.float64)
+    return ChordExcess(frequency, spectrum[kept], error * (1.0 + 1e-9))
 
 
 def _relevant(parts: Sequence[GridPower], spacing: float, size: int) -> IntArray | None:
@@ -210,10 +211,11 @@ def _log_moduli(part: GridPower, atoms: TiltedAtoms, spacing: float, nodes: int)
     shown = TiltedAtoms(kept * spacing, atoms.weights[inside], np.zeros(kept.size), atoms.error)
     sums = _sums(shown, step, nodes // 2 + 1)[0]
     reach = (core.stop - core.start + 2.0) * math.pi
-    reach += 4.0 * float(np.abs(place).max(initial=0.0))  # its rounding, and that of the phase
+    farthest = float(np.abs(place).max(initial=0.0))
+    reach += 4.0 * farthest  # its rounding, and that of the phase
     error = mass * (8.0 * U * (reach + kept.size + 24.0) + atoms.error) + RARE
-    middle = kept - float(np.median(kept)) if kept.size else kept
-    return between(_modulus(sums) + error, mass, float(shown.weights @ middle**2), far, nodes)
+    moment = second_moment(shown.weights, kept, 8.0 * U * farthest)
+    return between(_modulus(sums) + error, mass, moment, far, nodes)
 
 
 def _others(

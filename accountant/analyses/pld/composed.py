@@ -206,7 +206,8 @@ class Composed:
         if not self._parts:
             return Bounds(0.0, 0.0)
         rest = delta - self._infinite
-        if rest < -1e-6 * delta:
+        hopeless = rest < -1e-6 * delta
+        if hopeless:
             rest = delta
         rest = max(rest, 1e-3 * delta, math.exp(self._farthest))
         parts = self._without_rare(rest)
@@ -224,10 +225,16 @@ class Composed:
             step = 1e-3 * self._tolerance * self._scale(saddle)
             upper = one.epsilon_upper(delta, step)
             lower = min(one.epsilon_lower(delta, step), upper)
-            if lower == upper or upper == math.inf:
-                return Bounds(lower, upper), 0.0 if lower == upper else math.inf
-            size = max(upper, 0.01 * saddle.spread)
-            return Bounds(lower, upper), (upper - lower) / (size * self._tolerance)
+            if lower == upper or (hopeless and self._upper_alone):
+                return Bounds(lower, upper), 0.0
+            above = upper
+            if hopeless and lower > 0.0 and delta + one.infinite_upper < 1.0:
+                # No grid has an upper end: it is fine enough where finite losses alone would do.
+                above = one.epsilon_upper(delta + one.infinite_upper, step)
+            if above == math.inf:
+                return Bounds(lower, upper), math.inf
+            size = max(above, 0.01 * saddle.spread)
+            return Bounds(lower, upper), max(above - lower, 0.0) / (size * self._tolerance)
 
         # Where masses are hardly told from nothing, a finer grid tells no more.
         blind = MOST_BLIND if delta < math.exp(FARTHEST) else 0
@@ -307,6 +314,7 @@ class Composed:
             saddle = self._gentler(parts, saddle)
         spacing, best, size = self._spacings.first(parts, saddle, scale), math.inf, 0
         trim, tried, unlucky, moved, last = 1.0, False, False, name != "epsilon", 0.0
+        beyond = False  # whether an answer lay beyond a window
         before = (math.inf, math.inf)  # the last excess, and its spacing
         for _ in range(6):
             plan = self._plan(parts, saddle, scale, spacing, trim)
@@ -326,7 +334,10 @@ class Composed:
             at = float(bounds.upper) if name == "epsilon" else saddle.epsilon
             if not moved and abs(at - saddle.epsilon) * saddle.tilt > MISSED and at < math.inf:
                 # Few rare large losses: their variance says little about the profile at the answer.
-                moved, saddle = True, self._moved(parts, saddle, at)
+                # Beyond the window there is none but the largest loss, which is seldom near it.
+                near_by = at if beyond else min(at, one.high)
+                moved, beyond = near_by == at, True
+                saddle = self._moved(parts, saddle, near_by)
                 continue
             if self._upper_alone and bounds.upper < (math.inf if name == "epsilon" else 1.0):
                 return known

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
+from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT
 from accountant.analyses.pld.chord_excess import (
     ChordExcess,
     GridPower,
@@ -27,6 +28,7 @@ from accountant.analyses.pld.fft import (
 )
 from accountant.analyses.pld.grid_parts import (
     STEEPEST,
+    is_looked_at,
     largest_loss,
     on_grid,
     place,
@@ -34,7 +36,12 @@ from accountant.analyses.pld.grid_parts import (
 )
 from accountant.analyses.pld.loss_grid import GridLaw
 from accountant.analyses.pld.saddle_point import reach
-from accountant.analyses.pld.spectrum import Spectrum, few_frequencies, loud_frequencies
+from accountant.analyses.pld.spectrum import (
+    Spectrum,
+    few_frequencies,
+    loud_frequencies,
+    node_count,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +70,10 @@ class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
     def __init__(self, size: int) -> None:
         super().__init__(size)
         self.size = size
+
+
+class _ManyFrequencies(Exception):  # noqa: N818 (a signal inside this module)
+    """Losses that are looked at one by one would be at too many frequencies."""
 
 
 class _Side(NamedTuple):
@@ -104,18 +115,33 @@ class ComposedLaw:
         if last - first < self.size:  # everything fits: no mass is omitted or wraps around
             begin = first
         self._last = last
-        # Characteristic functions of atoms are held beside the law; without them it is a rough one.
-        most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else self.size
-        laws = [
-            without_top(on_grid(part, t, plan, most), plan.log_tail, part.times)
-            for part, t in zip(parts, knots, strict=True)
-        ]
-        self._scales(laws, counts, parts)
-        self._upper = self._side(laws, counts, begin, orders, True)
         self._upper_alone = plan.upper_alone
-        self._lower = self._upper  # read only where it is the lower one
-        if not plan.upper_alone:
-            self._lower = self._side(laws, counts, begin, orders, False)
+        # Characteristic functions of atoms are held beside the law; without them it is a rough one.
+        most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else float(self.size)
+        looked_at = [most]
+        if not plan.upper_alone and node_count(widest, self.size) is not None:
+            # More of them are, if they are asked for at a few frequencies alone.
+            given = list(zip(parts, knots, strict=True))
+            if any(
+                is_looked_at(part, t, self._tilt, MOST_LOOKED_AT)
+                and not is_looked_at(part, t, self._tilt, most)
+                for part, t in given
+            ):
+                looked_at = [MOST_LOOKED_AT, most]
+        for number in looked_at:
+            laws = [
+                without_top(on_grid(part, t, plan, number), plan.log_tail, part.times)
+                for part, t in zip(parts, knots, strict=True)
+            ]
+            self._scales(laws, counts, parts)
+            self._upper = self._side(laws, counts, begin, orders, True)
+            self._lower = self._upper  # read only where it is the lower one
+            try:
+                if not plan.upper_alone:
+                    self._lower = self._side(laws, counts, begin, orders, False, number == most)
+                break
+            except _ManyFrequencies:
+                continue
         self._begin = self._upper.total.first
         self._low = self._offset + (self._begin + 1) * self._spacing
         # The profile can be read up to the window's last knot, or a little beyond the law's last.
@@ -159,7 +185,9 @@ class ComposedLaw:
         begin: int,
         orders: Sequence[float],
         upper: bool,
+        every: bool = True,
     ) -> _Side:
+        """Compose one of the laws; its chords are bounded at ``every`` frequency if need be."""
         tilted, exponents, log_finite, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
         powers: list[GridPower] = []
         for law, k, centre, scale in zip(
@@ -192,7 +220,7 @@ class ComposedLaw:
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
         # What does not fit is refused before the chords are bounded, which takes longest.
         total_law = self._total(tilted, begin, outside)
-        return _Side(total_law, infinite, self._excess(powers))
+        return _Side(total_law, infinite, self._excess(powers, every))
 
     def _total(self, tilted: Sequence[Tilted], begin: int, outside: float) -> Total | Spectrum:
         given = begin, self.size, outside
@@ -219,7 +247,7 @@ class ComposedLaw:
             if is_cut
         )
 
-    def _excess(self, powers: Sequence[GridPower]) -> ChordExcess | None:
+    def _excess(self, powers: Sequence[GridPower], every: bool) -> ChordExcess | None:
         """Bound what chords add to the lower law, if any do."""
         if not any(one.atoms is not None and bool(one.atoms.bumps.any()) for one in powers):
             return None
@@ -227,9 +255,9 @@ class ComposedLaw:
         self._origins = self._offset + self._spacing * sum(
             one.law.times * (one.law.first + one.origin) for one in powers
         )
-        found = chord_excess(powers, self._spacing, self.size, fits=self._fits)
+        found = chord_excess(powers, self._spacing, self.size, fits=every and self._fits)
         if found is None:
-            raise TooLarge(self.size)
+            raise TooLarge(self.size) if every else _ManyFrequencies
         return found
 
     def _origin(self, law: GridLaw, centre: float) -> int:
@@ -268,6 +296,11 @@ class ComposedLaw:
         doubt = 8.0 * U * (abs(epsilon) + self._steps)
         bumps = side.excess.at(epsilon - self._origins, doubt)
         return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
+
+    @property
+    def infinite_upper(self) -> float:
+        """A bound on the mass at infinite loss: no smaller δ has a finite ε here."""
+        return self._upper.infinite
 
     @property
     def held(self) -> int:

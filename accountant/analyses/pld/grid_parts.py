@@ -25,6 +25,7 @@ __all__ = [
     "STEEPEST",
     "GridPart",
     "GridPlan",
+    "is_looked_at",
     "largest_loss",
     "on_grid",
     "place",
@@ -172,8 +173,7 @@ def on_grid(part: GridPart, knots: LossGrid, plan: GridPlan, size: float) -> Gri
     small = table is not None and table.absolute_error < TINY and plan.saddle.log_delta < FAINT
     if table is not None and contained and not small and np.abs(table.loss).max() < FAR:
         table = None
-    seen, work = part.seen_atoms(), size * (CHEAPER if part.pure and missed else 1.0)
-    few = seen is not None and has_few_atoms(seen, tilt, work)
+    few = is_looked_at(part, knots, tilt, size)
     if table is not None and (few or (contained and small)):
         bounded = math.isfinite(part.pair.support[1])
         law = discretise_atoms(table, knots, bounded=bounded, snap=part.offset is not None)
@@ -185,6 +185,13 @@ def on_grid(part: GridPart, knots: LossGrid, plan: GridPlan, size: float) -> Gri
             return narrow
     law_of_tails = discretise_tails(part.pair, knots) if part.offset is None else None
     return law_of_tails or discretise(part.pair, knots, part.offset is not None)
+
+
+def is_looked_at(part: GridPart, knots: LossGrid, tilt: float, size: float) -> bool:
+    """Tell whether the losses of a part are few enough to be looked at at ``size`` frequencies."""
+    missed = part.spacing < COARSER * knots.spacing
+    seen, work = part.seen_atoms(), size * (CHEAPER if part.pure and missed else 1.0)
+    return seen is not None and has_few_atoms(seen, tilt, work)
 
 
 def _narrow(part: GridPart, knots: LossGrid, tilt: float) -> GridLaw | None:

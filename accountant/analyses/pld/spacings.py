@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from accountant.analyses.pld.atom_spacing import has_few_atoms, widest_spacing
+from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT, has_few_atoms, widest_spacing
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ DENSITY, ATOMS = 5.5, 1.5
 # A grid that contains all lattices is given up where another is so many times coarser. Losses are
 # dense with so many in a cell.
 NEEDLESS, DENSE, MOST_CELLS = 3.0, 4.0, 2.0**40
+# Releases of a part whose characteristic function, to that power, is negligible but at a few
+# frequencies.
+OFTEN = 10_000
 
 
 class Spacings:
@@ -92,7 +95,7 @@ class Spacings:
             return None
         cells = self._cells(self._parts, ATOMS, saddle, scale)
         found = min(widest_spacing(atoms, saddle.tilt, cells), self._most(saddle))
-        size = DEVIATIONS * saddle.deviation / found
+        size = self._frequencies(saddle, found)
         if not all(has_few_atoms(table, saddle.tilt, size) for table, _ in atoms):
             return None
         needed = self._needed(self._parts, saddle, scale)
@@ -113,7 +116,7 @@ class Spacings:
         others = [part for part in self._parts if part.spacing != kept]
         cells = self._cells(others, ATOMS, saddle, scale)
         spacing = kept / math.ceil(kept / cells) if kept / cells < MOST_CELLS else cells
-        size, parts = DEVIATIONS * saddle.deviation / spacing, []
+        size, parts = self._frequencies(saddle, spacing), []
         for part in self._parts:
             table, dense = part.pair.loss_atoms, DENSE * part.spacing <= spacing
             few = table is not None and has_few_atoms(table, saddle.tilt, size)
@@ -121,6 +124,12 @@ class Spacings:
                 return 0.0, kept, []
             parts.append(part if part.spacing == kept else part.off_lattice(dense=not few))
         return spacing, kept, parts
+
+    def _frequencies(self, saddle: Saddle, spacing: float) -> float:
+        """Return at how many frequencies losses are looked at, roughly (Theorems G10, G11)."""
+        size = DEVIATIONS * saddle.deviation / spacing
+        often = max(part.times for part in self._parts) >= OFTEN
+        return min(size, MOST_LOOKED_AT) if often else size
 
     def _cells(
         self, parts: Sequence[GridPart], share: float, saddle: Saddle, scale: float

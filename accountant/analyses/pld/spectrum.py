@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,7 @@ __all__ = [
     "loud_frequencies",
     "near",
     "node_count",
+    "second_moment",
 ]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
@@ -53,6 +54,9 @@ MOST, SHARE, DIRECT, DIRECT_SHARE = 2**13, 1 / 16, 3e7, 32.0
 # Points of the coarse transform, for each knot of the longest law, or of its core: at least CORE
 # knots, or a share of those of the sum.
 FINER, NARROW, CORE = 16, 512, 2**10
+# And at least one for so many knots of the sum, up to so many, which take two milliseconds: the
+# bound between nodes has to tell moduli next to one from one where they are raised to high powers.
+KNOTS, DENSEST = 64, 2**16
 # Frequencies, knots and chunks of knots that are summed together.
 BLOCK, CHUNK, GROUP = 256, 128, 64
 # So few knots that carry mass are summed one by one, or so few of all: a term then costs as much as
@@ -197,7 +201,8 @@ def _share(loud: IntArray, size: int) -> FloatArray:
 
 def node_count(longest: int, size: int) -> int | None:
     """Return the number of nodes between which moduli are bounded; None for small problems."""
-    nodes = fft_size(FINER * min(longest, max(size // NARROW, CORE)))
+    resolved = FINER * min(longest, max(size // NARROW, CORE))
+    nodes = fft_size(max(resolved, min(size // KNOTS, DENSEST)))
     return nodes if size >= LEAST and 2 * nodes <= size else None
 
 
@@ -214,8 +219,14 @@ def log_moduli(weights: FloatArray, nodes: int) -> FloatArray:
     inner = weights[core]
     far = float(weights[: core.start].sum() + weights[core.stop :].sum()) * (1.0 + 1e-12)
     modulus = np.abs(np.fft.rfft(inner, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
-    place = np.arange(inner.size) - float(inner.argmax())
-    return between(modulus, mass, float(inner @ (place * place)), far, nodes)
+    return between(modulus, mass, second_moment(inner, np.arange(inner.size)), far, nodes)
+
+
+def second_moment(weights: FloatArray, place: NDArray[Any], doubt: float = 0.0) -> float:
+    """Return Σ w (place - c)² for the mean c, where it is least; places are off by ``doubt``."""
+    total = float(weights.sum())
+    offset = np.abs(place - (float(weights @ place) / total if total > 0.0 else 0.0)) + doubt
+    return float(weights @ (offset * offset))
 
 
 def between(modulus: FloatArray, mass: float, moment: float, far: float, nodes: int) -> FloatArray:

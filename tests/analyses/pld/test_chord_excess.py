@@ -12,6 +12,7 @@ import pytest
 from flint import arb
 
 import accountant as ac
+from accountant.analyses import pld
 from accountant.analyses.pld import chord_excess, composed_law, spectrum
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
@@ -303,3 +304,22 @@ def test_a_grid_that_does_not_fit_is_refused_before_the_excess_is_bounded(monkey
     monkeypatch.setattr(composed_law, "BYTES_PER_KNOT", 2**40)
     with pytest.raises(composed_law.TooLarge):
         composed([(listed(random.Random(3), 4), 20)], 1e-5, 40)
+
+
+def test_losses_are_looked_at_where_few_frequencies_matter_though_all_knots_do_not_fit():
+    """A rough lower law is of first order: at this cap no grid would be within 1e-5."""
+    parts = [(ac.Laplace(2.0), 10**6), (ac.DominatingPMFs((0.5, 0.3, 0.2), (0.2, 0.4, 0.4)), 10**6)]
+    given = [(mechanism.pairs()[0], n) for mechanism, n in parts]
+    found = pld.epsilon_bounds(given, 1e-5, memory_cap=2**28)
+    assert 0.0 < found.upper - found.lower <= 1e-6 * found.upper
+
+
+def test_readings_take_the_frequencies_that_count_alone():
+    weight = 1.0 / 3.0
+    pair = Listed((-1.0, 0.25, 0.7), (weight, weight, weight))
+    few, _ = composed([(pair, 3000)], 1e-5, 40.0)
+    kept = few._lower.excess
+    assert 0 < kept.frequency.size <= few.size // 8
+    # Those that are left are in the error.
+    assert kept.error >= 0.0
+    assert np.abs(kept.spectrum).min() > 0.0

@@ -5,9 +5,13 @@ import math
 import pytest
 
 import accountant as ac
+from accountant import sampling
+from accountant.analyses import pld
 from accountant.analyses.pld import composed
 from accountant.analyses.pld.refinement import LONG, finer, is_steady, most_excess
+from accountant.derived.joint import JointRelease
 from accountant.derived.sampled_replacement import SampledReplacement
+from support.every_mechanism import by_density
 
 
 def test_small_grids_must_be_as_narrow_as_wanted():
@@ -99,3 +103,58 @@ def test_masses_hardly_above_nothing_get_no_finer_grid(monkeypatch):
     found = release.epsilon_bounds(1e-300)
     assert found.upper - found.lower <= 0.01 * found.upper
     assert 0 < len(grids) <= 4
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """The sizes of the grids that are tried from now on."""
+    found = []
+    law = composed.law_within
+
+    def seen(*given):
+        one = law(*given)
+        found.append(one[0].size)
+        return one
+
+    monkeypatch.setattr(composed, "law_within", seen)
+    return found
+
+
+def pairs_of(*mechanisms):
+    """Return the first direction of each, a million times."""
+    return [(each.pairs()[0], 10**6) for each in mechanisms]
+
+
+def test_where_no_upper_end_is_finite_the_lower_end_is_as_near_as_finite_losses_allow(sizes):
+    parts = pairs_of(by_density(infinite=1e-10), ac.Laplace(2.0))
+    found = pld.epsilon_bounds(parts, 1e-5)
+    assert found.upper == math.inf
+    # A grid of half a billion points says 611213.17.
+    assert 611213.18 * (1.0 - 1e-5) <= found.lower <= 611213.18
+    assert max(sizes) <= 2**23
+
+
+def test_upper_ends_alone_that_are_infinite_take_one_grid(sizes):
+    parts = pairs_of(by_density(infinite=1e-10), ac.Laplace(2.0))
+    found = composed.Composed(parts, upper_alone=True).epsilon_bounds(1e-5)
+    assert (found.lower, found.upper) == (0.0, math.inf)
+    assert len(sizes) == 1
+
+
+def test_an_answer_beyond_the_window_is_looked_for_next_to_it(sizes):
+    """Rough chords move it far; the largest loss, which was looked at, is twice as large."""
+    parts = pairs_of(
+        ac.AboveThreshold(2.0, query_scale=4.0, positives=3), sampling.Allocated(5.0, steps=4)
+    )
+    grid = composed.Composed(parts, tolerance=0.01, upper_alone=True)
+    found = grid.epsilon_bounds(1e-5)
+    assert 1533798.0 <= found.upper <= 1533798.0 * 1.02
+    assert max(sizes) <= 2**17
+
+
+def test_many_losses_on_no_common_lattice_need_no_huge_grid(sizes):
+    parts = pairs_of(ac.DiscreteGaussian(2.5), JointRelease(ac.Gaussian(2.0) + ac.PureDP(0.1)))
+    sizes.clear()
+    found = pld.epsilon_bounds(parts, 1e-5)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    assert max(sizes) <= 2**25

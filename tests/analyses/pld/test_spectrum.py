@@ -19,6 +19,7 @@ from accountant.analyses.pld.spectrum import (
     few_frequencies,
     loud_between,
     loud_frequencies,
+    second_moment,
 )
 
 
@@ -173,6 +174,24 @@ def test_windows_larger_than_memory_are_read_by_few_frequencies():
     assert found.upper - found.lower <= 1e-6 * found.upper
     # a finer grid of the same problem, by transforms of all knots
     assert 1.104251 < found.lower <= found.upper < 1.104253
+
+
+def test_short_laws_to_a_high_power_have_few_frequencies():
+    """Their moduli are next to one, from which a transform of their length cannot tell them."""
+    heavy = np.zeros(400)
+    heavy[[0, 173, 399]] = [0.5, 0.3, 0.2]
+    part = Tilted(heavy, 0, 10**6)
+    size, middle = 2**24, round(10**6 * float(heavy @ np.arange(400)))
+    law = few_frequencies([part], middle - size // 2, size, 0.0)
+    assert law is not None
+    assert law.frequencies.size < 5000
+
+
+def test_second_moments_are_least_about_the_mean():
+    weights, place = np.array([0.25, 0.5, 0.25]), np.array([10, 12, 18])
+    assert second_moment(weights, place) == 9.0
+    assert second_moment(weights, place, 1e-3) > second_moment(weights, place)
+    assert second_moment(np.zeros(3), place) == 0.0
 
 
 @pytest.mark.parametrize(("tilt", "spacing"), [(10.0, 1.0), (2.0, 3.0), (0.3, 0.1), (40.0, 0.01)])
