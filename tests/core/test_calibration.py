@@ -60,6 +60,14 @@ def test_a_guess_by_expansions(question, unknown, away):
     assert slope < 0.05
 
 
+@pytest.mark.parametrize("question", EXPANSIONS[1:])
+@pytest.mark.parametrize("unknown", ["q", "sigma"])
+def test_the_third_order_leaves_a_tenth_of_the_error(question, unknown):
+    value, slope = guessed(question, unknown, 1.05)
+    assert value < 1.5e-6
+    assert slope < 1e-4
+
+
 @pytest.mark.parametrize("question", CONTOURS)
 @pytest.mark.parametrize("unknown", ["q", "sigma"])
 @pytest.mark.parametrize("away", [0.7, 1.3])

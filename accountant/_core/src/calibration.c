@@ -188,7 +188,8 @@ int acct_calibrate_q(const acct_target *target, double sigma, double steps, doub
     }
     const double mu = gaussian_guess(target);
     const double guess = mu / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
-    status = boundary(&p, ACCT_DOUBLES, guess, gaussian_power(target, mu), LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
+    const double power = gaussian_power(target, mu);
+    status = boundary(&p, ACCT_DOUBLES, guess, power, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
     if (status) return status;
     *q = rank == ACCT_NO_RANK ? 0.0 : acct_grid_value(ACCT_DOUBLES, rank); /* nothing is released at q = 0 */
     return ACCT_OK;

@@ -30,6 +30,7 @@
 #define STRAIGHT 0.05
 #define NEARLY 0.5 /* |log(delta(epsilon) / delta)| from which on the next value deserves more digits */
 #define DOUBTFUL 0.1
+#define FALLING 0.5 /* how small a share of the second order the third must be: the orders first fall, then grow */
 #define WORTHLESS 0.3 /* nothing is gained by looking for a root of such an expansion */
 /* the log of the error of K, in units of 1/steps, that a difference of approximations needs */
 #define FINE (-16.0)
@@ -80,7 +81,8 @@ static double log_factor(guess *g, double mean, double steps, double b) {
     const double next = -k6 / 48.0 + 7.0 / 48.0 * k3 * k5 + 35.0 / 384.0 * k4 * k4 - 35.0 / 64.0 * r * k4 +
                         385.0 / 1152.0 * r * r - 0.5 * change * change;
     g->doubt = fabs(change);
-    return tanh(change) + (g->doubt < DOUBTFUL ? next : 0.0) - 0.5 * log(2.0 * ACCT_PI * second);
+    const int better = g->doubt < DOUBTFUL && fabs(next) < FALLING * g->doubt;
+    return tanh(change) + (better ? next : 0.0) - 0.5 * log(2.0 * ACCT_PI * second);
 }
 
 /* log delta(epsilon) on the nodes of the law, by the saddle point next to *b, which becomes that */

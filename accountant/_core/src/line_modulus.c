@@ -10,6 +10,8 @@
 #define TAIL_SHARE 1e-4
 /* where the transform must have decayed, in deviations of the total */
 #define REACH 60.0
+/* of a line, below which 1/b^2 overflows */
+#define LEAST_DISTANCE 1e-150
 
 /* The integral of e^{-x^2/2} h(x^2) over one cell, for a convex h: at most left * h at its start, the end of the cell
  * before, + right * h at its end, by the chord of h.  Both weights are within 1e-13. */
@@ -94,18 +96,21 @@ void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_ti
     acct_cf_decay decay;
     *out = (acct_line_modulus){1.0, 1.0, 0.0};
     if (direction == ACCT_REMOVE) b = acct_exact_distance(b);
-    if (!(b < ACCT_MOST_DISTANCE)) return;
+    if (!(law->whole && b > LEAST_DISTANCE && b < ACCT_MOST_DISTANCE)) return;
     acct_tilted_law_moments(law, acct_order_at(direction, b), 1, &m);
     out->doubt = steps * m.log_mgf_err;
     const double log_unit = steps * (m.log_mgf + m.log_mgf_err) - b * epsilon;
     const double round = 1e-12 * (steps * fabs(m.log_mgf) + b * fabs(epsilon) + 1.0);
-    /* outcomes outside the window count in full */
-    const double outside = steps * acct_tilted_law_mass_outside(law) * (1.0 + 1e-9);
+    /* outcomes outside the window count in full: under Q where the record is added */
+    const double beyond = direction == ACCT_ADD ? law->outside + law->q_above + 3.0 * ACCT_UNDERFLOW
+                                                : acct_tilted_law_mass_outside(law);
+    const double outside = steps * beyond * ACCT_SLACK;
     if (!(log_unit + round < 700.0)) return;
     const double bound = exp(log_unit + round + acct_log_chernoff(b)) + outside;
     out->chernoff = out->upper = bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
     if (out->upper <= enough || out->doubt > 1.0) return;
     acct_cf_decay_set(&decay, law, &m, steps);
     const double modulus = exp(log_unit + round) * integral_upper(&decay, scratch, b, sqrt(steps * m.m2)) + outside;
-    if (modulus < out->upper) out->upper = acct_up(fmax(modulus * (1.0 + 1e-9), ACCT_TINY));
+    const double rounded = acct_up(fmax(modulus * (1.0 + 1e-9), ACCT_TINY));
+    if (rounded < out->upper) out->upper = rounded;
 }

@@ -15,8 +15,9 @@ typedef struct {
 } acct_line_modulus;
 
 /* sets     *out on the nodes of the law, at distance b of the direction's line; the second bound only if the first one
- *          is above `enough`, and then the moments are computed on the way
- * ensures  delta(epsilon) <= out->upper <= out->chernoff <= 1 after so many steps; overwrites law->weight and scratch */
+ *          is above `enough`; both are 1 where the law is not whole
+ * ensures  delta(epsilon) <= out->upper <= out->chernoff <= 1 after so many steps
+ * overwrites law->weight and scratch */
 void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_tilted_law *scratch, double steps,
                            int direction, double b, double epsilon, double enough);
 

@@ -322,9 +322,11 @@ int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, do
     if (gap > LEAST_GAP) {
         acct_line_modulus moduli;
         acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
-        if (moduli.upper > delta && moduli.doubt > MOST_DOUBT &&
-            !acct_tilted_law_set(&w->law, step, &window, acct_order_at(ACCT_ADD, saddle.b), 0.0, FINE - log(steps)))
+        if (moduli.upper > delta && moduli.doubt > MOST_DOUBT) {
+            const double order = acct_order_at(ACCT_ADD, saddle.b);
+            if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, FINE - log(steps))) return 0;
             acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
+        }
         if (moduli.upper <= delta) return 1;
     }
     /* a few digits do if the saddle-point approximation, good to a few per cent, is far below */
