@@ -19,6 +19,7 @@ from accountant.analyses.pld.fft import Tilted, fft_error
 from accountant.analyses.pld.spectrum import (
     between,
     direct_sums,
+    direct_terms,
     log_moduli,
     loud_between,
     near,
@@ -149,7 +150,7 @@ def chord_excess(
     asked = _relevant(parts, spacing, size)
     if asked is None and not fits:
         return None
-    found = [_transform(part, asked, step, spacing, size) for part in parts]
+    found = [_transform(part, asked, step, spacing, size, fits=fits) for part in parts]
     index = np.arange(half) if asked is None else asked
     counts = [part.law.times for part in parts]
     log_all = sum(k * one.log_modulus for k, one in zip(counts, found, strict=True))
@@ -175,6 +176,8 @@ def chord_excess(
         error += RARE * counts[place] * math.exp(float(envelope[0])) * 1.01
         spectrum[loud] += fejer * one.bumps[loud] * _others(found, counts, place, loud)
     gross = np.abs(spectrum)
+    if not float(gross.sum()) < math.inf:  # a power overflowed
+        return ChordExcess(np.zeros(1), np.zeros(1, dtype=np.complex128), math.inf)
     # Every reading takes a sine for each frequency: those that add less than round-off are left.
     rare = max(1e-3 * error, 1e-24, U * float(gross.sum())) / index.size
     kept = np.flatnonzero(gross > rare)
@@ -257,13 +260,13 @@ def _power(base: ComplexArray, count: int) -> ComplexArray:
 
 
 def _transform(
-    part: GridPower, asked: IntArray | None, step: float, spacing: float, size: int
+    part: GridPower, asked: IntArray | None, step: float, spacing: float, size: int, *, fits: bool
 ) -> _Transform:
     weights, origin = part.law.weights, part.origin
     mass = float(weights.sum())
     error: float | FloatArray
     index = np.arange(size // 2) if asked is None else asked
-    if asked is not None and weights.size * asked.size <= DENSE * size:
+    if asked is not None and (not fits or direct_terms(weights) * asked.size <= DENSE * size):
         chords, error = direct_sums(weights, origin, asked, size)
     else:
         around = np.zeros(size)

@@ -31,6 +31,7 @@ __all__ = [
     "Spectrum",
     "between",
     "direct_sums",
+    "direct_terms",
     "few_frequencies",
     "log_moduli",
     "loud_between",
@@ -44,6 +45,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 
+# Moduli whose squares are below the doubles, or have lost digits there.
+UNDERFLOW = 1e-150
 # Smaller laws are composed as quickly by a transform and its inverse.
 LEAST = 2**13
 # log of moduli that count as errors.
@@ -156,7 +159,7 @@ def few_frequencies(
         envelope += part.times * log_moduli(part.weights, nodes)
     loud = loud_between(envelope > QUIET, nodes, size)
     most = max(DIRECT, DIRECT_SHARE * size)
-    if loud is None or loud.size * sum(_terms(part.weights) for part in parts) > most:
+    if loud is None or loud.size * sum(direct_terms(part.weights) for part in parts) > most:
         return None
     values, origin = np.ones(loud.size, dtype=np.complex128), 0
     log_gross, relative = np.zeros(loud.size), np.zeros(loud.size)
@@ -238,7 +241,7 @@ def between(modulus: FloatArray, mass: float, moment: float, far: float, nodes: 
     spread = mass * moment * (1.0 + 1e-9)
     square = np.maximum(square[:-1], square[1:]) + (math.pi / nodes) ** 2 * spread
     with np.errstate(divide="ignore"):  # of no mass at all
-        return np.asarray(np.log(np.minimum(np.sqrt(square) + far, mass)) + 1e-14)
+        return np.asarray(np.log(np.minimum(np.sqrt(square) + (far + UNDERFLOW), mass)) + 1e-14)
 
 
 def loud_between(loud: NDArray[np.bool_], nodes: int, size: int) -> IntArray | None:
@@ -286,7 +289,7 @@ def _is_dense(used: NDArray[np.int64]) -> bool:
     return SPARSE_SHARE * used.size > int(used[-1]) - int(used[0])
 
 
-def _terms(weights: FloatArray) -> int:
+def direct_terms(weights: FloatArray) -> int:
     """Return how many terms of a chunk cost as much as a sum at one frequency."""
     used = np.flatnonzero(weights)
     return min(SPARSE_SHARE * used.size, int(used[-1] - used[0]) + 1) if used.size else 0

@@ -17,6 +17,7 @@ from accountant.analyses.pld import chord_excess, composed_law, spectrum
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
 from accountant.analyses.pld.composed_law import ComposedLaw
+from accountant.analyses.pld.fft import Tilted
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan
 from accountant.analyses.pld.loss_grid import LossGrid
 from accountant.analyses.pld.saddle_point import coarse_law, saddle_at_delta
@@ -323,3 +324,45 @@ def test_readings_take_the_frequencies_that_count_alone():
     # Those that are left are in the error.
     assert kept.error >= 0.0
     assert np.abs(kept.spectrum).min() > 0.0
+
+
+def far_apart(count, width, mass=1.0):
+    """Return the law of three losses many knots apart, and of their chords."""
+    place = np.array([0.5, 0.4 * width + 0.5, width - 1.5])
+    weights = mass * np.array([0.3, 0.4, 0.3])
+    below, origin = place.astype(int), int(0.4 * width)
+    chords = np.zeros(width)
+    chords[below] = chords[below + 1] = 0.5 * weights
+    atoms = chord_excess.TiltedAtoms(1e-6 * (place - origin), weights, np.full(3, 1e-9), 1e-15)
+    return chord_excess.GridPower(Tilted(chords, 0, count), origin, atoms)
+
+
+def test_few_losses_far_apart_are_summed_one_by_one_where_all_knots_do_not_fit(monkeypatch):
+    size = 2**22
+    parts = [
+        far_apart(100, 60_000),
+        chord_excess.GridPower(Tilted(np.full(400, 1.0 / 400.0), 0, 100), 200, None),
+    ]
+    every = chord_excess.chord_excess(parts, 1e-6, size)
+    transform = np.fft.rfft
+
+    def short(values, length=None):
+        assert (length or len(values)) < size // 4, "an array of all knots"
+        return transform(values, length)
+
+    monkeypatch.setattr(np.fft, "rfft", short)
+    # However many terms there are.
+    for terms in (chord_excess.direct_terms, lambda weights: 2**50):
+        monkeypatch.setattr(chord_excess, "direct_terms", terms)
+        few = chord_excess.chord_excess(parts, 1e-6, size, fits=False)
+        assert few is not None
+        assert few.at(0.01, 0.0) == pytest.approx(every.at(0.01, 0.0), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_that_overflow_bound_nothing():
+    """Nothing times infinity is no number, which is neither kept nor counted as left out."""
+    heavy = far_apart(1000, 100, math.exp(0.8))
+    light = far_apart(1000, 100, math.exp(-0.7))
+    found = chord_excess.chord_excess([heavy, light], 1e-6, 2**10)
+    assert found.at(0.0, 0.0) == math.inf

@@ -17,6 +17,7 @@ from accountant.analyses.pld.fft import Tilted, compose, fft_size, product_of, r
 from accountant.analyses.pld.spectrum import (
     direct_sums,
     few_frequencies,
+    log_moduli,
     loud_between,
     loud_frequencies,
     second_moment,
@@ -192,6 +193,17 @@ def test_second_moments_are_least_about_the_mean():
     assert second_moment(weights, place) == 9.0
     assert second_moment(weights, place, 1e-3) > second_moment(weights, place)
     assert second_moment(np.zeros(3), place) == 0.0
+
+
+@pytest.mark.parametrize("mass", [1e-145, 1e-160, 1e-300])
+def test_moduli_whose_squares_underflow_are_bounded(mass):
+    heavy = np.zeros(400)
+    heavy[[0, 173, 399]] = mass * np.array([0.5, 0.3, 0.2])
+    bounds = log_moduli(heavy, 2**13)
+    assert np.all(np.isfinite(bounds))
+    angle = (np.arange(2**12) + 0.5) * (2.0 * math.pi / 2**13)
+    exact = np.abs(np.exp(-1j * np.outer(angle, np.arange(400))) @ (heavy / mass))
+    assert np.all(np.log(exact) + math.log(mass) <= bounds + 1e-9)
 
 
 @pytest.mark.parametrize(("tilt", "spacing"), [(10.0, 1.0), (2.0, 3.0), (0.3, 0.1), (40.0, 0.01)])
