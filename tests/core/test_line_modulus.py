@@ -139,6 +139,7 @@ def test_nothing_more_is_done_than_is_asked(bounds_at):
     assert upper == chernoff
 
 
+@pytest.mark.usefixtures("bounds_at")  # skipped where the sources are not
 def test_the_weights_of_the_cells():
     text = (SOURCES / "line_modulus.c").read_text()
     rows = re.findall(r"\{([\d.]+), ([\d.e-]+), ([\d.e-]+)\},", text)
