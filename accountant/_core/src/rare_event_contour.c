@@ -223,21 +223,42 @@ static double find_angle(const acct_step *step, double scale, double hi) {
     return theta;
 }
 
+/* the factor from one scale that is looked at to the next, and the least one between heights; no rise is nearer to the
+ * window's end, in deviations */
+#define NEXT_SCALE 1.3
+#define HIGHER 1.5
+#define LEFT_OVER 0.5
+
+/* The path's heights: below the first rise e^{iyL} hardly turns, and nothing counts as middling.  Larger losses may
+ * turn further. */
+static void find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
+    const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, origin = s->step->log_1mq;
+    path->rises = 1;
+    path->height[0] = fmin(find_angle(s->step, inner, window->hi) * sigma * sigma, sigma);
+    path->at[0] = fmax(acct_loss_inverse(s->step, 0.005 * inner + origin), window->lo + 0.25 * sigma);
+    for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
+        const double height = fmin(find_angle(s->step, scale, window->hi) * sigma * sigma, sigma);
+        const double at = acct_loss_inverse(s->step, scale + origin);
+        if (!(at < window->hi - LEFT_OVER * sigma)) break;
+        if (!(height > HIGHER * path->height[path->rises - 1] && at > path->at[path->rises - 1])) continue;
+        path->at[path->rises] = at;
+        path->height[path->rises++] = height;
+    }
+}
+
 /* the line on its path, and how many points it takes */
 static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_law *scratch, double *memory,
                     const acct_window *window, const acct_moments *m, acct_rare_event_sum *rare,
                     acct_rare_event_errors *e) {
-    const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, n = s->steps;
+    const double inner = s->thresholds.inner.scale, n = s->steps;
     const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
     acct_window raised = *window;
-    raised.shift = fmin(find_angle(s->step, inner, window->hi) * sigma * sigma, sigma);
     raised.threshold = s->thresholds.outer;
     raised.inner_threshold = s->thresholds.inner;
-    /* below the rise e^{iyL} hardly turns, and nothing counts as middling */
+    acct_rare_event_path path;
+    find_path(s, window, &path);
     const double y_most = 300.0 / inner;
-    const double rise =
-        fmax(acct_loss_inverse(s->step, 0.005 * inner + s->step->log_1mq), window->lo + 0.25 * sigma);
-    const int status = acct_rare_event_sum_set(rare, memory, scratch, s->step, &raised, rise, m,
+    const int status = acct_rare_event_sum_set(rare, memory, scratch, s->step, &raised, &path, m,
                                                &s->thresholds, y_most,
                                                fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
     if (status) return status;

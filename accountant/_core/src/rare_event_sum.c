@@ -78,13 +78,13 @@ static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, doubl
 }
 
 /* bounds on Re L, |arg e^L| and its fall in modulus within |Im x| <= theta var of [x0, x1] */
-static int on_rectangle(const acct_step *step, double x0, double x1, double theta, double *low, double *high,
-                        double *arg, double *modulus) {
+static int on_rectangle(const acct_step *step, double x0, double x1, double theta, double y, double *low,
+                        double *high, double *arg, double *modulus) {
     double p;
     if (step->mixture) {
         acct_mixture_region region;
         if (!acct_mixture_region_set(step->mixture, x0, 0.5 * (x0 + x1), x1, theta, &region)) return 0;
-        if (x0 == x1 && !region.turns) return 0; /* a part of the path */
+        if (y == 0.0 && !region.turns) return 0; /* e^{iyL} is not to grow */
         *low = region.lo.loss;
         *high = region.hi.loss;
         *arg = region.arg;
@@ -107,7 +107,7 @@ static int factors(const acct_step *step, const acct_thresholds *thresholds, dou
                    double theta, double y, double *log_a, double *log_c, double *reach) {
     double low, high, arg, modulus, la, lb, ia, ib;
     const double var = step->sigma * step->sigma;
-    if (!on_rectangle(step, x0, x1, theta, &low, &high, &arg, &modulus)) return 0;
+    if (!on_rectangle(step, x0, x1, theta, y, &low, &high, &arg, &modulus)) return 0;
     if (!acct_threshold_bounds(low, high, modulus, arg, thresholds->outer, &la, &lb) ||
         !acct_threshold_bounds(low, high, modulus, arg, thresholds->inner, &ia, &ib))
         return 0;
@@ -119,16 +119,21 @@ static int factors(const acct_step *step, const acct_thresholds *thresholds, dou
     return 1;
 }
 
-/* the nodes of the rise at x, to the height `shift` */
-static void add_rising_nodes(acct_rare_event_sum *rare, const acct_step *step, double x, double shift,
+/* a rise of the path at x, between two heights of the noise */
+typedef struct {
+    double x, from, to;
+    double of_a, of_c, tail_c, reach; /* its share of acct_rare_event_errors */
+} rise;
+
+static void add_rising_nodes(acct_rare_event_sum *rare, const acct_step *step, const rise *r,
                              const acct_moments *m, const acct_thresholds *thresholds) {
-    const double half = 0.5 * shift, var = step->sigma * step->sigma, x2 = 0.5 * x * x / var;
+    const double x = r->x, half = 0.5 * (r->to - r->from), var = step->sigma * step->sigma, x2 = 0.5 * x * x / var;
     const acct_rare_event_nodes nodes = next_nodes(rare);
     double p;
     const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
-    const double error = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + shift + 1.0) / var);
+    const double error = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + r->to + 1.0) / var);
     for (int i = 0; i < ACCT_GL_ORDER; i++) {
-        const double eta = half * (1.0 + ACCT_GL_NODE[i]);
+        const double eta = r->from + half * (1.0 + ACCT_GL_NODE[i]);
         acct_loss_complex(step, x, eta, &nodes.l_re[i], &nodes.l_im[i]);
         nodes.size[i] = half / (step->sigma * ACCT_SQRT_2PI) * ACCT_GL_WEIGHT[i];
         nodes.w_re[i] = 0.5 * eta * eta / var - x2;
@@ -141,64 +146,88 @@ static void add_rising_nodes(acct_rare_event_sum *rare, const acct_step *step, d
     rare->count += ACCT_GL_ORDER;
 }
 
-/* the path's rise at x: one panel, of the ellipse with the least bound */
-static int add_rise(acct_rare_event_sum *rare, const acct_step *step, double x, double shift, double y,
-                    const acct_moments *m, const acct_thresholds *thresholds, acct_rare_event_errors *e) {
-    const double half = 0.5 * shift, var = step->sigma * step->sigma;
-    const double norm = half / (step->sigma * ACCT_SQRT_2PI);
-    double log_a, log_c, reach, rest, of_a = INFINITY, of_c = INFINITY, far = INFINITY;
+/* Sets the errors of a rise, one panel, by the ellipse with the least bound: that of a rise from the real noise counts
+ * how e^{iyL} grows below that, up to y; others stay above, where it does not grow.
+ * returns whether one has a bound */
+static int bound_rise(rise *r, const acct_step *step, double y, const acct_moments *m,
+                      const acct_thresholds *thresholds) {
+    const double half = 0.5 * (r->to - r->from), middle = 0.5 * (r->from + r->to), var = step->sigma * step->sigma;
+    const double norm = half / (step->sigma * ACCT_SQRT_2PI), grown = r->from > 0.0 ? 0.0 : y;
+    double log_a, log_c, reach, far = INFINITY, of_a = INFINITY, of_c = INFINITY;
     for (double rho = 12.0; rho > 1.5; rho *= 0.8) {
         const double wide = 0.5 * half * (rho - 1.0 / rho), tall = 0.5 * half * (rho + 1.0 / rho);
         const double front = log(8.0 * norm / (rho - 1.0)) - acct_gl_log_rate(rho) - m->log_mgf;
-        if (!factors(step, thresholds, m->order, x - wide, x + wide, (half + tall) / var, y, &log_a, &log_c,
-                     &reach))
+        if (r->from > 0.0 && !(tall <= middle)) continue;
+        if (!factors(step, thresholds, m->order, r->x - wide, r->x + wide, (middle + tall) / var, grown, &log_a,
+                     &log_c, &reach))
             continue;
         if (!(front + log_a < of_a)) continue;
         of_a = front + log_a;
         of_c = front + log_c;
         far = reach;
     }
-    /* |e^{iyL}| <= 1 on the path itself */
-    if (!factors(step, thresholds, m->order, x, x, shift / var, 0.0, &log_a, &log_c, &rest))
-        return ACCT_EPRECISION;
-    add_rising_nodes(rare, step, x, shift, m, thresholds);
-    e->a += exp(of_a);
-    e->c += exp(of_c);
-    e->tail_c += exp(log(2.0 * norm) + log_c - m->log_mgf);
-    e->reach = fmax(e->reach, far + fabs(m->mean));
-    return far < INFINITY ? ACCT_OK : ACCT_EPRECISION;
+    r->of_a = exp(of_a);
+    r->of_c = r->tail_c = exp(of_c);
+    if (r->from == 0.0) { /* beyond y |e^{iyL}| <= 1 is known on the path alone */
+        if (!factors(step, thresholds, m->order, r->x, r->x, r->to / var, 0.0, &log_a, &log_c, &reach)) return 0;
+        r->tail_c = exp(log(2.0 * norm) + log_c - m->log_mgf);
+    }
+    r->reach = far + fabs(m->mean);
+    return far < INFINITY;
+}
+
+/* Sets the rises of the path, and returns how many: those whose errors are small, and the first. */
+static int set_rises(rise rises[ACCT_RARE_EVENT_RISES], const acct_rare_event_path *path, const acct_step *step,
+                     double y, double log_error, const acct_moments *m, const acct_thresholds *thresholds) {
+    int count = 0;
+    for (int i = 0; i < path->rises; i++) {
+        rise *r = &rises[count];
+        *r = (rise){.x = path->at[i], .from = count ? rises[count - 1].to : 0.0, .to = path->height[i]};
+        const int bounded = bound_rise(r, step, y, m, thresholds);
+        if (!count && !bounded) return 0;
+        if (!count || (bounded && fmax(r->of_a, r->of_c) < exp(log_error))) count++;
+    }
+    return count;
 }
 
 int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilted_law *law,
-                            const acct_step *step, const acct_window *window, double x_rise,
+                            const acct_step *step, const acct_window *window, const acct_rare_event_path *path,
                             const acct_moments *m, const acct_thresholds *thresholds, double y_most,
                             double log_error, acct_rare_event_errors *e) {
-    const double shift = window->shift, var = step->sigma * step->sigma;
-    double log_a, log_c, reach;
+    rise rises[ACCT_RARE_EVENT_RISES];
+    const int count = set_rises(rises, path, step, y_most, log_error, m, thresholds);
+    if (!count) return ACCT_EPRECISION;
     place(rare, memory);
     rare->origin = step->log_1mq - m->mean;
     *e = (acct_rare_event_errors){0.0, 0.0, 0.0, 0.0};
     acct_window part = *window;
-    part.hi = x_rise;
     part.shift = 0.0;
-    int status = acct_tilted_law_set(law, step, &part, m->order, y_most, log_error);
-    if (!status) status = add_grid(rare, law, 0.0, y_most, m, thresholds, e);
-    if (!status) status = add_rise(rare, step, x_rise, shift, y_most, m, thresholds, e);
-    if (status) return status;
-    part = *window;
-    part.lo = x_rise;
-    status = acct_tilted_law_set(law, step, &part, m->order, 0.0, log_error);
-    if (!status) status = add_grid(rare, law, shift, 0.0, m, thresholds, e);
-    if (status) return status;
+    for (int i = 0; i <= count; i++) {
+        const rise *r = &rises[i];
+        const double y = i ? 0.0 : y_most;
+        part.hi = i < count ? r->x : window->hi;
+        int status = acct_tilted_law_set(law, step, &part, m->order, y, log_error);
+        if (!status) status = add_grid(rare, law, part.shift, y, m, thresholds, e);
+        if (status) return status;
+        if (i == count) break;
+        add_rising_nodes(rare, step, r, m, thresholds);
+        e->a += r->of_a;
+        e->c += r->of_c;
+        e->tail_c += r->tail_c;
+        e->reach = fmax(e->reach, r->reach);
+        part.lo = r->x;
+        part.shift = r->to;
+    }
     /* the way down at hi is left out */
-    if (!factors(step, thresholds, m->order, window->hi, window->hi, shift / var, 0.0, &log_a, &log_c,
-                 &reach))
+    double log_a, log_c, reach;
+    if (!factors(step, thresholds, m->order, window->hi, window->hi, part.shift / (step->sigma * step->sigma), 0.0,
+                 &log_a, &log_c, &reach))
         return ACCT_EPRECISION;
-    const double front = log(shift / (step->sigma * ACCT_SQRT_2PI)) - m->log_mgf;
+    const double front = log(part.shift / (step->sigma * ACCT_SQRT_2PI)) - m->log_mgf;
     e->a = (e->a + exp(front + log_a)) * ACCT_SLACK;
     e->c = (e->c + exp(front + log_c)) * ACCT_SLACK;
     e->tail_c = (e->tail_c + exp(front + log_c)) * ACCT_SLACK;
-    for (int j = rare->count; j < rare->count + ACCT_WIDE; j++) /* add_grid leaves room */
+    for (int j = rare->count; j < rare->count + ACCT_WIDE; j++) /* add_grid leaves some */
         rare->l_re[j] = rare->l_im[j] = rare->w_re[j] = rare->w_im[j] = rare->c_re[j] = rare->c_im[j] = 0.0;
     return ACCT_OK;
 }
