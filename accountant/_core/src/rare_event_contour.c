@@ -196,10 +196,10 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
 #define STRIP_TESTS 24
 
 /* the same where the shift is random; the ellipses must show everywhere up to hi that arg e^L >= 0 */
-static double find_mixture_angle(const acct_step *step, double e, double hi) {
+static double find_mixture_angle(const acct_step *step, double e, double hi, double from) {
     const acct_mixture *m = step->mixture;
     const double x = acct_mixture_inverse(m, e + step->log_1mq);
-    double theta = 0.17 / m->largest;
+    double theta = fmax(0.17 / m->largest, from);
     for (; theta < 1.3; theta *= 1.15) {
         acct_mixture_region region;
         if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
@@ -213,18 +213,19 @@ static double find_mixture_angle(const acct_step *step, double e, double hi) {
     return theta;
 }
 
-/* the height of the path over sigma^2: twice it is the top of the ellipses, where
- * the argument of L - log(1-q) should stay below .45 times itself from .7 of the inner threshold on */
-static double find_angle(const acct_step *step, double scale, double hi) {
+/* the height of the path over sigma^2, or `from` if that is larger: twice it is the top of the ellipses, where the
+ * argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
+static double find_angle(const acct_step *step, double scale, double hi, double from) {
     const double e = 0.7 * scale, p = -expm1(-e);
-    if (step->mixture) return find_mixture_angle(step, e, hi);
-    double theta = 0.17;
+    if (step->mixture) return find_mixture_angle(step, e, hi, from);
+    double theta = fmax(0.17, from);
     while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
     return theta;
 }
 
-/* the factor from one scale that is looked at to the next, and the least one between heights; no rise is nearer to the
- * window's end, in deviations */
+/* where the path first rises, over the inner threshold and times its angle: as e^{iyL} turns there; the factor from one scale that is looked at to the next; the
+ * least one from one height to the next; no rise is nearer to the window's end, in deviations */
+#define FIRST_RISE 0.0075
 #define NEXT_SCALE 1.3
 #define HIGHER 1.5
 #define LEFT_OVER 0.5
@@ -233,14 +234,18 @@ static double find_angle(const acct_step *step, double scale, double hi) {
  * turn further. */
 static void find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
     const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, origin = s->step->log_1mq;
+    double angle = find_angle(s->step, inner, window->hi, 0.0);
     path->rises = 1;
-    path->height[0] = fmin(find_angle(s->step, inner, window->hi) * sigma * sigma, sigma);
-    path->at[0] = fmax(acct_loss_inverse(s->step, 0.005 * inner + origin), window->lo + 0.25 * sigma);
+    path->height[0] = fmin(angle * sigma * sigma, sigma);
+    const double turn = angle * acct_step_largest(s->step); /* of the loss, at most about */
+    const double first = acct_loss_inverse(s->step, FIRST_RISE / turn * inner + origin);
+    path->at[0] = fmax(first, window->lo + 0.25 * sigma);
     for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
-        const double height = fmin(find_angle(s->step, scale, window->hi) * sigma * sigma, sigma);
-        const double at = acct_loss_inverse(s->step, scale + origin);
-        if (!(at < window->hi - LEFT_OVER * sigma)) break;
-        if (!(height > HIGHER * path->height[path->rises - 1] && at > path->at[path->rises - 1])) continue;
+        const double at = acct_loss_inverse(s->step, scale + origin), last = path->height[path->rises - 1];
+        if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
+        angle = find_angle(s->step, scale, window->hi, angle);
+        const double height = fmin(angle * sigma * sigma, sigma);
+        if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
         path->at[path->rises] = at;
         path->height[path->rises++] = height;
     }

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "rounding.h"
+#include "vmath.h"
 
 /* where the loss, counted from its infimum `origin` = log(1 - q), begins to be large; scale 0: none */
 typedef struct {
@@ -48,13 +49,13 @@ double acct_threshold_complex(double re, double im, acct_threshold threshold, do
 
 /* relative errors of the chance of being above, and of being below, where E is off by `err`:
  * t^m moves by m t^{m-1} e^{-z} dz, z = (E/scale)^2, and 1 - t^m >= (1 - t) m t^{m-1} */
-static inline double acct_threshold_above_error(double e, acct_threshold threshold, double err) {
+ACCT_INLINE double acct_threshold_above_error(double e, acct_threshold threshold, double err) {
     const double z = e / threshold.scale * (e / threshold.scale), m = (double)(1 << threshold.doublings);
-    const double rate = z > 0.0 ? (z < 40.0 ? z / expm1(z) : 1e-15) : 1.0;
+    const double near = z > 0.0 ? z / acct_vexpm1(z) : 1.0, rate = z < 40.0 ? near : 1e-15;
     return m * (16.0 * ACCT_U + (e > 0.0 ? 2.1 * rate * err / e : 0.0));
 }
 
-static inline double acct_threshold_below_error(double e, acct_threshold threshold, double err) {
+ACCT_INLINE double acct_threshold_below_error(double e, acct_threshold threshold, double err) {
     const double z = e / threshold.scale * (e / threshold.scale), m = (double)(1 << threshold.doublings);
     return (16.0 * m + 8.0 * z) * ACCT_U + 2.1 * z * err / (e > 0.0 ? e : 1.0);
 }

@@ -58,31 +58,43 @@ static void far_terms(const acct_tilted_law *g, double t, const double *above) {
 }
 
 /* sums of the moduli of what was added, times their relative errors */
-static void thresholded_errors(const acct_tilted_law *g, double c, acct_threshold threshold,
-                               const double *above, double *term_err, double *slope_err, double *weight_err) {
-    *term_err = *slope_err = *weight_err = 0.0;
-    for (int j = 0; j < g->count; j++) {
-        const double l = g->loss[j], size = fabs(l), le = g->loss_err[j], w = g->weight[j];
-        const double e = (256.0 + 32.0 * g->x2[j]) * ACCT_U + fabs(c) * (le + 4.0 * ACCT_U * size);
-        const double of_above = acct_threshold_above_error(l - threshold.origin, threshold, le);
-        const double of_below_error = acct_threshold_below_error(l - threshold.origin, threshold, le);
-        /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
-        const double ge = acct_weight_with_loss(g, j, 1.0);
-        double parts, moved;
-        if (above[j] < 0.5) {
-            const double z = (c - 1.0) * l, em1 = expm1(z), off = ge * (1.0 + em1) * above[j];
-            parts = fabs(g->term[j]) + 2.0 * off;
-            moved = fabs(c) * ge * le * (fabs(em1) + above[j] * (1.0 + em1));
-            *term_err += parts * (256.0 + 32.0 * g->x2[j]) * ACCT_U + moved + off * of_above;
-            *slope_err += (fabs(g->slope[j]) + 2.0 * size * off) * e + size * off * of_above +
-                          ge * le * (fabs(em1) + (1.0 + em1) * (above[j] + 2.0 * fabs(c) * size));
-        } else {
-            const double noise = acct_weight_with_loss(g, j, 0.0), plain = noise + fabs(c) * fabs(ge - noise);
-            *term_err += (w + plain) * e + w * of_below_error + ge * fabs(c) * le;
-            *slope_err += (size * w + ge) * (e + of_below_error) + (w + ge) * le;
+typedef struct {
+    double term, slope, weight;
+} threshold_errors;
+
+/* The same in vector code: what a node's branch does not use may overflow, and is not read. */
+ACCT_CLONES
+static threshold_errors thresholded_errors(const acct_tilted_law *g, double c, acct_threshold threshold,
+                                           const double *restrict above) {
+    const double *restrict loss = g->loss, *restrict loss_err = g->loss_err, *restrict x2 = g->x2;
+    const double *restrict gauss = g->gauss, *restrict quad = g->quad, *restrict exp_loss = g->exp_loss;
+    const double *restrict weight = g->weight, *restrict term = g->term, *restrict slope = g->slope;
+    const double order = fabs(c);
+    double of_term[ACCT_LANES] = {0}, of_slope[ACCT_LANES] = {0}, of_weight[ACCT_LANES] = {0};
+    for (int j = 0; j < g->count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i, far = !(x2[k] < ACCT_FAR_NOISE);
+            const double l = loss[k], size = fabs(l), le = loss_err[k], w = weight[k];
+            const double plain = (256.0 + 32.0 * x2[k]) * ACCT_U, e = plain + order * (le + 4.0 * ACCT_U * size);
+            const double of_above = acct_threshold_above_error(l - threshold.origin, threshold, le);
+            const double of_below = acct_threshold_below_error(l - threshold.origin, threshold, le);
+            const double ge = far ? quad[k] * acct_vexp(l - x2[k]) : gauss[k] * exp_loss[k];
+            const double noise = far ? quad[k] * acct_vexp(-x2[k]) : gauss[k];
+            /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
+            const double em1 = acct_vexpm1((c - 1.0) * l), rise = fabs(em1), off = ge * (1.0 + em1) * above[k];
+            const double near_term = (fabs(term[k]) + 2.0 * off) * plain + off * of_above +
+                                     order * ge * le * (rise + above[k] * (1.0 + em1));
+            const double near_slope = (fabs(slope[k]) + 2.0 * size * off) * e + size * off * of_above +
+                                      ge * le * (rise + (1.0 + em1) * (above[k] + 2.0 * order * size));
+            const double parts = w + noise + order * fabs(ge - noise);
+            const double far_term = parts * e + w * of_below + ge * order * le;
+            const double far_slope = (size * w + ge) * (e + of_below) + (w + ge) * le;
+            const int near = above[k] < 0.5;
+            of_term[i] += near ? near_term : far_term;
+            of_slope[i] += near ? near_slope : far_slope;
+            of_weight[i] += w * (e + of_below);
         }
-        *weight_err += w * (e + of_below_error);
-    }
+    return (threshold_errors){acct_lanes_total(of_term), acct_lanes_total(of_slope), acct_lanes_total(of_weight)};
 }
 
 void acct_thresholded_moments(acct_tilted_law *law, const double *above, const double *share,
@@ -107,8 +119,8 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
     out->m1 = 0.0;
     out->log_mgf_err = out->mean_err = out->weight_err = 0.0;
     if (certify) {
-        double term_err, slope_err, weight_err, of_one, of_exp_u, analytic = 0.0, reach = 0.0;
-        thresholded_errors(law, order, threshold, above, &term_err, &slope_err, &weight_err);
+        const threshold_errors round = thresholded_errors(law, order, threshold, above);
+        double of_one, of_exp_u, analytic = 0.0, reach = 0.0;
         acct_tilted_law_plain_errors(law, &of_one, &of_exp_u);
         for (int i = 0; i < law->panels; i++)
             analytic += exp(acct_tilted_law_panel_error(law, i, order, 0.0));
@@ -118,14 +130,14 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
                             law->above_err * (law->q_above + order * law->pq_above);
         const double linear = step_q * (of_one + of_exp_u);
         const double err =
-            (term_err + analytic + of_one + order * linear + lost + sum_err * (size + missing)) * ACCT_SLACK /
+            (round.term + analytic + of_one + order * linear + lost + sum_err * (size + missing)) * ACCT_SLACK /
             a;
         out->log_mgf_err = a > 0.0 && err < 0.01 ? 1.01 * err : INFINITY;
         out->log_mgf_err += 4.0 * ACCT_U * fabs(out->log_mgf);
-        out->mean_err = (slope_err + sum_err * moved + lost + 1.01 * (reach * analytic + linear)) *
+        out->mean_err = (round.slope + sum_err * moved + lost + 1.01 * (reach * analytic + linear)) *
                             ACCT_SLACK / a +
                         fabs(out->mean) * (out->log_mgf_err + 4.0 * ACCT_U);
-        out->weight_err = weight_err / a;
+        out->weight_err = round.weight / a;
     }
     for (int j = 0; j < law->count; j++) law->weight[j] /= a;
     out->m2 = 0.0;
@@ -225,21 +237,32 @@ double acct_between_log_mgf(const acct_tilted_law *law, const double *middle, do
     return log(acct_lanes_total(sum) + ACCT_TINY);
 }
 
+/* the sum of the terms of acct_between_log_mgf, each with its error */
+ACCT_CLONES
+static double between_sum_upper(const acct_tilted_law *law, const acct_thresholds *thresholds, double order) {
+    const double *restrict loss = law->loss, *restrict loss_err = law->loss_err, *restrict x2 = law->x2;
+    const double *restrict quad = law->quad, *restrict middle = thresholds->middle;
+    const double *restrict above = thresholds->above_out;
+    const acct_threshold inner = thresholds->inner, outer = thresholds->outer;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < law->count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double l = loss[k], le = loss_err[k], far = order * l - x2[k], excess = l - inner.origin;
+            const double w = (far < 700.0 ? quad[k] * acct_vexp(far) : INFINITY) * middle[k];
+            const double of_above = acct_threshold_above_error(excess, inner, le);
+            const double of_below = acct_threshold_below_error(excess, outer, le);
+            const double e = (256.0 + 32.0 * x2[k] + 8.0 * fabs(order * l)) * ACCT_U + order * le +
+                             4.0 * (above[k] < 0.5 ? of_above : of_below);
+            sum[i] += middle[k] > 0.0 ? w * (1.0 + e) : 0.0;
+        }
+    return acct_lanes_total(sum);
+}
+
 double acct_between_log_mgf_upper(const acct_tilted_law *law, const acct_thresholds *thresholds,
                                   double order) {
-    double total = 0.0, analytic = 0.0;
-    for (int j = 0; j < law->count; j++) {
-        const double l = law->loss[j], le = law->loss_err[j], far = order * l - law->x2[j];
-        if (!(thresholds->middle[j] > 0.0)) continue;
-        const double w = (far < 700.0 ? law->quad[j] * exp(far) : INFINITY) * thresholds->middle[j];
-        const double excess = l - thresholds->inner.origin;
-        const double of_below_error = thresholds->above_out[j] < 0.5
-                                          ? acct_threshold_above_error(excess, thresholds->inner, le)
-                                          : acct_threshold_below_error(excess, thresholds->outer, le);
-        const double e = (256.0 + 32.0 * law->x2[j] + 8.0 * fabs(order * l)) * ACCT_U + order * le +
-                         4.0 * of_below_error;
-        total += w * (1.0 + e);
-    }
+    const double total = between_sum_upper(law, thresholds, order);
+    double analytic = 0.0;
     for (int i = 0; i < law->panels; i++)
         analytic +=
             exp(acct_tilted_law_panel_error(law, i, order, 0.0) - law->panel[i].damp + law->panel[i].middle);
