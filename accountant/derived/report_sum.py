@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
+from accountant.analyses.pld.phases import phases, product
 from accountant.derived.report_counts import are_few, excess_of_few
 
 if TYPE_CHECKING:
@@ -237,9 +238,9 @@ def _log_sums(terms: Terms, tilts: FloatArray) -> FloatArray:
 def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int) -> ComplexArray:
     """Return Σ w·e^{iyx} at y = 0, step, 2·step, …: coarse and fine rotations, multiplied."""
     side = math.isqrt(nodes - 1) + 1
-    fine = np.exp(1j * np.outer(centred, step * np.arange(side)))
-    coarse = np.exp(1j * np.outer(step * side * np.arange(side), centred)) * weights
-    return np.asarray((coarse @ fine).ravel()[:nodes])
+    fine = phases(np.outer(-centred, step * np.arange(side)))
+    coarse = phases(np.outer(step * side * np.arange(side), -centred)) * weights
+    return product(coarse, fine).ravel()[:nodes]
 
 
 def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import Tilted, fft_error
+from accountant.analyses.pld.phases import phases, product
 from accountant.analyses.pld.spectrum import (
     between,
     direct_sums,
@@ -306,8 +307,8 @@ def _sums_at(
     rows = max(MOST_PHASES // max(atoms.distance.size, 1), 1)
     found = np.empty((frequency.size, 2), dtype=np.complex128)
     for first in range(0, frequency.size, rows):
-        phases = np.exp(-1j * np.outer(frequency[first : first + rows], atoms.distance))
-        found[first : first + rows] = phases @ both
+        turned = phases(np.outer(frequency[first : first + rows], atoms.distance))
+        found[first : first + rows] = product(turned, both)
     return found[:, 0].copy(), found[:, 1].copy()
 
 
@@ -319,8 +320,8 @@ def _sums(atoms: TiltedAtoms, step: float, count: int) -> tuple[ComplexArray, Co
     t = atoms.distance[kept]
     block = max(math.isqrt(count), 1)
     blocks = count // block + 1
-    inner = np.exp(-1j * np.outer(t, step * np.arange(block)))
-    outer = np.exp(-1j * np.outer(step * block * np.arange(blocks), t))
-    weights = np.asarray((outer * atoms.weights[kept]) @ inner, dtype=np.complex128)
-    bumps = np.asarray((outer * atoms.bumps[kept]) @ inner, dtype=np.complex128)
+    inner = phases(np.outer(t, step * np.arange(block)))
+    outer = phases(np.outer(step * block * np.arange(blocks), t))
+    weights = product(outer * atoms.weights[kept], inner)
+    bumps = product(outer * atoms.bumps[kept], inner)
     return weights.ravel()[:count], bumps.ravel()[:count]

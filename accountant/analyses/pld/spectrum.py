@@ -23,6 +23,7 @@ from accountant.analyses.pld.fft import (
     reading,
     weighed,
 )
+from accountant.analyses.pld.phases import phases_of_turns, product
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -270,19 +271,21 @@ def direct_sums(
     if used.size <= SPARSE or not _is_dense(used):
         return _few_knots(weights[used], used - centre, loud, size), (used.size + 128.0) * U * mass
     first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
-    groups = -(-(last - first) // (CHUNK * GROUP))
-    rows = np.zeros((groups * GROUP, CHUNK))
+    # Half of the phases are those of a chunk's knots, and half those of the chunks.
+    chunk = min(CHUNK, fft_size(math.isqrt(last - first) + 1))
+    group = min(GROUP, -(-(last - first) // chunk))
+    groups = -(-(last - first) // (chunk * group))
+    rows = np.zeros((groups * group, chunk))
     rows.ravel()[: last - first] = weights[first:last]
-    starts = (first - centre + CHUNK * np.arange(groups * GROUP)) % size
+    starts = (first - centre + chunk * np.arange(groups * group)) % size
     total = np.empty(loud.size, dtype=np.complex128)
-    turn = -2j * math.pi / size
     for start in range(0, loud.size, BLOCK):
         block = loud[start : start + BLOCK]
-        inner = np.exp(turn * (np.outer(np.arange(CHUNK), block) % size))
-        sums = rows @ inner.real + 1j * (rows @ inner.imag)
-        sums *= np.exp(turn * (np.outer(starts, block) % size))
-        total[start : start + BLOCK] = sums.reshape(groups, GROUP, -1).sum(axis=1).sum(axis=0)
-    return total, (CHUNK + GROUP + groups + 64.0) * U * mass
+        inner = phases_of_turns(np.outer(np.arange(chunk), block), size)
+        sums = product(rows, inner.real) + 1j * product(rows, inner.imag)
+        sums *= phases_of_turns(np.outer(starts, block), size)
+        total[start : start + BLOCK] = sums.reshape(groups, group, -1).sum(axis=1).sum(axis=0)
+    return total, (chunk + group + groups + 64.0) * U * mass
 
 
 def _is_dense(used: NDArray[np.int64]) -> bool:
@@ -300,9 +303,8 @@ def _few_knots(
 ) -> ComplexArray:
     """Return Σ w_i e^{-iθ i} over a few knots alone, one after the other."""
     total = np.zeros(loud.size, dtype=np.complex128)
-    turn = -2j * math.pi / size
     for weight, place in zip(weights.tolist(), (places % size).tolist(), strict=True):
-        total += weight * np.exp(turn * (place * loud % size))
+        total += weight * phases_of_turns(place * loud, size)
     return total
 
 
