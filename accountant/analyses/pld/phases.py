@@ -20,7 +20,7 @@ __all__ = ["phases", "phases_of_turns", "product"]
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 Entry = TypeVar("Entry", np.float64, np.complex128)
 
-# Multiplications up to which a product is left to one thread (OpenBLAS begins above that).
+# Real multiplications up to which a product is left to one thread (OpenBLAS begins above that).
 ONE_THREAD = 2**18
 
 
@@ -37,15 +37,21 @@ def phases_of_turns(turns: NDArray[np.int64], size: int) -> ComplexArray:
     """Return e^{-2πi·turns/size}, each within 18 roundings."""
     turns = turns % size
     # the shorter way round: half the angle, half its rounding
-    turns = np.where(2 * turns > size, turns - size, turns)
-    return phases(turns * (2.0 * math.pi / size))
+    nearer = np.where(2 * turns > size, turns - size, turns).astype(np.float64)
+    return phases(nearer * (2.0 * math.pi / size))
 
 
 def product(left: NDArray[Any], right: NDArray[Entry]) -> NDArray[Entry]:
-    """Return left @ right, some rows at a time."""
+    """Return left @ right, square after square of it."""
     right = np.ascontiguousarray(right)
-    rows = max(ONE_THREAD // max(right.size, 1), 1)
-    found = np.empty((left.shape[0], right.shape[1]), dtype=np.result_type(left, right))
-    for first in range(0, left.shape[0], rows):
-        np.matmul(left[first : first + rows], right, out=found[first : first + rows])
+    rows, columns = left.shape[0], right.shape[1]
+    each = max(left.shape[1], 1) * (4 if np.iscomplexobj(right) or np.iscomplexobj(left) else 1)
+    most = max(ONE_THREAD // each, 1)  # entries of a square
+    wide = min(columns, max(math.isqrt(most), most // max(rows, 1)))
+    tall = max(most // max(wide, 1), 1)
+    found = np.empty((rows, columns), dtype=np.result_type(left, right))
+    for top in range(0, rows, tall):
+        for first in range(0, columns, wide):
+            piece = np.s_[first : first + wide]
+            found[top : top + tall, piece] = left[top : top + tall] @ right[:, piece]
     return found
