@@ -8,9 +8,9 @@ import pytest
 
 from support.native import SOURCES, build
 
-# rare_event_sum.c is included, so that a sum can be laid out by hand
+# rare_event_path.c is included, so that a sum can be laid out by hand
 ASK = """
-#include "rare_event_sum.c"
+#include "rare_event_path.c"
 
 /* weighs nodes x + i eta
  * rows of `out`: l, w, c (real and imaginary), size, large, rest, w_err, c_err, moved */
@@ -81,7 +81,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("rare_event_nodes")
     source = directory / "ask.c"
     source.write_text(ASK)
-    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name != "rare_event_sum.c"]
+    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name != "rare_event_path.c"]
     found = build(directory, [*others, source])
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")
     one = ctypes.c_double

@@ -10,7 +10,7 @@ import pytest
 from support.native import SOURCES, build
 
 ASK = """
-#include "rare_event_sum.h"
+#include "rare_event_path.h"
 #include "status.h"
 #include "thresholded_law.h"
 #include <string.h>
@@ -45,8 +45,8 @@ int path_sums(double q, double sigma, double order, double outer, double inner, 
     acct_threshold_values(law.count, law.loss, t.outer, t.above_out, t.share_out);
     acct_thresholded_moments(&law, t.above_out, t.share_out, t.outer, order, 1, &m);
     *mean = m.mean;
-    status = acct_rare_event_sum_set(&rare, memory, &law, &step, &window, &path, &m, &t, y_most,
-                                     log_error, &e);
+    status = acct_rare_event_path_set(&rare, memory, &law, &step, &window, &path, &m, &t, y_most,
+                                      log_error, &e);
     if (status) return status;
     nodes[0] = rare.count;
     for (int i = 0; i < rises; i++) {

@@ -4,7 +4,7 @@
 
 #include "order.h"
 #include "rounding.h"
-#include "rare_event_sum.h"
+#include "rare_event_path.h"
 #include "rare_event_search.h"
 #include "status.h"
 #include "vmath.h"
@@ -223,8 +223,9 @@ static double find_angle(const acct_step *step, double scale, double hi, double 
     return theta;
 }
 
-/* where the path first rises, over the inner threshold and times its angle: as e^{iyL} turns there; the factor from one scale that is looked at to the next; the
- * least one from one height to the next; no rise is nearer to the window's end, in deviations */
+/* where the path first rises, over the inner threshold and times its angle: as e^{iyL} turns there; the factor from
+ * one scale that is looked at to the next; the least one from one height to the next; no rise is nearer to the
+ * window's end, in deviations */
 #define FIRST_RISE 0.0075
 #define NEXT_SCALE 1.3
 #define HIGHER 1.5
@@ -263,7 +264,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     acct_rare_event_path path;
     find_path(s, window, &path);
     const double y_most = 300.0 / inner;
-    const int status = acct_rare_event_sum_set(rare, memory, scratch, s->step, &raised, &path, m,
+    const int status = acct_rare_event_path_set(rare, memory, scratch, s->step, &raised, &path, m,
                                                &s->thresholds, y_most,
                                                fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
     if (status) return status;

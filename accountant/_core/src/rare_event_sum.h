@@ -1,10 +1,5 @@
-/* The transforms A and C of a rare-event contour (rare_event_contour.h) on its line of complex orders.
- *
- * Sums run along a path of the noise that is real at first and rises in steps to larger Im x, at most one where losses
- * are small (Theorem 15): |e^{iyL}| <= 1 everywhere on it for y >= 0, and where the loss is large enough to turn with y
- * it falls, so that the number of nodes does not grow with y.  The higher, the wider are panels, and the sooner all is
- * gone.
- */
+/* The transforms A and C of a rare-event contour (rare_event_contour.h) on its line of complex orders, summed over the
+ * nodes of a path (rare_event_path.h). */
 #ifndef ACCT_RARE_EVENT_SUM_H
 #define ACCT_RARE_EVENT_SUM_H
 
@@ -45,29 +40,7 @@ typedef struct {
     double rest_re, rest_im, rest_l_re, rest_l_im; /* sums of w and of wl, all but the low ones */
 } acct_rare_event_sum;
 
-typedef struct {
-    double a, c;  /* quadrature and the path's end, relative to A(c): of the sums for A and for C */
-    double tail_c; /* of the bound acct_rare_event_sum_large on |C|, for all y >= 0 */
-    double reach; /* of |L - mean| on the panels' ellipses */
-} acct_rare_event_errors;
-
-#define ACCT_RARE_EVENT_RISES 6
-
-/* where the path rises, and to which Im x: both increase; two heights in a row add up to less than pi sigma^2 */
-typedef struct {
-    int rises;
-    double at[ACCT_RARE_EVENT_RISES], height[ACCT_RARE_EVENT_RISES];
-} acct_rare_event_path;
-
-/* fills the line: window from lo to hi along the path, or without a rise whose error is too large, panels fine enough
- * that both sums are within about e^{log_error} of their integrals for 0 <= y <= y_most; m has order, mean and scale;
- * overwrites law
- * returns ACCT_EPRECISION where that takes too many nodes */
-int acct_rare_event_sum_set(acct_rare_event_sum *rare, double *memory, acct_tilted_law *law,
-                            const acct_step *step, const acct_window *window, const acct_rare_event_path *path,
-                            const acct_moments *m, const acct_thresholds *thresholds, double y_most,
-                            double log_error, acct_rare_event_errors *errors);
-
+/* z1 and all that goes from one point to the next, dy further */
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy);
 
 /* at the points of a block: A e^{-iy mean}/A(c) - 1, and C likewise */
