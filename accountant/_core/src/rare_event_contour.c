@@ -196,10 +196,10 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
 #define STRIP_TESTS 24
 
 /* the same where the shift is random; the ellipses must show everywhere up to hi that arg e^L >= 0 */
-static double find_mixture_angle(const acct_step *step, double e, double hi, double from) {
+static double find_mixture_angle(const acct_step *step, double e, double hi) {
     const acct_mixture *m = step->mixture;
     const double x = acct_mixture_inverse(m, e + step->log_1mq);
-    double theta = fmax(0.17 / m->largest, from);
+    double theta = 0.17 / m->largest;
     for (; theta < 1.3; theta *= 1.15) {
         acct_mixture_region region;
         if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
@@ -217,34 +217,36 @@ static double find_mixture_angle(const acct_step *step, double e, double hi, dou
  * argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
 static double find_angle(const acct_step *step, double scale, double hi, double from) {
     const double e = 0.7 * scale, p = -expm1(-e);
-    if (step->mixture) return find_mixture_angle(step, e, hi, from);
+    if (step->mixture) return find_mixture_angle(step, e, hi);
     double theta = fmax(0.17, from);
     while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
     return theta;
 }
 
-/* where the path first rises, over the inner threshold and times its angle: as e^{iyL} turns there; the factor from
- * one scale that is looked at to the next; the least one from one height to the next; no rise is nearer to the
- * window's end, in deviations */
+/* where the path first rises, over the inner threshold and times its angle, as e^{iyL} turns there, and at least; the
+ * factor from one scale that is looked at to the next; the least one from one height to the next; no rise is nearer
+ * to the window's end, in deviations */
 #define FIRST_RISE 0.0075
+#define LEAST_RISE 0.005
 #define NEXT_SCALE 1.3
 #define HIGHER 1.5
 #define LEFT_OVER 0.5
 
 /* The path's heights: below the first rise e^{iyL} hardly turns, and nothing counts as middling.  Larger losses may
- * turn further. */
+ * turn further; of a random shift that is known in a strip alone, which does not grow with the loss. */
 static void find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
-    const double sigma = s->step->sigma, inner = s->thresholds.inner.scale, origin = s->step->log_1mq;
-    double angle = find_angle(s->step, inner, window->hi, 0.0);
+    const acct_step *step = s->step;
+    const double sigma = step->sigma, inner = s->thresholds.inner.scale, origin = step->log_1mq;
+    double angle = find_angle(step, inner, window->hi, 0.0);
+    const double share = step->mixture ? LEAST_RISE : fmax(FIRST_RISE / angle, LEAST_RISE);
     path->rises = 1;
     path->height[0] = fmin(angle * sigma * sigma, sigma);
-    const double turn = angle * acct_step_largest(s->step); /* of the loss, at most about */
-    const double first = acct_loss_inverse(s->step, FIRST_RISE / turn * inner + origin);
-    path->at[0] = fmax(first, window->lo + 0.25 * sigma);
+    path->at[0] = fmax(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
+    if (step->mixture) return;
     for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
-        const double at = acct_loss_inverse(s->step, scale + origin), last = path->height[path->rises - 1];
+        const double at = acct_loss_inverse(step, scale + origin), last = path->height[path->rises - 1];
         if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
-        angle = find_angle(s->step, scale, window->hi, angle);
+        angle = find_angle(step, scale, window->hi, angle);
         const double height = fmin(angle * sigma * sigma, sigma);
         if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
         path->at[path->rises] = at;
