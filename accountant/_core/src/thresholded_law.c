@@ -57,6 +57,9 @@ static void far_terms(const acct_tilted_law *g, double t, const double *above) {
         g->term[j] = far_term(g, j, t, above[j], g->weight[j], &g->slope[j]);
 }
 
+/* e^x of larger ones is clipped */
+#define MOST_EXPONENT 709.0
+
 /* sums of the moduli of what was added, times their relative errors */
 typedef struct {
     double term, slope, weight;
@@ -81,7 +84,8 @@ static threshold_errors thresholded_errors(const acct_tilted_law *g, double c, a
             const double ge = far ? quad[k] * acct_vexp(l - x2[k]) : gauss[k] * exp_loss[k];
             const double noise = far ? quad[k] * acct_vexp(-x2[k]) : gauss[k];
             /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
-            const double em1 = acct_vexpm1((c - 1.0) * l), rise = fabs(em1), off = ge * (1.0 + em1) * above[k];
+            const double z = (c - 1.0) * l, em1 = z < MOST_EXPONENT ? acct_vexpm1(z) : INFINITY; /* no bound */
+            const double rise = fabs(em1), off = ge * (1.0 + em1) * above[k];
             const double near_term = (fabs(term[k]) + 2.0 * off) * plain + off * of_above +
                                      order * ge * le * (rise + above[k] * (1.0 + em1));
             const double near_slope = (fabs(slope[k]) + 2.0 * size * off) * e + size * off * of_above +
