@@ -84,9 +84,17 @@ def test_moments_are_within_their_errors(library, q, sigma, order, outer, window
         assert abs(exact - mpmath.mpf(mean)) <= mean_error < 1e-10
 
 
-def test_what_leaves_the_doubles_has_no_bound(library):
-    """Below the threshold e^{(c-1)L} overflows, while N e^L is within the doubles."""
-    status, (_, error, _, mean_error) = moments(library, 1e-4, 0.12, 8.6, 300.0, -1.2, 2.0, 640.0)
+@pytest.mark.parametrize(
+    ("q", "sigma", "order", "outer", "window", "log_error"),
+    [
+        (1e-4, 0.12, 8.6, 300.0, (-1.2, 2.0), 640.0),
+        (1e-3, 1.0, 35.0, 15.0, (-9.0, 37.0), 300.0),
+        (1e-3, 1.0, 31.0, 13.0, (-9.0, 36.0), 200.0),
+    ],
+)
+def test_what_leaves_the_doubles_has_no_bound(library, q, sigma, order, outer, window, log_error):
+    """Below the threshold e^{(c-1)L} overflows, while N e^{cL} is within the doubles."""
+    status, (_, error, _, mean_error) = moments(library, q, sigma, order, outer, *window, log_error)
     assert status == 0
     assert error == math.inf
     assert not mean_error < math.inf

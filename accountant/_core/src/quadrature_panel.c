@@ -91,7 +91,7 @@ static double set(acct_panel *panel, const acct_step *step, double mid, double h
     panel->loss_mid = loss[1];
     panel->loss_hi = loss[2];
     panel->slope_mid = p_mid / var;
-    if (theta > 3.0 && p_hi > 0.48 && p_lo < 0.52 && step->q < 1.0) return INFINITY;
+    if (theta > 3.0 && step->q < 1.0 && (shift > 0.0 || (p_hi > 0.48 && p_lo < 0.52))) return INFINITY;
     panel->turn = acct_loss_arg_chord(theta, p_hi);
     panel->arg = shift > 0.0 ? 0.0 : panel->turn;
     double spread = p_lo > 0.5 ? p_lo * (1.0 - p_lo) : p_hi < 0.5 ? p_hi * (1.0 - p_hi) : 0.25;

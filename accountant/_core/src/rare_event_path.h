@@ -17,7 +17,7 @@ typedef struct {
 
 #define ACCT_RARE_EVENT_RISES 6
 
-/* where the path rises, and to which Im x: both increase; two heights in a row add up to less than pi sigma^2 */
+/* where the path rises, and to which Im x: both increase; twice the last is less than pi sigma^2 */
 typedef struct {
     int rises;
     double at[ACCT_RARE_EVENT_RISES], height[ACCT_RARE_EVENT_RISES];

@@ -47,8 +47,8 @@ def product(left: NDArray[Any], right: NDArray[Entry]) -> NDArray[Entry]:
     rows, columns = left.shape[0], right.shape[1]
     each = max(left.shape[1], 1) * (4 if np.iscomplexobj(right) or np.iscomplexobj(left) else 1)
     most = max(ONE_THREAD // each, 1)  # entries of a square
-    wide = min(columns, max(math.isqrt(most), most // max(rows, 1)))
-    tall = max(most // max(wide, 1), 1)
+    wide = max(min(columns, max(math.isqrt(most), most // max(rows, 1))), 1)
+    tall = max(most // wide, 1)
     found = np.empty((rows, columns), dtype=np.result_type(left, right))
     for top in range(0, rows, tall):
         for first in range(0, columns, wide):

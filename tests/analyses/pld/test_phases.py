@@ -29,7 +29,9 @@ def test_phases_of_turns_take_the_shorter_way(size):
             assert abs(mp.mpc(found) - exact) <= 18 * U
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 3), (300, 4, 2), (3, 64, 80)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (5, 7, 3), (300, 4, 2), (3, 64, 80), (2, 3, 0), (0, 3, 2)]
+)
 @pytest.mark.parametrize("turned", [False, True])
 def test_products_by_pieces_are_products(shape, turned, monkeypatch):
     monkeypatch.setattr(module, "ONE_THREAD", 400)
