@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from accountant._rounding import U
-from accountant.analyses.pld.phases import phases, product
+from accountant.analyses.pld.phases import matrix_product, phases
 from accountant.derived.report_counts import are_few, excess_of_few
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int
     side = math.isqrt(nodes - 1) + 1
     fine = phases(np.outer(-centred, step * np.arange(side)))
     coarse = phases(np.outer(step * side * np.arange(side), -centred)) * weights
-    return product(coarse, fine).ravel()[:nodes]
+    return matrix_product(coarse, fine).ravel()[:nodes]
 
 
 def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> float:

@@ -24,7 +24,7 @@ int path_sums(double q, double sigma, double order, double outer, double inner, 
               double hi, int rises, const double *at, const double *height, double y_most,
               double log_error, double dy, int blocks, double *mean, double *out, double *off,
               int *nodes) {
-    static double memory[ACCT_RARE_EVENT_ARRAYS * ACCT_MAX_NODES], chances[5 * ACCT_MAX_NODES];
+    static double memory[ACCT_RARE_EVENT_ARRAYS * ACCT_MAX_NODES], chances[2 * ACCT_MAX_NODES];
     static double slots[ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES)];
     const acct_step step = acct_step_make(q, sigma);
     acct_thresholds t = {.outer = {step.log_1mq, outer, ACCT_OUTER_DOUBLINGS},

@@ -59,6 +59,7 @@ static double plain_error(const acct_window *window, double log_error) {
 /* The ellipse with foci mid -+ half and sum of semi-axes half * rho.  With r = e^{w}/odds the odds
  * of having been sampled at x, e^L is (1-q)(1 + r e^{it}):
  *   zero-free if t < pi, or r < 1, or r > 1 on the whole ellipse;
+ *   arg >= 0 if 0 <= t <= pi, which a shifted window counts on (Theorem 4(c));
  *   arg <= p t, p = r/(1+r), where r <= 1 (concave in t up to pi, smaller beyond);
  *   arg <= t for t <= pi and <= t + pi/2 beyond where r > 1 (take r e^{it} out);
  *   |1 + r e^{it}|^2 = (1+r)^2 (1 - 4 p(1-p) sin^2(t/2)).

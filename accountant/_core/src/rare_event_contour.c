@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "order.h"
-#include "rounding.h"
 #include "rare_event_path.h"
 #include "rare_event_search.h"
+#include "rounding.h"
 #include "status.h"
 #include "vmath.h"
 
@@ -195,7 +195,8 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
 
 #define STRIP_TESTS 24
 
-/* the same where the shift is random; the ellipses must show everywhere up to hi that arg e^L >= 0 */
+/* the height of the path over sigma^2 where the shift is random, as of find_angle from e on; the ellipses must show
+ * everywhere up to hi that arg e^L >= 0 */
 static double find_mixture_angle(const acct_step *step, double e, double hi) {
     const acct_mixture *m = step->mixture;
     const double x = acct_mixture_inverse(m, e + step->log_1mq);
@@ -213,32 +214,34 @@ static double find_mixture_angle(const acct_step *step, double e, double hi) {
     return theta;
 }
 
-/* the height of the path over sigma^2, or `from` if that is larger: twice it is the top of the ellipses, where the
- * argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
-static double find_angle(const acct_step *step, double scale, double hi, double from) {
+/* the height of the path over sigma^2, looked for from one that is known to do: twice it is the top of the ellipses,
+ * where the argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
+static double find_angle(double scale, double from) {
     const double e = 0.7 * scale, p = -expm1(-e);
-    if (step->mixture) return find_mixture_angle(step, e, hi);
-    double theta = fmax(0.17, from);
+    double theta = from;
     while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
     return theta;
 }
 
-/* where the path first rises, over the inner threshold and times its angle, as e^{iyL} turns there, and at least; the
- * factor from one scale that is looked at to the next; the least one from one height to the next; no rise is nearer
- * to the window's end, in deviations */
+/* where the path first rises, in units of the inner threshold: times the angle, for that is how e^{iyL} turns there;
+ * and where the shift is random */
 #define FIRST_RISE 0.0075
-#define LEAST_RISE 0.005
+#define FIRST_RISE_OF_MIXTURE 0.005
+#define LEAST_ANGLE 0.17
+/* the factor from one scale that is looked at to the next, and the least one from one height to the next */
 #define NEXT_SCALE 1.3
 #define HIGHER 1.5
+/* how far from the window's end the last rise is at least, in deviations */
 #define LEFT_OVER 0.5
 
 /* The path's heights: below the first rise e^{iyL} hardly turns, and nothing counts as middling.  Larger losses may
- * turn further; of a random shift that is known in a strip alone, which does not grow with the loss. */
+ * turn further; not where the shift is random, for where one shift takes over from another no panel at a greater height
+ * has a bound. */
 static void find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
     const acct_step *step = s->step;
     const double sigma = step->sigma, inner = s->thresholds.inner.scale, origin = step->log_1mq;
-    double angle = find_angle(step, inner, window->hi, 0.0);
-    const double share = step->mixture ? LEAST_RISE : fmax(FIRST_RISE / angle, LEAST_RISE);
+    double angle = step->mixture ? find_mixture_angle(step, 0.7 * inner, window->hi) : find_angle(inner, LEAST_ANGLE);
+    const double share = step->mixture ? FIRST_RISE_OF_MIXTURE : FIRST_RISE / angle;
     path->rises = 1;
     path->height[0] = fmin(angle * sigma * sigma, sigma);
     path->at[0] = fmax(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
@@ -246,7 +249,7 @@ static void find_path(const acct_rare_event_plan *s, const acct_window *window, 
     for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
         const double at = acct_loss_inverse(step, scale + origin), last = path->height[path->rises - 1];
         if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
-        angle = find_angle(step, scale, window->hi, angle);
+        angle = find_angle(scale, angle);
         const double height = fmin(angle * sigma * sigma, sigma);
         if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
         path->at[path->rises] = at;
@@ -267,8 +270,8 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     find_path(s, window, &path);
     const double y_most = 300.0 / inner;
     const int status = acct_rare_event_path_set(rare, memory, scratch, s->step, &raised, &path, m,
-                                               &s->thresholds, y_most,
-                                               fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
+                                                &s->thresholds, y_most,
+                                                fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
     if (status) return status;
     const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
     if (!(points <= ACCT_MAX_POINTS && points * rare->count <= MOST_WORK)) return ACCT_EPRECISION;

@@ -73,7 +73,8 @@ static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, doubl
     return ACCT_OK;
 }
 
-/* bounds on Re L, |arg e^L| and its fall in modulus within |Im x| <= theta var of [x0, x1] */
+/* bounds on Re L, |arg e^L| and its fall in modulus within |Im x| <= theta var of [x0, x1]; at y = 0 none where e^{iyL}
+ * may grow with y above the real noise */
 static int on_rectangle(const acct_step *step, double x0, double x1, double theta, double y, double *low,
                         double *high, double *arg, double *modulus) {
     double p;

@@ -16,7 +16,7 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant.analyses.pld.fft import Tilted, fft_error
-from accountant.analyses.pld.phases import phases, product
+from accountant.analyses.pld.phases import matrix_product, phases
 from accountant.analyses.pld.spectrum import (
     between,
     direct_sums,
@@ -308,7 +308,7 @@ def _sums_at(
     found = np.empty((frequency.size, 2), dtype=np.complex128)
     for first in range(0, frequency.size, rows):
         turned = phases(np.outer(frequency[first : first + rows], atoms.distance))
-        found[first : first + rows] = product(turned, both)
+        found[first : first + rows] = matrix_product(turned, both)
     return found[:, 0].copy(), found[:, 1].copy()
 
 
@@ -322,6 +322,6 @@ def _sums(atoms: TiltedAtoms, step: float, count: int) -> tuple[ComplexArray, Co
     blocks = count // block + 1
     inner = phases(np.outer(t, step * np.arange(block)))
     outer = phases(np.outer(step * block * np.arange(blocks), t))
-    weights = product(outer * atoms.weights[kept], inner)
-    bumps = product(outer * atoms.bumps[kept], inner)
+    weights = matrix_product(outer * atoms.weights[kept], inner)
+    bumps = matrix_product(outer * atoms.bumps[kept], inner)
     return weights.ravel()[:count], bumps.ravel()[:count]

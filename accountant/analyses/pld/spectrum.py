@@ -23,7 +23,7 @@ from accountant.analyses.pld.fft import (
     reading,
     weighed,
 )
-from accountant.analyses.pld.phases import phases_of_turns, product
+from accountant.analyses.pld.phases import matrix_product, phases_of_turns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -272,7 +272,7 @@ def direct_sums(
         return _few_knots(weights[used], used - centre, loud, size), (used.size + 128.0) * U * mass
     first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 1)
     # Half of the phases are those of a chunk's knots, and half those of the chunks.
-    chunk = min(CHUNK, fft_size(math.isqrt(last - first) + 1))
+    chunk = min(CHUNK, math.isqrt(last - first) + 1)
     group = min(GROUP, -(-(last - first) // chunk))
     groups = -(-(last - first) // (chunk * group))
     rows = np.zeros((groups * group, chunk))
@@ -282,7 +282,7 @@ def direct_sums(
     for start in range(0, loud.size, BLOCK):
         block = loud[start : start + BLOCK]
         inner = phases_of_turns(np.outer(np.arange(chunk), block), size)
-        sums = product(rows, inner.real) + 1j * product(rows, inner.imag)
+        sums = matrix_product(rows, inner.real) + 1j * matrix_product(rows, inner.imag)
         sums *= phases_of_turns(np.outer(starts, block), size)
         total[start : start + BLOCK] = sums.reshape(groups, group, -1).sum(axis=1).sum(axis=0)
     return total, (chunk + group + groups + 64.0) * U * mass

@@ -8,7 +8,7 @@ from mpmath import mp
 
 from accountant._rounding import U
 from accountant.analyses.pld import phases as module
-from accountant.analyses.pld.phases import phases, phases_of_turns, product
+from accountant.analyses.pld.phases import matrix_product, phases, phases_of_turns
 
 
 @pytest.mark.parametrize("reach", [1e-300, 1e-9, 1.0, 60.0, 1e9, 1e18])
@@ -38,7 +38,7 @@ def test_products_by_pieces_are_products(shape, turned, monkeypatch):
     rows, inner, columns = shape
     rng = np.random.default_rng(inner)
     left, right = rng.integers(-99, 99, (rows, inner)) * 1.0, rng.integers(0, 9, (inner, columns))
-    found = product(left, right * (1.0 + 2.0j) if turned else right * 1.0)
+    found = matrix_product(left, right * (1.0 + 2.0j) if turned else right * 1.0)
     exact = [
         [sum(Fraction(x) * int(y) for x, y in zip(row, column, strict=True)) for column in right.T]
         for row in left.tolist()
