@@ -38,6 +38,12 @@ _FARTHEST = 1e15
 _LEAST = 1e-290
 # Losses whose exponentials leave the doubles in a few releases.
 FAR = 300.0
+# A density's cells with so much mass are divided where they are wider than this share of the
+# standard deviation: into so many, over so many deviations to either side.
+HEAVY, WIDE = 1e-6, 0.1
+DIVIDED, DEVIATIONS = 801, 10.0
+# Half widths below which log(sinh(a)/a) is a²/6.
+NARROW = 1e-3
 # Shares of a tilt that are tried where it may be gentler.
 GENTLER = (1.0, 0.8, 0.65, 0.5, 0.35, 0.25)
 # How near to its best the logarithm of a tilt is.
@@ -87,9 +93,12 @@ def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
     if math.isfinite(low):
         bottom = low - 1e-9 * abs(low) - 1e-15
         edges = np.insert(edges[edges > bottom], 0, bottom)
-    p, q, _ = pair.masses(edges)
-    if not math.isfinite(high) and p[-1] > pair.infinite_mass * (1.0 + 1e-6) + _LEAST:
-        edges, (p, q, _) = _extended(pair, edges)
+    masses = pair.masses(edges)
+    if not math.isfinite(high) and masses.p[-1] > pair.infinite_mass * (1.0 + 1e-6) + _LEAST:
+        edges, masses = _extended(pair, edges)
+    if table is None:
+        edges, masses = _divided(pair, edges, masses)
+    p, q, _ = masses
     inner = np.maximum(np.asarray(p[1:-1]), 0.0)
     other = np.maximum(np.asarray(q[1:-1]), 0.0)
     least = _LEAST if table is None else min(table.doubtful, _LEAST)
@@ -97,9 +106,47 @@ def coarse_law(pair: DominatingPair, count: int) -> CoarseLaw:
     if not keep.any():  # all mass at infinity: one cell that weighs nothing
         keep[keep.size // 2], inner, other = True, inner + _LEAST, other + _LEAST
     ends = edges[:-1][keep], edges[1:][keep]
-    with np.errstate(divide="ignore"):
-        loss = np.clip(np.log(inner[keep]) - np.log(other[keep]), *ends)
+    loss = _losses(inner[keep], other[keep], *ends, dense=table is None)
     return CoarseLaw(count, loss, np.log(inner[keep]), *ends, float(p[-1]))
+
+
+def _losses(
+    p: FloatArray, q: FloatArray, low: FloatArray, high: FloatArray, *, dense: bool
+) -> FloatArray:
+    """Return the losses of cells: of one atom in each, or about the mean of a density.
+
+    Of a uniform density on a cell of half width a, the quotient of the masses is that of a loss
+    log(sinh(a)/a) below its middle.
+    """
+    with np.errstate(divide="ignore"):
+        loss = np.log(p) - np.log(q)
+    if dense:
+        half = 0.5 * (high - low)
+        wide = np.maximum(half, NARROW)
+        less = wide + np.log1p(-np.exp(-2.0 * wide)) - np.log(2.0 * wide)
+        loss = loss + np.where(half > NARROW, less, half * half / 6.0)
+        loss = np.where(q > 0.0, loss, low + half)  # masses under Q that are below the doubles
+    return np.asarray(np.clip(loss, low, high))
+
+
+def _divided(
+    pair: DominatingPair, edges: FloatArray, masses: Masses
+) -> tuple[FloatArray, Masses]:
+    """Return edges with narrower cells where most of the mass is in wide ones, and their masses."""
+    mass = np.asarray(masses.p[1:-1])
+    heavy = np.flatnonzero(mass > HEAVY)
+    if not heavy.size:
+        return edges, masses
+    low, high, mass = edges[:-1][heavy], edges[1:][heavy], mass[heavy]
+    middle, total = 0.5 * (low + high), float(mass.sum())
+    mean = float(mass @ middle) / total
+    deviation = math.sqrt(float(mass @ (middle - mean) ** 2) / total)
+    if not float((high - low).max()) > WIDE * deviation > 0.0:
+        return edges, masses
+    reach = DEVIATIONS * deviation
+    inside = np.linspace(max(mean - reach, low[0]), min(mean + reach, high[-1]), DIVIDED)
+    edges = np.union1d(edges, inside)
+    return edges, pair.masses(edges)
 
 
 def _law_of_atoms(table: Atoms, count: int) -> CoarseLaw:

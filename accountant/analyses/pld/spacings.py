@@ -25,9 +25,9 @@ CLOSER, FEW = 3.0, 2**20
 # Shares of the tolerance on ε, by the square of the spacing, over tilt and count: of densities, and
 # of few atoms (Theorem G8).
 DENSITY, ATOMS = 5.5, 1.5
-# A grid that contains all lattices is given up where another is so many times coarser. Losses are
-# dense with so many in a cell.
-NEEDLESS, DENSE, MOST_CELLS = 3.0, 4.0, 2.0**40
+# A grid that contains all lattices is given up where another is so many times coarser, though not
+# if it has fewer knots than ``MANY``. Losses are dense with so many in a cell.
+NEEDLESS, MANY, DENSE, MOST_CELLS = 3.0, 2**21, 4.0, 2.0**40
 # Releases of a part whose characteristic function, to that power, is negligible but at a few
 # frequencies.
 OFTEN = 10_000
@@ -71,7 +71,8 @@ class Spacings:
         """
         if not self.pure:
             return self._without_lattices(saddle, scale)
-        if self.finest is not None or len(self.lattices) < 2:
+        knots = DEVIATIONS * saddle.deviation / self.finest if self.finest else math.inf
+        if len(self.lattices) < 2 or knots < MANY:
             return None
         if self._upper_alone:
             found, kept = self._cells(self._parts, DENSITY, saddle, scale), 0.0
@@ -81,7 +82,7 @@ class Spacings:
                 (self._beside(each, saddle, scale) for each in self.lattices),
                 key=lambda tried: tried[0],
             )
-        if found < NEEDLESS * self._common(saddle):
+        if found < NEEDLESS * (self.finest or self._common(saddle)):
             return None
         return (kept,) if kept > 0.0 else (), tuple(parts)
 

@@ -56,8 +56,9 @@ QUIET = -65.0
 # than transforms, also for each knot.
 MOST, SHARE, DIRECT, DIRECT_SHARE = 2**13, 1 / 16, 3e7, 32.0
 # Points of the coarse transform, for each knot of the longest law, or of its core: at least CORE
-# knots, or a share of those of the sum.
+# knots, or a share of those of the sum. A rougher one, of fewer points, is tried first.
 FINER, NARROW, CORE = 16, 512, 2**10
+ROUGHER = 4
 # And at least one for so many knots of the sum, up to so many, which take two milliseconds: the
 # bound between nodes has to tell moduli next to one from one where they are raised to high powers.
 KNOTS, DENSEST = 64, 2**16
@@ -155,12 +156,12 @@ def few_frequencies(
     nodes = node_count(max(part.weights.size for part in parts), size)
     if nodes is None:
         return None
-    envelope: FloatArray = np.zeros(nodes // 2)
-    for part in parts:
-        envelope += part.times * log_moduli(part.weights, nodes)
-    loud = loud_between(envelope > QUIET, nodes, size)
-    most = max(DIRECT, DIRECT_SHARE * size)
-    if loud is None or loud.size * sum(direct_terms(part.weights) for part in parts) > most:
+    terms = sum(direct_terms(part.weights) for part in parts)
+    for finer in (FINER // ROUGHER, FINER):
+        loud = _loud(parts, nodes * finer // FINER, size, finer)
+        if loud is not None and loud.size * terms <= max(DIRECT, DIRECT_SHARE * size):
+            break
+    else:
         return None
     values, origin = np.ones(loud.size, dtype=np.complex128), 0
     log_gross, relative = np.zeros(loud.size), np.zeros(loud.size)
@@ -184,6 +185,14 @@ def few_frequencies(
     return Spectrum(
         loud, values * share, errors * share, quiet, origin, first, size, outside, first <= start
     )
+
+
+def _loud(parts: Sequence[Tilted], nodes: int, size: int, finer: int) -> IntArray | None:
+    """Return the frequencies where the sum is not negligible, as so many nodes tell."""
+    envelope: FloatArray = np.zeros(nodes // 2)
+    for part in parts:
+        envelope += part.times * log_moduli(part.weights, nodes, finer)
+    return loud_between(envelope > QUIET, nodes, size)
 
 
 def loud_frequencies(product: Product, first: int, size: int, outside: float) -> Spectrum | None:
@@ -210,16 +219,16 @@ def node_count(longest: int, size: int) -> int | None:
     return nodes if size >= LEAST and 2 * nodes <= size else None
 
 
-def near(weights: FloatArray, nodes: int) -> slice:
-    """Return the knots around the heaviest one that so many nodes resolve."""
-    width = min(nodes // FINER, weights.size)
+def near(weights: FloatArray, nodes: int, finer: int = FINER) -> slice:
+    """Return the knots around the heaviest one for each of which there are ``finer`` nodes."""
+    width = min(nodes // finer, weights.size)
     start = min(max(int(weights.argmax()) - width // 2, 0), weights.size - width)
     return slice(start, start + width)
 
 
-def log_moduli(weights: FloatArray, nodes: int) -> FloatArray:
+def log_moduli(weights: FloatArray, nodes: int, finer: int = FINER) -> FloatArray:
     """Bound the logarithm of the modulus on the intervals between the nodes."""
-    mass, core = float(weights.sum()) * (1.0 + 1e-12), near(weights, nodes)
+    mass, core = float(weights.sum()) * (1.0 + 1e-12), near(weights, nodes, finer)
     inner = weights[core]
     far = float(weights[: core.start].sum() + weights[core.stop :].sum()) * (1.0 + 1e-12)
     modulus = np.abs(np.fft.rfft(inner, nodes)) * (1.0 + 8.0 * U) + fft_error(nodes) * mass
