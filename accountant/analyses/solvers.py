@@ -149,6 +149,8 @@ class BesideGrid(Solver):
         """
         if is_within(found, WIDE) or found.upper <= self._least_delta:
             return found
+        if delta is None and self.variation <= LEAST:  # no δ is larger
+            return found
         try:
             if delta is not None:
                 bounds = self._beside().epsilon_bounds(delta)

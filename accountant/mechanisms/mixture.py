@@ -130,6 +130,12 @@ class MixturePair(DominatingPair):
     @property
     def support(self) -> tuple[float, float]:
         """Bounded by log p₀ on one side when a contribution may be 0."""
+        end = self._end
+        return (-math.inf, -end) if self.add else (end, math.inf)
+
+    @property
+    def _end(self) -> float:
+        """At or below the least loss of the mixture over the noise."""
         silent = self.weights[0] if self.shifts[0] == 0.0 else 0.0
         end = -math.inf
         if silent > 0.5:  # close to one it is known by what it leaves
@@ -137,7 +143,7 @@ class MixturePair(DominatingPair):
             end = math.log1p(-present) * (1.0 + 8.0 * U)
         elif silent > 0.0:
             end = math.log(silent) * (1.0 + 8.0 * U) - 1.01 * self._weight_error
-        return (-math.inf, -end) if self.add else (end, math.inf)
+        return end
 
     @property
     def _weight_error(self) -> float:
@@ -204,7 +210,7 @@ class MixturePair(DominatingPair):
     def _remove(self, edges: FloatArray) -> Masses:
         if not math.isfinite(self._units[-1]):  # its cells would have no number for a mass
             raise PrecisionError("the shifts over the noise must be doubles for a table of losses")
-        below = int(np.searchsorted(edges, self.support[0], side="right"))
+        below = int(np.searchsorted(edges, self._end, side="right"))
         x = np.maximum.accumulate(self._inverse(edges[below:]))
         q, error = cells(x, 0.0)
         p = np.zeros_like(q)
@@ -232,12 +238,16 @@ class MixturePair(DominatingPair):
             return top + np.log(total), slope / total
 
     def _inverse(self, edges: FloatArray) -> FloatArray:
-        """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone."""
+        """Return x with loss ``edges``: Newton from the right, where a convex loss is monotone.
+
+        Every loss there is checked: ``loss_error`` pays for what it is off by.
+        """
         if edges.size == 0:
             return edges
         x, left = self._right_of(edges), np.arange(edges.size)
-        # Left of 40 standard deviations there is nothing to separate.
-        least = -2.0 * REACH - lift(float(self._units[-1]))
+        # Left of 40 standard deviations there is nothing to separate, nor far on the right.
+        mu = lift(float(self._units[-1]))
+        least, most = -2.0 * REACH - mu, mu + 2.0 * REACH
         enough = 0.25 * self.loss_error
         for _ in range(STEPS):
             at = x[left]
@@ -250,12 +260,23 @@ class MixturePair(DominatingPair):
             left = left[(step > 4.0 * U * (np.abs(at) + 1.0)) & ~(over <= enough)]
             if left.size == 0:
                 break
+        with np.errstate(over="ignore", invalid="ignore"):
+            over = self._loss(x)[0] - edges
+        missed = ((over > 2.0 * enough) & (x > least)) | ((over < -2.0 * enough) & (x < most))
+        if missed.any():
+            raise PrecisionError(
+                f"losses of a random shift must be inverted to within {2.0 * enough:.3g};"
+                f" one is off by {float(np.abs(over[missed]).max()):.3g}"
+            )
         return np.asarray(x)
 
     def _right_of(self, edges: FloatArray) -> FloatArray:
         """Return points at or right of those with loss ``edges``, which grow."""
         mu, weight = lift(float(self._units[-1])), self.weights[-1]
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            # The largest mean alone gives at most the loss, so its inverse lies to the right.
+            # Far on the right of the largest mean there is nothing to separate either.
+            far = np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)
             if edges.size > 64 * SPARSE:
                 # Left of the point between two inverses, as the loss is convex; a step of Newton's
                 # method from there leads to the right.
@@ -263,9 +284,6 @@ class MixturePair(DominatingPair):
                 x = np.interp(edges, known, self._inverse(known))
                 loss, slope = self._loss(x)
                 right = x + np.maximum((edges - loss) / slope, 0.0)
-                if np.all(np.isfinite(right)):
-                    return np.asarray(right)
-            # The largest mean alone gives at most the loss, so its inverse lies to the right.
-            # Far on the right of the largest mean there is nothing to separate either.
-            far = (edges - math.log(weight)) / mu + 0.5 * mu
-            return np.asarray(np.minimum(far, mu + 2.0 * REACH))
+                # Where the loss is flat that leads so far that the way back has no digits.
+                return np.asarray(np.where(right < far, right, far))
+            return np.asarray(far)

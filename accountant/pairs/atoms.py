@@ -94,7 +94,7 @@ class AtomicPair(DominatingPair):
         own: dict[str, Atoms] = self.__dict__
         if "_few" in own:
             return own["_few"]
-        table = _remembered(self)
+        table = _remembered(self).table
         if table.loss.size <= FEW:
             own["_few"] = table
         return table
@@ -175,6 +175,18 @@ class AtomicPair(DominatingPair):
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up."""
+        if self._table.loss.size <= FEW:
+            return self._divergence(order)
+        known = _remembered(self).divergences
+        found = known.get(order)
+        if found is None:
+            found = self._divergence(order)
+            if len(known) >= MOST_ORDERS:
+                known.clear()
+            known[order] = found
+        return found
+
+    def _divergence(self, order: float) -> float:
         table = self._table
         # A - 1 = Σ q·(e^{αL} - 1 - α(e^L - 1)) + (α - 1)·Q{-∞} - α·P{∞}: positive terms, but for
         # the last (Theorem M12). Losses are taken at their largest within the error they carry.
@@ -184,7 +196,9 @@ class AtomicPair(DominatingPair):
         shift = table.loss_error
         if order * float(np.abs(table.loss).max()) < 600.0:
             outwards = table.loss + np.copysign(shift, table.loss)
-            excess = math.fsum((_seen(table.q) * rdp_excess_terms(order, outwards)).tolist())
+            # Positive terms, each added up with the others in any order.
+            excess = float((_seen(table.q) * rdp_excess_terms(order, outwards)).sum())
+            error += table.loss.size * U
             if shift > 0.0 or np.any(table.loss != 0.0):
                 excess = lift(excess)
             return divergence(max(excess * (1.0 + error) + rest, 0.0), order)
@@ -283,17 +297,26 @@ def _seen(masses: FloatArray) -> FloatArray:
     return np.where(masses < 1e-290, masses + TINY, masses)
 
 
+class _Known(NamedTuple):
+    """The atoms of a pair, and its divergences at the orders that were asked for."""
+
+    table: Atoms
+    divergences: dict[float, float]
+
+
 # Tables with more atoms than this, in the order of their last use: equal pairs share them. They are
 # limited to so many, and to so many bytes in all, or one table.
 FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
+# Divergences kept with a table.
+MOST_ORDERS = 512
 # So few losses are summed by a loop.
 LOOPED = 8
-_tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
+_tables: OrderedDict[AtomicPair, _Known] = OrderedDict()
 _lock = ModuleLock()
 
 
 @to_nearest
-def _remembered(pair: AtomicPair) -> Atoms:
+def _remembered(pair: AtomicPair) -> _Known:
     """Return the atoms of a pair; many are computed again only when the cache has evicted them."""
     if _tables:
         with _lock:
@@ -303,14 +326,15 @@ def _remembered(pair: AtomicPair) -> Atoms:
     table = pair.atoms()
     for column in (table.loss, table.p, table.q):
         column.flags.writeable = False
+    known = _Known(table, {})
     if table.loss.size <= FEW:
-        return table
+        return known
     with _lock:
-        _tables[pair] = table
-        total = sum(_bytes(each) for each in _tables.values())
+        _tables[pair] = known
+        total = sum(_bytes(each.table) for each in _tables.values())
         while len(_tables) > 1 and (total > MOST_BYTES or len(_tables) > MOST_TABLES):
-            total -= _bytes(_tables.popitem(last=False)[1])
-    return table
+            total -= _bytes(_tables.popitem(last=False)[1].table)
+    return known
 
 
 def _bytes(table: Atoms) -> int:

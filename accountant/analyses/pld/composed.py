@@ -339,7 +339,8 @@ class Composed:
                 moved, beyond = near_by == at, True
                 saddle = self._moved(parts, saddle, near_by)
                 continue
-            if self._upper_alone and bounds.upper < (math.inf if name == "epsilon" else 1.0):
+            most = math.inf if name == "epsilon" else 1.0
+            if self._upper_alone and (bounds.upper < most or (near and one.is_nearly_one(at))):
                 return known
             blind += excess == math.inf
             if blind > MOST_BLIND:

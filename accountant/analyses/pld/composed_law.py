@@ -60,6 +60,8 @@ BYTES_PER_CELL = 200
 BYTES_PER_NODE = 1000
 # Factors below exp(-SMALLEST) count as zero.
 SMALLEST = 708.0
+# A δ from which on an upper end of 1 is near enough.
+NEARLY_ONE = 1.0 - 1e-6
 # Knots of all sums of losses so far apart that one of them rules.
 MOST_STEEP = 2**20
 
@@ -330,6 +332,13 @@ class ComposedLaw:
             return 1.0
         value, error, _ = self._evaluate(self._upper, epsilon)
         return min((value + error + self._upper.infinite) * (1.0 + 1e-15) + 5e-324, 1.0)
+
+    def is_nearly_one(self, epsilon: float) -> bool:
+        """Tell whether the profile of the upper law, and not its error, is nearly one."""
+        epsilon -= self._shift
+        return self._inside(epsilon) and (
+            self._evaluate(self._upper, epsilon)[0] + self._upper.infinite > NEARLY_ONE
+        )
 
     def delta_lower(self, epsilon: float) -> float:
         """Return a number not above the profile at ``epsilon``."""

@@ -13,7 +13,7 @@ from accountant.bounds import Bounds
 
 if TYPE_CHECKING:
     from accountant.analyses.pld.saddle_point import CoarseLaw
-    from accountant.pairs.base import DominatingPair
+    from accountant.pairs.base import DominatingPair, Masses
 
 __all__ = ["NearlyOne", "log_overlap"]
 
@@ -21,6 +21,8 @@ __all__ = ["NearlyOne", "log_overlap"]
 ORDERS = (0.85, 0.7, *(2.0 ** (-0.5 * k) for k in range(2, 18)))
 # The logarithm of the largest 1 - δ that is answered: no grid brackets δ more narrowly.
 MOST = -28.0
+# The logarithm of the least mass of a cell with edges of its own, where others have lost digits.
+HEAVY = -16.0
 # Bounds the round-off of the logarithm of a sum of powers of doubles.
 ROUND_OFF = 1e-12
 
@@ -77,8 +79,18 @@ class NearlyOne:
 
 def log_overlap(pair: DominatingPair, law: CoarseLaw, order: float) -> float:
     """Bound log ∫ p^{1-order} q^{order} from above, 0 < order < 1, by the masses of cells."""
-    edges = np.union1d(law.low, law.high)
-    p, q, error = pair.masses(edges)
+    found = _by_cells(pair.masses(np.union1d(law.low, law.high)), order)
+    if found > 0.0:
+        # Masses that are differences may have lost all digits in cells that hold next to nothing.
+        heavy = law.log_mass > HEAVY
+        edges = np.union1d(law.low[heavy], law.high[heavy])
+        if edges.size:
+            found = _by_cells(pair.masses(edges), order)
+    return min(found, 0.0)  # it is at most the integrals of p and q, to their powers
+
+
+def _by_cells(masses: Masses, order: float) -> float:
+    p, q, error = masses
     more = 1.0 + error
     terms = (1.0 - order) * np.log(np.maximum(p, 0.0) * more + TINY)
     terms += order * np.log(np.maximum(q, 0.0) * more + TINY)
