@@ -11,7 +11,11 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant._core import elementary
+from accountant.analyses.pld.saddle_point import coarse_law
 from accountant.mechanisms.normal_masses import cells, coarse_cells
+from accountant.mechanisms.user_defined import GivenLossPair
+from accountant.pairs.base import has_pld
+from support import every_mechanism
 from support.example_mechanisms import EXAMPLES
 from support.oracle import losses as oracle
 from support.oracle.losses import agrees, discrete_gaussian
@@ -212,3 +216,45 @@ def test_a_loss_distribution_of_ones_own():
     for one in (pair, reverse):  # the loss is its own mirror image
         np.testing.assert_allclose(one.masses(edges).p, gauss.masses(edges).p, rtol=1e-11)
         np.testing.assert_allclose(one.masses(edges).q, gauss.masses(edges).q, rtol=1e-11)
+
+
+def _every_pair():
+    found = {}
+    for relation in ac.NeighbouringRelation:
+        for mechanism in every_mechanism.under(relation):
+            try:
+                pairs = mechanism.pairs()
+            except ac.AccountantError:
+                continue
+            found.update((pair, f"{type(pair).__name__}-{len(found)}") for pair in pairs)
+    # Differences of a user's functions have no more digits than these.
+    kept = [pair for pair in found if has_pld(pair) and not isinstance(pair, GivenLossPair)]
+    return [pytest.param(pair, id=found[pair]) for pair in kept]
+
+
+@pytest.mark.parametrize("pair", _every_pair())
+def test_losses_of_a_cell_lie_between_its_edges(pair):
+    """On grids from a few hundred to many edges, inside the support and across its ends."""
+    rng = np.random.default_rng(5)
+    mean, variance = coarse_law(pair, 1).cumulants(0.0)[1:]
+    reach = 8.0 * math.sqrt(variance) + 1e-3 * abs(mean) + 1e-6
+    low, high = pair.support
+    for count in (300, 4200, 4500, 7001):
+        first, last = mean - rng.uniform(0.1, 8.0) * reach, mean + reach
+        if count != 7001:  # no more than a few edges lie beyond an end
+            first, last = max(first, low - 0.001), min(last, high + 0.001)
+        edges = np.linspace(first, last, count)
+        masses = pair.masses(edges)
+        raised = (1.0 + masses.relative_error) ** 2 * (1.0 + 1e-12)
+        p, q, wide = masses.p[1:-1], masses.q[1:-1], pair.loss_error + 1e-12 * np.abs(edges).max()
+        with np.errstate(over="ignore"):
+            assert np.all(p <= np.exp(edges[1:] + wide) * (q + 1e-299) * raised + 1e-295)
+            assert np.all(q <= np.exp(wide - edges[:-1]) * (p + 1e-299) * raised + 1e-295)
+        assert abs(masses.p.sum() - 1.0) <= raised - 1.0 + 1e-11
+        # wider cells have the masses of those they consist of
+        few = pair.masses(edges[::97])
+        cell = np.append(np.searchsorted(edges[::97], edges), few.p.size - 1)
+        for fine, wider in ((masses.p, few.p), (masses.q, few.q)):
+            off = np.abs(np.bincount(cell, weights=fine) - wider)
+            allowed = masses.relative_error + few.relative_error + 1e-12
+            assert np.all(off <= allowed * wider + 1e-297)

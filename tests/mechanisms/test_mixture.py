@@ -61,3 +61,35 @@ def test_many_edges_are_carried_back_as_few_are():
     assert np.all(np.abs(loss - edges) <= mixture.loss_error + 8.0 * U * slope * (np.abs(x) + 1.0))
     few = mixture._inverse(edges[::97])
     assert np.all(np.abs(x[::97] - few) * slope[::97] <= mixture.loss_error)
+
+
+@pytest.mark.parametrize("count", [4097, 4200, 4775, 6635, 9001])
+@pytest.mark.parametrize("beyond", [0, 1, 2, 40])
+def test_edges_beyond_the_end_of_the_losses_do_not_mislead_others(count, beyond):
+    """Next to the end the loss is flat, and a tangent leads so far that the way back has no digits.
+
+    The oracle is the normal distribution function at the point that bisection finds.
+    """
+    chances = (0.96059601, 0.03881196, 0.0005880600000000001, 3.96e-06, 1e-08)
+    mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0, 1, 2, 3, 4], probabilities=chances)
+    add = mixture.pairs()[1]
+    end = add.support[1]
+    spacing = (end + 7.9) / (count - 1 - beyond)
+    edges = -7.9 + spacing * np.arange(count) + (0.0 if beyond else -0.5 * spacing)
+    masses = add.masses(edges)
+    for i in (count // 2, *range(count - 60 - beyond, count - beyond - 1, 7)):
+        below = masses.p[: i + 1].sum(), masses.q[: i + 1].sum()
+        for found, exact in zip(below, _mass_below(chances, -edges[i]), strict=True):
+            assert abs(found - exact) <= 1e-10 * exact
+
+
+def _mass_below(chances, loss):
+    """Return the masses right of the point with that loss under the noise and the mixture."""
+    low, high = mpmath.mpf(-60), mpmath.mpf(60)
+    with mpmath.workdps(30):
+        for _ in range(90):
+            at = (low + high) / 2
+            ratio = mpmath.fsum(c * mpmath.exp(k * at - k * k / 2.0) for k, c in enumerate(chances))
+            low, high = (at, high) if mpmath.log(ratio) < loss else (low, at)
+        tails = [mpmath.erfc((at - k) / mpmath.sqrt(2)) / 2 for k in range(len(chances))]
+        return tails[0], mpmath.fsum(c * tail for c, tail in zip(chances, tails, strict=True))

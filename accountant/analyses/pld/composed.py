@@ -368,11 +368,17 @@ class Composed:
         if found is None:
             return parts
         lattices, self._parts = found
-        self._spacings = self._spaced(lattices)
+        self._spacings = self._spaced(lattices, contained=len(lattices) == 1)
         return self._parts
 
-    def _spaced(self, lattices: tuple[float, ...]) -> Spacings:
-        return Spacings(lattices, self._parts, self._tolerance, upper_alone=self._upper_alone)
+    def _spaced(self, lattices: tuple[float, ...], *, contained: bool = False) -> Spacings:
+        return Spacings(
+            lattices,
+            self._parts,
+            self._tolerance,
+            upper_alone=self._upper_alone,
+            contained=contained,
+        )
 
     def _is_narrow(self, one: ComposedLaw, excess: float) -> bool:
         return excess <= most_excess(one.size, len(self._parts), self._tolerance)

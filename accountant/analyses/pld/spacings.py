@@ -36,7 +36,8 @@ OFTEN = 10_000
 class Spacings:
     """The spacings of the grids of some parts, for a relative width of the answer.
 
-    ``upper_alone`` tells that only upper ends matter.
+    ``upper_alone`` tells that only upper ends matter; ``contained``, that a part with many losses
+    is on the one lattice.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Spacings:
         tolerance: float,
         *,
         upper_alone: bool,
+        contained: bool = False,
     ) -> None:
         self.lattices = lattices
         self.finest = common_spacing(lattices) if lattices else None
         self._parts = parts
         self._tolerance = tolerance
         self._upper_alone = upper_alone
+        self._contained = contained
         self.pure = all(part.pure for part in parts)
         self.atoms = any(part.has_atoms and not part.pure for part in parts)
 
@@ -176,7 +179,9 @@ class Spacings:
 
     def fitted(self, spacing: float) -> float:
         """Return a spacing of at most ``spacing`` whose grid fits the lattices."""
-        if not self.lattices or max(self.lattices) < 4.0 * spacing:
+        if not self.lattices:
+            return spacing
+        if max(self.lattices) < 4.0 * spacing and not self._contained:
             return spacing
         if self.finest is None:
             if len(self.lattices) > MOST_FITTED and not self.pure:

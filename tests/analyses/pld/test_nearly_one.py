@@ -10,7 +10,9 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant.analyses.pld import Composed
 from accountant.analyses.pld.nearly_one import MOST, log_overlap
+from accountant.analyses.pld.saddle_point import coarse_law
 from accountant.pairs.base import Masses
+from support import every_mechanism
 
 
 def rest_of_responses(epsilon, loss, count):
@@ -140,3 +142,25 @@ def test_the_bracket_joins_that_of_the_grid(monkeypatch):
     assert near.lower > 1.0 - 1e-12
     assert far.lower <= near.upper
     assert math.isclose(far.upper, 1.0, rel_tol=1e-5)
+
+
+def test_cells_without_digits_do_not_hide_that_the_laws_differ():
+    """Masses that are differences of a user's functions, beside mass at infinity."""
+    pair = every_mechanism.by_density(1e-10).pairs()[0]
+    found = overlaps(Composed([(pair, 10**4)]))(1.0)
+    assert found is not None
+    # Of the finite losses alone that is the overlap of Gaussian noise of scale 1/100.
+    with mp.workdps(60):
+        assert mpf(1) - mpf(found.lower) >= (1 - mpf(1e-10)) ** 10**4 * rest_of_gaussian(1.0, 100)
+    assert log_overlap(pair, coarse_law(pair, 1), 0.5) == pytest.approx(-0.125, abs=1e-3)
+
+
+def test_no_overlap_is_above_one():
+    class Blurred:
+        """No cell has digits."""
+
+        def masses(self, edges):
+            return Masses(np.ones(edges.size + 1), np.ones(edges.size + 1), 1e3)
+
+    law = coarse_law(ac.Gaussian(1.0).pairs()[0], 1)
+    assert log_overlap(Blurred(), law, 0.5) == 0.0

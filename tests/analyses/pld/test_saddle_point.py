@@ -52,3 +52,18 @@ def test_the_search_takes_few_steps(monkeypatch):
             calls.clear()
             saddle_at_epsilon([law], epsilon)
             assert len(calls) < 20
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 20.0])
+def test_the_coarse_law_is_centred_where_cells_are_wide(sigma):
+    """A million releases add up what one is off by: a thousand times as many deviations."""
+    law = coarse_law(Gaussian(sigma).pairs()[0], 10**6)
+    mean, deviation = 0.5 / sigma**2, 1.0 / sigma
+    _, found, variance = law.cumulants(0.0)
+    assert found == pytest.approx(mean, abs=2e-4 * deviation)
+    assert math.sqrt(variance) == pytest.approx(deviation, rel=1e-3)
+
+
+def test_one_loss_in_a_wide_cell_is_not_taken_for_a_density():
+    law = coarse_law(RandomizedResponse(200.0).pairs()[0], 1)
+    assert law.loss[-1] == pytest.approx(200.0, rel=1e-12)

@@ -7,8 +7,9 @@ import mpmath as mp
 import pytest
 
 from accountant.analyses.pld import Composed
-from accountant.mechanisms import DiscreteGaussian, DominatingPMFs, RandomizedResponse
+from accountant.mechanisms import DiscreteGaussian, DominatingPMFs, Laplace, RandomizedResponse
 from accountant.pairs.response import ResponsePair
+from accountant.sampling import AllocatedMechanism
 
 PARTS = ((0.3, 60), (0.1 * math.sqrt(2.0), 130))
 
@@ -103,3 +104,12 @@ def test_coarse_and_fine_lattices_of_mechanisms():
     many = 30 * DiscreteGaussian(7.0) + 200 * RandomizedResponse(0.5)
     bounds = many.epsilon_bounds(1e-6)
     assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
+
+
+def test_a_common_lattice_that_is_needlessly_fine_is_given_up():
+    """Multiples of 2^-11 and of .16 are all multiples of 2e-5."""
+    lattice = AllocatedMechanism(Laplace(2.0), steps=20).pairs()[0]
+    one = Composed([(lattice, 10**6), (DiscreteGaussian(2.5).pairs()[0], 10**6)])
+    bounds = one.epsilon_bounds(1e-6)
+    assert bounds.upper - bounds.lower <= 2e-6 * bounds.upper
+    assert max(law.size for law in one._done) <= 2**25

@@ -257,3 +257,35 @@ def test_few_knots_are_summed_alone(carrying):
             )
             assert abs(mp.mpc(value) - exact) <= error
     assert error <= 1e-12 * carrying
+
+
+@pytest.mark.parametrize("finer", [1, 2, 4, 16])
+def test_moduli_are_bounded_between_few_nodes(finer):
+    """As many nodes as knots suffice for a bound, though for a rough one."""
+    rng = np.random.default_rng(finer)
+    weights = rng.random(400) * np.exp(-0.5 * ((np.arange(400) - 120) / 30.0) ** 2)
+    weights /= weights.sum()
+    nodes = 512 * finer
+    bounds = log_moduli(weights, nodes, finer)
+    angle = np.linspace(0.0, math.pi, 20_001)[1:-1]
+    exact = np.abs(np.exp(-1j * np.outer(angle, np.arange(400))) @ weights)
+    at = np.minimum((angle * nodes / (2.0 * math.pi)).astype(int), bounds.size - 1)
+    assert np.all(np.log(exact) <= bounds[at] + 1e-12)
+
+
+def test_a_quarter_of_the_nodes_mostly_tells_which_frequencies_matter(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        spectrum, "log_moduli", lambda *given: asked.append(given[1]) or log_moduli(*given)
+    )
+    part = Tilted(np.full(500, 1.0 / 500), 0, 10**5)
+    size = 2**21
+    law = few_frequencies([part], 10**5 * 250 - size // 2, size, 0.0)
+    assert law is not None
+    assert asked == [spectrum.node_count(500, size) // 4]
+    # two knots, whose moduli are next to one at frequencies that few nodes do not tell apart
+    asked.clear()
+    two = np.zeros(500)
+    two[[0, 499]] = 0.5
+    few_frequencies([Tilted(two, 0, 3)], 0, 2**16, 0.0)
+    assert asked == [spectrum.node_count(500, 2**16) // 4, spectrum.node_count(500, 2**16)]
