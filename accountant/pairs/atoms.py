@@ -129,11 +129,13 @@ class AtomicPair(DominatingPair):
 
     @property
     def lattice(self) -> tuple[float, float] | None:
-        """The lattice of two atoms, which always lie on one."""
+        """The lattice of two atoms, which always lie on one, or of a few that happen to."""
         distinct = np.unique(self._table.loss)
-        if distinct.size != 2:
+        if distinct.size == 2:
+            return float(distinct[0]), float(distinct[1] - distinct[0])
+        if not 2 < distinct.size <= FEW_SPACED:
             return None
-        return float(distinct[0]), float(distinct[1] - distinct[0])
+        return _spaced(distinct)
 
     @property
     def infinite_mass(self) -> float:
@@ -218,6 +220,19 @@ class AtomicPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) by a sum over the atoms above ε."""
         return profile_of_losses(self._table, epsilon)
+
+
+def _spaced(losses: FloatArray) -> tuple[float, float] | None:
+    """Return the first loss and the spacing, where differences are multiples of one to rounding."""
+    gaps, doubt = np.diff(losses), 8.0 * U * float(np.abs(losses).max())
+    apart = gaps[gaps > doubt]
+    if apart.size == 0:
+        return None
+    steps = np.rint(apart / apart.min())
+    spacing = float(losses[-1] - losses[0]) / float(steps.sum())
+    if steps.sum() > MOST_STEPS or np.any(np.abs(apart - steps * spacing) > doubt):
+        return None
+    return float(losses[0]), spacing
 
 
 def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
@@ -311,6 +326,8 @@ FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
 MOST_ORDERS = 512
 # So few losses are summed by a loop.
 LOOPED = 8
+# So few are looked at for a common spacing, of which they take up to so many steps.
+FEW_SPACED, MOST_STEPS = 64, 1024
 _tables: OrderedDict[AtomicPair, _Known] = OrderedDict()
 _lock = ModuleLock()
 
