@@ -174,7 +174,9 @@ class Mechanism(Described, ABC):
         """Return a certified bracket of ε(delta) for the stated dominating pairs.
 
         The lower end is 0 where the analysis bounds from above only (Rényi). Where a pair is only
-        computed from above (random allocation), it is that of a pair below the mechanism.
+        computed from above (random allocation), it is that of a pair below the mechanism. A pair
+        that is made of upper ends of a profile (a composition on a sample, under replace-one) is
+        stated by these: its lower end may lie above what the mechanism spends.
         """
         return self.profile().epsilon_bounds(delta)
 

@@ -255,9 +255,11 @@ class MixturePair(DominatingPair):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 over = loss - edges[left]
                 step = over / slope
-            step = np.where(np.isfinite(step), np.maximum(step, 0.0), 0.0)
+            # A step is infinite where no loss between the ends is so small.
+            step = np.where(np.isnan(step), 0.0, np.maximum(step, 0.0))
             x[left] = at = np.maximum(at - step, least)
-            left = left[(step > 4.0 * U * (np.abs(at) + 1.0)) & ~(over <= enough)]
+            moved = (step > 4.0 * U * (np.abs(at) + 1.0)) & (at > least)
+            left = left[moved & ~(over <= enough)]
             if left.size == 0:
                 break
         with np.errstate(over="ignore", invalid="ignore"):

@@ -177,8 +177,11 @@ class AtomicPair(DominatingPair):
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up."""
-        if self._table.loss.size <= FEW:
-            return self._divergence(order)
+        few = self._table.loss.size <= FEW
+        return self._divergence(order) if few else self._remembered_divergence(order)
+
+    @to_nearest
+    def _remembered_divergence(self, order: float) -> float:
         known = _remembered(self).divergences
         found = known.get(order)
         if found is None:

@@ -93,3 +93,18 @@ def _mass_below(chances, loss):
             low, high = (at, high) if mpmath.log(ratio) < loss else (low, at)
         tails = [mpmath.erfc((at - k) / mpmath.sqrt(2)) / 2 for k in range(len(chances))]
         return tails[0], mpmath.fsum(c * tail for c, tail in zip(chances, tails, strict=True))
+
+
+@pytest.mark.parametrize("noise", [1e200, 1e300, 1.7e308])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_shifts_that_vanish_beside_the_noise_have_no_loss(noise):
+    """No loss of theirs is as small as the weight of no shift allows: all of it is next to 0."""
+    chances = [0.999994601390415, 5.398609585e-06]
+    mixture = ac.MixtureOfGaussians(
+        noise, sensitivities=[0.0, 6.66e-111], probabilities=[chances[0], 1.0 - chances[0]]
+    )
+    for pair in mixture.pairs():
+        p, q, _ = pair.masses(np.array([-1e-6, -1e-300, 1e-300, 1e-6]))
+        assert p[0] <= 1e-290
+        assert q[-1] <= 1e-290
+        assert p[1:4].sum() == pytest.approx(1.0, rel=1e-12)
