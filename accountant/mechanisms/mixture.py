@@ -255,9 +255,10 @@ class MixturePair(DominatingPair):
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 over = loss - edges[left]
                 step = over / slope
-            # A step is infinite where no loss between the ends is so small.
-            step = np.where(np.isnan(step), 0.0, np.maximum(step, 0.0))
-            x[left] = at = np.maximum(at - step, least)
+                # A step is infinite where no loss between the ends is so small.
+                step = np.where(np.isnan(step), 0.0, np.maximum(step, 0.0))
+                at = np.maximum(at - step, least)
+            x[left] = at
             moved = (step > 4.0 * U * (np.abs(at) + 1.0)) & (at > least)
             left = left[moved & ~(over <= enough)]
             if left.size == 0:

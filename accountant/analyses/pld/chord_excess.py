@@ -42,6 +42,8 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 
 # Tilted masses so rare, all together, are added to the error of the sum of the others.
 RARE = 1e-20
+# The exponent up to which a mass is tilted in one step, and how much farther in a second.
+STEEP, BEYOND = 700.0, 60.0
 # log of products of moduli that count as errors.
 FAINT = -90.0
 # log of the least modulus; it keeps quotients finite.
@@ -61,13 +63,18 @@ class Tilt(NamedTuple):
     centre: float
     log_scale: float
 
-    def factors(self, distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the factors at distances from the centre, and their relative errors."""
-        # more only where nothing is
-        exponent = np.minimum(self.tilt * distance - self.log_scale, 700.0)
+    def weigh(self, masses: FloatArray, distance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return masses at distances from the centre, tilted, and their relative errors."""
+        exponent = self.tilt * distance - self.log_scale
         size = np.abs(distance) + 2.0 * abs(self.centre)
         error = U * (24.0 + 8.0 * abs(self.log_scale) + 8.0 * self.tilt * size)
-        return np.exp(exponent), error
+        weights = masses * np.exp(np.minimum(exponent, STEEP))
+        if exponent.max(initial=-math.inf) > STEEP:
+            # The tilted mass is at most one: such a factor belongs to a mass below the normal
+            # doubles, down to e^-745, or to none.
+            weights *= np.exp(np.clip(exponent - STEEP, 0.0, BEYOND))
+            weights[(exponent > STEEP + BEYOND) & (masses > 0.0)] = math.inf
+        return weights, error
 
 
 class TiltedAtoms(NamedTuple):
@@ -119,12 +126,12 @@ class _Transform(NamedTuple):
 def tilted_atoms(atoms: AtomsOnGrid, knots: LossGrid, origin: int, tilt: Tilt) -> TiltedAtoms:
     """Return the weights of the losses and the largest values of their tilted bumps."""
     spacing = knots.spacing
-    factors, error = tilt.factors(knots.offset + atoms.below * spacing - tilt.centre)
+    at_knot, error = tilt.weigh(atoms.mass, knots.offset + atoms.below * spacing - tilt.centre)
     # in the grid's cell everything but the factor of the knot is of order one
-    weights = atoms.mass * factors * np.exp(tilt.tilt * atoms.past)
+    weights = at_knot * np.exp(tilt.tilt * atoms.past)
     end = math.exp((tilt.tilt + 1.0) * spacing) * (1.0 + 1e-12)
     height = (np.expm1(-atoms.past) / np.expm1(-spacing)) * -np.expm1(atoms.past - spacing)
-    bumps = atoms.mass * factors * (1.0 + error) * height * end
+    bumps = at_knot * (1.0 + error) * height * end
     found = float(error.max(initial=0.0)) + U * (16.0 + 8.0 * tilt.tilt * spacing)
     distance = (atoms.below - (knots.first + origin)) * spacing + atoms.past
     return TiltedAtoms(distance, weights, bumps, found)
@@ -146,6 +153,8 @@ def chord_excess(
     size : int
         The grid's period in knots, 2^a or 3·2^a, no shorter than any law.
     """
+    if not all(part.atoms is None or math.isfinite(part.atoms.bumps.sum()) for part in parts):
+        return ChordExcess(np.zeros(1), np.zeros(1, dtype=np.complex128), math.inf)
     size += size * (size % 2)  # frequencies come in pairs, of either sign
     step, half = 2.0 * math.pi / (size * spacing), size // 2
     asked = _relevant(parts, spacing, size)

@@ -339,9 +339,11 @@ class Composed:
                 moved, beyond = near_by == at, True
                 saddle = self._moved(parts, saddle, near_by)
                 continue
-            most = math.inf if name == "epsilon" else 1.0
-            if self._upper_alone and (bounds.upper < most or (near and one.is_nearly_one(at))):
-                return known
+            if self._upper_alone:
+                if bounds.upper < (math.inf if name == "epsilon" else 1.0):
+                    return known
+                if name == "delta" and near and one.is_nearly_one(at):
+                    return known
             blind += excess == math.inf
             if blind > MOST_BLIND:
                 break

@@ -197,8 +197,11 @@ class ComposedLaw:
         ):
             tilt = Tilt(self._tilt, centre, scale)
             distance = law.knots.losses() - centre
-            factors, error = tilt.factors(distance)
-            weights = (law.upper if upper else law.lower) * factors
+            weights, error = tilt.weigh(law.upper if upper else law.lower, distance)
+            if not math.isfinite(weights.sum()):
+                if upper:
+                    raise TooLarge(self.size)
+                weights[np.isinf(weights)] = 0.0  # with less mass it is still below
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))
             if not upper:
@@ -336,9 +339,10 @@ class ComposedLaw:
     def is_nearly_one(self, epsilon: float) -> bool:
         """Tell whether the profile of the upper law, and not its error, is nearly one."""
         epsilon -= self._shift
-        return self._inside(epsilon) and (
-            self._evaluate(self._upper, epsilon)[0] + self._upper.infinite > NEARLY_ONE
-        )
+        if not self._inside(epsilon):
+            return False
+        value, error, _ = self._evaluate(self._upper, epsilon)
+        return value + self._upper.infinite > NEARLY_ONE and error < 1.0 - NEARLY_ONE
 
     def delta_lower(self, epsilon: float) -> float:
         """Return a number not above the profile at ``epsilon``."""

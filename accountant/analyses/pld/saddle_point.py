@@ -129,9 +129,7 @@ def _losses(
     return np.asarray(np.clip(loss, low, high))
 
 
-def _divided(
-    pair: DominatingPair, edges: FloatArray, masses: Masses
-) -> tuple[FloatArray, Masses]:
+def _divided(pair: DominatingPair, edges: FloatArray, masses: Masses) -> tuple[FloatArray, Masses]:
     """Return edges with narrower cells where most of the mass is in wide ones, and their masses."""
     mass = np.asarray(masses.p[1:-1])
     heavy = np.flatnonzero(mass > HEAVY)

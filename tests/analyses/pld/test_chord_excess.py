@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb
@@ -16,6 +17,8 @@ from accountant.analyses import pld
 from accountant.analyses.pld import chord_excess, composed_law, spectrum
 from accountant.analyses.pld.atom_grid import discretise_atoms
 from accountant.analyses.pld.atom_spacing import widest_spacing
+from accountant.analyses.pld.chord_excess import Tilt
+from accountant.analyses.pld.composed import TooWide
 from accountant.analyses.pld.composed_law import ComposedLaw
 from accountant.analyses.pld.fft import Tilted
 from accountant.analyses.pld.grid_parts import GridPart, GridPlan
@@ -366,3 +369,27 @@ def test_powers_that_overflow_bound_nothing():
     light = far_apart(1000, 100, math.exp(-0.7))
     found = chord_excess.chord_excess([heavy, light], 1e-6, 2**10)
     assert found.at(0.0, 0.0) == math.inf
+
+
+def test_masses_below_the_normal_doubles_keep_their_tilted_weight():
+    """Their factors are above e^700, in two steps; what no mass allows is no bound."""
+    tilt = Tilt(2.0, 0.0, -720.0)
+    masses, distance = np.array([5e-324, 1e-310, 1e-3, 0.0]), np.array([12.0, 3.0, -400.0, 300.0])
+    weights, error = tilt.weigh(masses, distance)
+    for weight, mass, at, off in zip(weights, masses, distance, error, strict=True):
+        exact = mpmath.mpf(float(mass)) * mpmath.exp(2 * mpmath.mpf(float(at)) + 720)
+        assert abs(weight - exact) <= off * exact
+    assert tilt.weigh(np.array([5e-324]), np.array([300.0]))[0] == np.inf
+
+
+def test_a_delta_below_the_normal_doubles_is_not_undercut():
+    """The largest loss has a mass of 4e-316, most of what is above the others."""
+    pair = ac.PoissonSampled(ac.DiscreteGaussian(1.4195919060205837), 0.2499820324104296).pairs()[0]
+    for delta in (1e-317, 1e-320):
+        truth = pair.loss_atoms.loss[-1] + math.log1p(-delta / pair.loss_atoms.p[-1])
+        try:
+            found = pld.epsilon_bounds([(pair, 1)], delta)
+        except TooWide as error:
+            found = error.known
+        assert found is None or found.lower <= truth * (1.0 + 1e-5)
+        assert found is None or found.upper >= truth * (1.0 - 1e-5)
