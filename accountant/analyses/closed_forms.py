@@ -10,6 +10,7 @@ from accountant._rounding import LEAST, TINY, U
 from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
+from accountant.checks import MAX_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,8 @@ class MergedGaussian(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         # Noise multipliers that bracket the true one: (least, most).
-        if len(parts) == 1 and parts[0][0].exact:
+        # Equal parts are counted together, in all perhaps more often than the core counts.
+        if len(parts) == 1 and parts[0][0].exact and parts[0][1] <= MAX_COUNT:
             self._count = parts[0][1]
             self._sigma = (gaussian_part(parts[0][0]).noise_multiplier,) * 2
             return

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 
 import accountant as ac
@@ -17,3 +18,17 @@ def test_noise_that_underflows_hides_nothing(noise, other):
     assert 0.0 <= delta.lower <= 1.0
     assert epsilon.upper == math.inf
     assert 0.0 <= epsilon.lower < math.inf
+
+
+def test_equal_parts_that_are_together_more_than_the_core_counts():
+    whole = 2**53 * ac.GDP(1.0) + 2**53 * ac.Gaussian(1.0)
+    found = whole.epsilon_bounds(1e-6)
+    with mpmath.workdps(50):
+        mu = mpmath.mpf(2) ** 27
+
+        def delta(epsilon):
+            near, far = (-mpmath.mpf(epsilon) / mu + sign * mu / 2 for sign in (1, -1))
+            return mpmath.ncdf(near) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(far)
+
+        assert delta(found.upper) <= 1e-6 <= delta(found.lower)
+    assert found.upper - found.lower <= 1e-9 * found.upper
