@@ -226,16 +226,19 @@ class AtomicPair(DominatingPair):
 
 
 def _spaced(losses: FloatArray) -> tuple[float, float] | None:
-    """Return the first loss and the spacing, where differences are multiples of one to rounding."""
+    """Return the first loss and the spacing, where distances from it are multiples to rounding."""
+    # Losses that differ by rounding alone are one.
     gaps, doubt = np.diff(losses), 8.0 * U * float(np.abs(losses).max())
     apart = gaps[gaps > doubt]
     if apart.size == 0:
         return None
-    steps = np.rint(apart / apart.min())
-    spacing = float(losses[-1] - losses[0]) / float(steps.sum())
-    if steps.sum() > MOST_STEPS or np.any(np.abs(apart - steps * spacing) > doubt):
+    first, length = float(losses[0]), float(losses[-1] - losses[0])
+    steps = round(length / float(apart.min()))
+    if steps > MOST_STEPS:
         return None
-    return float(losses[0]), spacing
+    spacing = length / steps
+    off = losses - first - spacing * np.rint((losses - first) / spacing)
+    return None if np.any(np.abs(off) > doubt) else (first, spacing)
 
 
 def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:

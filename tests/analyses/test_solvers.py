@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ndtr
 
 import accountant as ac
-from accountant.analyses.solvers import Grid
+from accountant.analyses.solvers import BesideGrid, Grid
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
 from accountant.mechanisms import LossDistribution
@@ -58,3 +58,14 @@ def test_an_upper_end_alone_needs_no_delta_near_one(monkeypatch):
     monkeypatch.setattr(Grid, "_nearly_one", refused)
     found = Grid(parts, upper_alone=True).delta_bounds(1.0)
     assert found.lower <= known.lower <= found.upper <= 1.0
+
+
+def test_a_delta_that_cannot_exceed_next_to_nothing_takes_no_grid(monkeypatch):
+    """No δ exceeds the probability that the record is used, 2e-294."""
+
+    def refused(self):
+        raise AssertionError("there is nothing to narrow")
+
+    monkeypatch.setattr(BesideGrid, "_beside", refused)
+    found = (2 * 10**6 * ac.PoissonSampled(ac.Gaussian(2.0), 1e-300)).delta_bounds(1.0)
+    assert 0.0 <= found.lower <= found.upper <= 2e-294

@@ -229,6 +229,7 @@ def _every_pair():
             found.update((pair, f"{type(pair).__name__}-{len(found)}") for pair in pairs)
     # Differences of a user's functions have no more digits than these.
     kept = [pair for pair in found if has_pld(pair) and not isinstance(pair, GivenLossPair)]
+    assert len(kept) > 100
     return [pytest.param(pair, id=found[pair]) for pair in kept]
 
 

@@ -8,6 +8,9 @@ import pytest
 
 import accountant as ac
 from accountant._rounding import U
+from accountant.errors import PrecisionError
+from accountant.mechanisms.mixture import MixturePair
+from accountant.mechanisms.normal_masses import REACH
 
 
 def _largest_loss(weights):
@@ -81,6 +84,19 @@ def test_edges_beyond_the_end_of_the_losses_do_not_mislead_others(count, beyond)
         below = masses.p[: i + 1].sum(), masses.q[: i + 1].sum()
         for found, exact in zip(below, _mass_below(chances, -edges[i]), strict=True):
             assert abs(found - exact) <= 1e-10 * exact
+
+
+def test_inverses_begin_at_their_right_and_not_far_from_them(monkeypatch):
+    mixture = ac.MixtureOfGaussians(1.0, sensitivities=[0, 2], probabilities=[0.99, 0.01])
+    remove = mixture.pairs()[0]
+    edges = np.linspace(np.nextafter(remove.support[0], 1.0), 8.0, 5000)
+    begin = remove._right_of(edges)
+    assert np.all(remove._loss(begin)[0] >= edges - remove.loss_error)
+    assert np.all(begin <= 2.0 + 2.0 * REACH)
+    # from their left none is found, and that is told
+    monkeypatch.setattr(MixturePair, "_right_of", lambda pair, edges: np.full(edges.shape, -9.0))
+    with pytest.raises(PrecisionError, match="one is off by"):
+        remove.masses(edges)
 
 
 def _mass_below(chances, loss):

@@ -198,9 +198,7 @@ class ComposedLaw:
             tilt = Tilt(self._tilt, centre, scale)
             distance = law.knots.losses() - centre
             weights, error = tilt.weigh(law.upper if upper else law.lower, distance)
-            if not math.isfinite(weights.sum()):
-                if upper:
-                    raise TooLarge(self.size)
+            if not upper:  # the upper law's weights add up to one
                 weights[np.isinf(weights)] = 0.0  # with less mass it is still below
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))

@@ -80,7 +80,7 @@ class NearlyOne:
 def log_overlap(pair: DominatingPair, law: CoarseLaw, order: float) -> float:
     """Bound log ∫ p^{1-order} q^{order} from above, 0 < order < 1, by the masses of cells."""
     found = _by_cells(pair.masses(np.union1d(law.low, law.high)), order)
-    if found > 0.0:
+    if not found <= 0.0:
         # Masses that are differences may have lost all digits in cells that hold next to nothing.
         heavy = law.log_mass > HEAVY
         edges = np.union1d(law.low[heavy], law.high[heavy])

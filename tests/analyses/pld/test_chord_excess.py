@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -384,12 +385,26 @@ def test_masses_below_the_normal_doubles_keep_their_tilted_weight():
 
 def test_a_delta_below_the_normal_doubles_is_not_undercut():
     """The largest loss has a mass of 4e-316, most of what is above the others."""
-    pair = ac.PoissonSampled(ac.DiscreteGaussian(1.4195919060205837), 0.2499820324104296).pairs()[0]
-    for delta in (1e-317, 1e-320):
-        truth = pair.loss_atoms.loss[-1] + math.log1p(-delta / pair.loss_atoms.p[-1])
-        try:
-            found = pld.epsilon_bounds([(pair, 1)], delta)
-        except TooWide as error:
-            found = error.known
-        assert found is None or found.lower <= truth * (1.0 + 1e-5)
-        assert found is None or found.upper >= truth * (1.0 - 1e-5)
+    sigma, q = 1.4195919060205837, 0.2499820324104296
+    sampled = ac.PoissonSampled(ac.DiscreteGaussian(sigma), q)
+    pair = sampled.pairs()[0]
+    with mpmath.workdps(60):
+        shape = [
+            mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(80)
+        ]
+        total = shape[0] + 2 * mpmath.fsum(shape[1:])
+        q_mass = [shape[abs(k)] / total for k in range(-70, 71)]
+        p_mass = [(1 - mpmath.mpf(q)) * b + mpmath.mpf(q) * a for a, b in pairwise([0, *q_mass])]
+
+        def truth(epsilon):
+            grown = mpmath.exp(mpmath.mpf(epsilon))
+            return mpmath.fsum(max(p - grown * b, 0) for p, b in zip(p_mass, q_mass, strict=True))
+
+        for delta in (1e-317, 1e-320):
+            try:
+                found = pld.epsilon_bounds([(pair, 1)], delta)
+            except TooWide as error:
+                found = error.known
+            for bounds in (found, sampled.epsilon_bounds(delta)):
+                assert truth(bounds.upper) <= delta
+                assert bounds.lower == 0.0 or truth(bounds.lower) >= delta

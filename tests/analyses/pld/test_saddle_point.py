@@ -60,8 +60,8 @@ def test_the_coarse_law_is_centred_where_cells_are_wide(sigma):
     law = coarse_law(Gaussian(sigma).pairs()[0], 10**6)
     mean, deviation = 0.5 / sigma**2, 1.0 / sigma
     _, found, variance = law.cumulants(0.0)
-    assert found == pytest.approx(mean, abs=2e-4 * deviation)
-    assert math.sqrt(variance) == pytest.approx(deviation, rel=1e-3)
+    assert found == pytest.approx(mean, abs=1e-5 * deviation)
+    assert math.sqrt(variance) == pytest.approx(deviation, rel=3e-4)
 
 
 def test_one_loss_in_a_wide_cell_is_not_taken_for_a_density():
