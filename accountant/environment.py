@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from accountant._core import environment as core
+from accountant._core import tools as core
 
 __all__ = ["to_nearest"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 __all__ = ["COUNTS", "DOUBLES", "Grid", "bisect", "boundary", "crossing", "narrow"]
 

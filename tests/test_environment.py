@@ -12,13 +12,7 @@ import pytest
 
 import accountant as ac
 from accountant import attack, conversions, ledger, sampling
-from accountant._core import (
-    convolution,
-    discretise,
-    randomness,
-    rownorms,
-    subsampled_gaussian,
-)
+from accountant._core import answers, tools, training
 from accountant.analyses import classical, concentrated, gdp, optimal, pld
 from accountant.environment import to_nearest
 from support import floating_point_modes as modes
@@ -33,41 +27,41 @@ WEIGHTS = np.linspace(0.1, 1.0, 50)
 def normals(n):
     bits = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     out, undecided = np.empty(n), np.empty(n, dtype=np.uintp)
-    count = randomness.rounded_normal(bits, 123.456, out, undecided)
+    count = training.rounded_normal(bits, 123.456, out, undecided)
     return out.tolist(), count
 
 
 def clipped():
     x = ROWS.copy()
     norms, factors = np.zeros(6), np.empty(6)
-    rownorms.add_row_norms(x, 1e300, norms)
-    rownorms.add_ghost_norms(x, x, 1.0, 1e300, norms)
-    rownorms.clip_factors(norms, 6, 1e-161, -1.0, factors)
-    rownorms.scale_rows(x, factors)
+    training.add_row_norms(x, 1e300, norms)
+    training.add_ghost_norms(x, x, 1.0, 1e300, norms)
+    training.clip_factors(norms, 6, 1e-161, -1.0, factors)
+    training.scale_rows(x, factors)
     total = np.zeros(60)
-    rownorms.accumulate(x.reshape(-1), total)
+    training.accumulate(x.reshape(-1), total)
     return norms.tolist(), factors.tolist(), total.tolist()
 
 
 def on_grid():
     s, p = np.array([0.0, 0.5, 2.0]), np.array([0.1, 0.2, 0.7])
     grid = np.array([0.0, 0.3, 1.0, 3.0, 5.0])
-    spread, escaped, _ = convolution.spread(s, p, s, p, grid)
-    mass, moment, _ = convolution.merge(s, p, s, p, grid)
+    spread, escaped, _ = tools.spread(s, p, s, p, grid)
+    mass, moment, _ = tools.merge(s, p, s, p, grid)
     z, out = np.array([0.3 + 0.1j, 0.9j]), np.ones(2, dtype=complex)
-    discretise.multiply_power(z, 1001, out)
-    sums = discretise.profile_sums(WEIGHTS, 0.3, 0.1, 0.7)
+    tools.multiply_power(z, 1001, out)
+    sums = tools.profile_sums(WEIGHTS, 0.3, 0.1, 0.7)
     return spread.tolist(), escaped, mass.tolist(), moment.tolist(), out.tolist(), sums
 
 
 def odometer():
     q, sigma, steps = np.full(3, 0.01), np.array([1.0, 1.1, 1.2]), np.full(3, 100.0)
     low, high = np.empty(3), np.empty(3)
-    subsampled_gaussian.fill_heterogeneous_odometer(q, sigma, steps, 1e-5, 0, low, high)
+    answers.fill_heterogeneous_odometer(q, sigma, steps, 1e-5, 0, low, high)
     return (
         low.tolist(),
         high.tolist(),
-        subsampled_gaussian.heterogeneous_delta_bounds(q, sigma, steps, 1.0, 1),
+        answers.heterogeneous_delta_bounds(q, sigma, steps, 1.0, 1),
     )
 
 
@@ -137,16 +131,16 @@ ENTRIES = {
     "subnormal rdp": lambda: ac.get_epsilon(0.01, 1.0, 1000, TINY_DELTA, method="rdp"),
     "rdp": lambda: ac.get_epsilon(*FAR, method="rdp"),
     "native": lambda: [
-        subsampled_gaussian.epsilon_bounds(*FAR, subsampled_gaussian.EITHER),
-        subsampled_gaussian.delta_bounds(0.01, 0.9, 1e9, 1000.0, subsampled_gaussian.ADD),
-        subsampled_gaussian.renyi_bounds(1e-9, 1.3, 2.7, subsampled_gaussian.EITHER),
-        subsampled_gaussian.epsilon_renyi_upper(0.1, 3.0, 1e7, 1e-9),
+        answers.epsilon_bounds(*FAR, answers.EITHER),
+        answers.delta_bounds(0.01, 0.9, 1e9, 1000.0, answers.ADD),
+        answers.renyi_bounds(1e-9, 1.3, 2.7, answers.EITHER),
+        answers.epsilon_renyi_upper(0.1, 3.0, 1e7, 1e-9),
     ],
     "arrays": arrays,
     "odometer": odometer,
     "grid loops": on_grid,
     "row norms": clipped,
-    "normals": lambda: (normals(200), randomness.normal_tail_quantile(1e-9)),
+    "normals": lambda: (normals(200), training.normal_tail_quantile(1e-9)),
     "calibration": lambda: (
         ac.calibrate_sigma(1.0, delta=1e-6, q=0.01, steps=1000),
         ac.calibrate_steps(1.0, delta=1e-6, q=0.01, sigma=1.3),

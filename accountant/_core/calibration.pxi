@@ -1,4 +1,4 @@
-# Searches and calibration: a part of subsampled_gaussian.pyx, which includes this file.
+# Searches and calibration: a part of answers.pyx, which includes this file.
 
 cdef extern from "search.h" nogil:
     enum acct_grid:

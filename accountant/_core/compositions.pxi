@@ -1,4 +1,4 @@
-# Compositions of different parts: a part of subsampled_gaussian.pyx, which includes this file.
+# Compositions of different parts: a part of answers.pyx, which includes this file.
 
 cdef extern from "loss.h" nogil:
     ctypedef struct acct_mixture:

@@ -1,4 +1,4 @@
-# Poisson samples under replace-one: a part of subsampled_gaussian.pyx, which includes this file.
+# Poisson samples under replace-one: a part of answers.pyx, which includes this file.
 
 cdef extern from "exchange.h" nogil:
     int acct_exchange_delta(

@@ -1,4 +1,4 @@
-# Many questions about one kind of step: a part of subsampled_gaussian.pyx, which includes this.
+# Many questions about one kind of step: a part of answers.pyx, which includes this.
 
 from cpython.exc cimport PyErr_CheckSignals
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.broadcasting import flatten, in_chunks, run_tasks
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import LEAST, TINY, U
 from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import Solver

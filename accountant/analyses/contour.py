@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate, shared
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses.solvers import LEAST, BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError

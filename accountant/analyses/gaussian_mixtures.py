@@ -11,7 +11,7 @@ from abc import abstractmethod
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import U
 from accountant.analyses.shift_cuts import LEAST_DELTA, ShiftCut, covers, cut_shifts, shifts_of
 from accountant.analyses.solvers import BesideGrid

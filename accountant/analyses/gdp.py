@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import U
 from accountant.analyses.parts import tuples
 from accountant.bounds import Bounds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.gaussian_mixtures import CutContour
 from accountant.analyses.gaussian_parts import gaussian_part

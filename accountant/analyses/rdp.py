@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import NORMAL, lift
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate
 

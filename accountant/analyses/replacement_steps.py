@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import U
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.mixed import LEAST_SIGMA

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import capped, is_within

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
@@ -109,7 +109,7 @@ class CanaryModel(Model):
         for group, norm in enumerate(rule.norms):
             raw = LOUDNESS * norm
             norms2[: numbers.size] = raw * raw
-            rownorms.clip_factors(norms2, numbers.size, norm, rule.stability, factors)
+            training.clip_factors(norms2, numbers.size, norm, rule.stability, factors)
             start = self.model.size + group * self.canaries
             np.add.at(totals.gradient, start + numbers, factors[: numbers.size] * raw)
         totals.records += numbers.size  # all of them clipped

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from accountant import checks
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
 from accountant.environment import to_nearest

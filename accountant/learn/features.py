@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant._core import rows
+from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.probes import public_rows, rearranged, same_bits
 from accountant.learn.validation import features
@@ -139,7 +139,7 @@ class RandomFourierFeatures(Extractor):
         """Return cosines and sines of random projections."""
         angles = _products(X, self.frequencies)
         waves = np.empty((len(X), self.outputs))
-        rows.waves(angles, 1.0 / math.sqrt(self.frequencies.shape[1]), waves)
+        training.waves(angles, 1.0 / math.sqrt(self.frequencies.shape[1]), waves)
         return waves
 
 
@@ -168,7 +168,7 @@ class OrientedGradients(Extractor):
         across = images[:, 1:-1, 2:] - images[:, 1:-1, :-2]
         down = images[:, 2:, 1:-1] - images[:, :-2, 1:-1]
         size, angle = np.empty(across.size), np.empty(across.size)
-        rows.polar(across.ravel(), down.ravel(), size, angle)
+        training.polar(across.ravel(), down.ravel(), size, angle)
         size, angle = size.reshape(across.shape), angle.reshape(across.shape)
         bins = self.orientations
         angle = angle / (2 * np.pi) * bins % bins
@@ -214,8 +214,8 @@ class UnitNorm(Extractor):
         """Return rows of norm 1."""
         shaped = np.array(X)
         if self.power != 1.0:
-            rows.powers(shaped.reshape(-1), self.power, shaped.reshape(-1))
-        rows.units(shaped)
+            training.powers(shaped.reshape(-1), self.power, shaped.reshape(-1))
+        training.units(shaped)
         return shaped
 
 
@@ -270,7 +270,7 @@ class Frozen(Extractor):
 def _products(X: Array, right: Array) -> NDArray[np.float64]:
     """Return ``X @ right``, row by row: a matrix library's last digits depend on all rows."""
     out = np.empty((len(X), right.shape[1]))
-    rows.products(np.ascontiguousarray(X), right, out)
+    training.products(np.ascontiguousarray(X), right, out)
     return out
 
 

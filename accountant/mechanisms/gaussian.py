@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant._core import elementary
+from accountant._core import tools
 from accountant._rounding import TINY, U
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def coarse_cells(edges: FloatArray, mean: float) -> tuple[FloatArray, float]:
 
 def distribution(z: FloatArray) -> FloatArray:
     """Return the standard normal distribution function of an array (docs/theorems.md)."""
-    return 0.5 * elementary.libm("erfc", z * -ROOT_HALF)
+    return 0.5 * tools.libm("erfc", z * -ROOT_HALF)
 
 
 def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +100,7 @@ def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]
     difference[~across] = distribution(high[~across]) - distribution(low[~across])
     # No double is above both: the two add up.
     inner, outer = high[across] * ROOT_HALF, low[across] * ROOT_HALF
-    difference[across] = 0.5 * (elementary.libm("erf", inner) - elementary.libm("erf", outer))
+    difference[across] = 0.5 * (tools.libm("erf", inner) - tools.libm("erf", outer))
     mass[wide] = np.maximum(difference, 0.0)
     # The larger of the two exceeds the difference by at most a factor 10 on a wide cell.
     inner = np.minimum(np.abs(high), REACH)
@@ -134,5 +134,5 @@ def _series(m: FloatArray, h: FloatArray) -> FloatArray:
     φ(m)·∫ cosh(ms)·e^{-s²/2} ds over |s| <= h; the terms a^j (-b/2)^k / ((2j)! k! (2j + 2k + 1))
     with a = (mh)², b = h² and j + k <= 5.
     """
-    total = elementary.series((m * h) ** 2, -0.5 * h * h)
+    total = tools.series((m * h) ** 2, -0.5 * h * h)
     return np.asarray(2.0 * h * np.exp(-0.5 * m * m) / ROOT_2PI * total)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from accountant import checks
-from accountant._core import randomness
+from accountant._core import training
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.noise.tail import nearest_integer
 
@@ -126,7 +126,7 @@ class SecureGenerator:
             if n > self._spare.size:
                 missing = n - self._spare.size
                 fresh = np.empty(-(-missing // 8) * 64, np.uint8)
-                randomness.chacha20(self._key, self._block, fresh)
+                training.chacha20(self._key, self._block, fresh)
                 self._block += fresh.size // 64
                 drawn = fresh.view("<u8").astype(np.uint64, copy=False)
                 if self._spare.size:
@@ -174,10 +174,10 @@ class SecureGenerator:
         def fill(start: int) -> list[tuple[int, int]]:
             piece = out[start : start + PIECE]
             stream = np.empty(-(-piece.size // 8) * 64, np.uint8)
-            randomness.chacha20(key, first + start // 8, stream)
+            training.chacha20(key, first + start // 8, stream)
             words = stream.view("<u8").astype(np.uint64, copy=False)[: piece.size]
             undecided = np.empty(piece.size, np.uintp)
-            count = randomness.rounded_normal(words, scale, piece, undecided)
+            count = training.rounded_normal(words, scale, piece, undecided)
             return [(start + i, int(words[i])) for i in undecided[:count].tolist()]
 
         if n > 4 * PIECE and THREADS > 1:
@@ -203,7 +203,7 @@ class SecureGenerator:
         while done < n:
             fresh = self.words(16 * (n - done) + 64)
             pending = np.concatenate([pending, fresh])
-            made, used = randomness.discrete_gaussian(pending, int(scale), out[done:])
+            made, used = training.discrete_gaussian(pending, int(scale), out[done:])
             done += made
             pending = pending[used:]
         return out

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
-from accountant._core import randomness
+from accountant._core import training
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,7 @@ def nearest_integer(word: int, scale: float, more: Callable[[], int]) -> float:
         extend()
     exact = Fraction(scale)
     half = Fraction(1, 2)
-    start = randomness.normal_tail_quantile(float(Fraction(2 * bits + 1, 2 ** (length + 1))))
+    start = training.normal_tail_quantile(float(Fraction(2 * bits + 1, 2 ** (length + 1))))
     j = round(start * scale)
     while not inside((j + half) / exact):
         j += 1

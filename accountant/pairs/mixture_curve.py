@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from accountant._core import mixture_renyi as core
+from accountant._core import tools as core
 from accountant._rounding import U, up
 from accountant.errors import AccountantError
 
@@ -60,7 +60,7 @@ def mixture_rdp(part: GaussianMixture, order: float) -> float:
     if law is None:
         return math.inf
     try:
-        _, upper = core.renyi_bounds(
+        _, upper = core.mixture_renyi_bounds(
             part.noise_multiplier,
             law.shifts,
             law.weights,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._core import convolution
+from accountant._core import tools
 from accountant._rounding import U
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_table import make_table
@@ -111,7 +111,7 @@ def sum_law(noise_multiplier: float, terms: int, points: int, upper: bool) -> La
 
 def _add_spread(a: Law, b: Law, grid: FloatArray) -> Law:
     grid = np.concatenate([[0.0], grid])
-    masses, escaped, terms = convolution.spread(a.values, a.masses, b.values, b.masses, grid)
+    masses, escaped, terms = tools.spread(a.values, a.masses, b.values, b.masses, grid)
     # The mean that had escaped from one escapes whatever the other is; total masses are one up to
     # the errors, hence the slack.
     escaped = (escaped + a.escaped + b.escaped) * (1.0 + a.mass_error + b.mass_error + 1e-9)
@@ -120,7 +120,7 @@ def _add_spread(a: Law, b: Law, grid: FloatArray) -> Law:
 
 
 def _add_merged(a: Law, b: Law, grid: FloatArray) -> Law:
-    masses, moments, terms = convolution.merge(a.values, a.masses, b.values, b.masses, grid)
+    masses, moments, terms = tools.merge(a.values, a.masses, b.values, b.masses, grid)
     kept = masses > 1e-290
     masses, moments = masses[kept], moments[kept]
     mass_error, value_error = _errors(a, b, terms)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, ratio_up, up
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells

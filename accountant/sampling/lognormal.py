@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._core import elementary
+from accountant._core import tools
 from accountant._rounding import U
 from accountant.errors import PrecisionError
 
@@ -60,7 +60,7 @@ class Cells(NamedTuple):
 
 def normal_tail(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return P{N(0, 1) > z} and the absolute error of each."""
-    tail = 0.5 * elementary.libm("erfc", z / _SQRT2)
+    tail = 0.5 * tools.libm("erfc", z / _SQRT2)
     # 16 units for erfc, and its argument's rounding times the logarithmic derivative.
     return tail, tail * (16.0 + 4.0 * (z * z + 2.0)) * U + 1e-320
 

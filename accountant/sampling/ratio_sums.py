@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from accountant._core import discretise as core
+from accountant._core import tools as core
 from accountant._rounding import U
 from accountant.sampling.ratio_lattice import WIDTHS
 

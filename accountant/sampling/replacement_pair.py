@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, product_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.normal_masses import REACH, cells

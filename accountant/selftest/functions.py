@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._core import elementary
+from accountant._core import tools
 from accountant._rounding import U
 from accountant.mechanisms.normal_masses import distribution
 
@@ -54,14 +54,14 @@ def _stored() -> dict[str, Truths]:
 
 def libm() -> Iterator[str | None]:
     """Measure the C library's functions."""
-    for name in elementary.LIBM:
+    for name in tools.LIBM:
         truths = _stored()[name]
-        yield from _judged(f"the C library's {name}", name, elementary.libm, truths)
+        yield from _judged(f"the C library's {name}", name, tools.libm, truths)
 
 
 def core() -> Iterator[str | None]:
     """Measure the functions of vmath.h, on the ranges they are used on."""
-    for name in elementary.VMATH:
+    for name in tools.VMATH:
         truths = _stored()[name]
         size = np.ones_like(truths.nearest)
         if name in ("sin", "cos"):
@@ -69,7 +69,7 @@ def core() -> Iterator[str | None]:
             truths, x = _kept(truths, x < MOST_ANGLE), x[x < MOST_ANGLE]
             # in units of the truth
             size = np.where(x > QUARTER, 1.0 / np.abs(truths.nearest), 1.0)
-        yield from _judged(f"the core's {name}", name, elementary.vmath, truths, size)
+        yield from _judged(f"the core's {name}", name, tools.vmath, truths, size)
 
 
 def arrays() -> Iterator[str | None]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.bounds import Bounds
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse

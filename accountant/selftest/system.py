@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant._core import randomness
+from accountant._core import training
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, Laplace
 
@@ -62,7 +62,7 @@ def cipher() -> Iterator[str | None]:
         # Little-endian words: the last byte of the key is the highest of the last word.
         key[7] = last << 24
         out = np.zeros(64, dtype=np.uint8)
-        randomness.chacha20(key, counter, out)
+        training.chacha20(key, counter, out)
         yield None if out.tobytes().hex() == expected else f"key stream {counter} of key {last}"
     first, second = os.urandom(32), os.urandom(32)
     yield None if first != second else "the operating system's entropy repeats"

@@ -16,8 +16,8 @@ from random import Random
 
 import numpy as np
 
-from accountant._core import mixture_renyi
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
+from accountant._core import tools
 from accountant.analyses import mixed
 from accountant.errors import DomainError, PrecisionError
 
@@ -130,7 +130,7 @@ def random_shifts(x: Question, draw: Random) -> Iterator[tuple[str, Numbers, Num
         found = answered(partial(either, ask, x.direction))
         yield f"mixture_{name}_bounds", [sigma, steps, given, x.direction, *law], found
     curve = np.concatenate([[0.0], at]), np.concatenate([[1.0 - math.fsum(weights)], weights])
-    ask = lambda way: mixture_renyi.renyi_bounds(  # noqa: E731
+    ask = lambda way: tools.mixture_renyi_bounds(  # noqa: E731
         sigma, *curve, x.order, way == core.ADD, 4.0 * ROUNDING, 0.0
     )
     found = answered(partial(either, ask, x.direction))

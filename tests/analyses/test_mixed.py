@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import erfc, exp, expm1, linspace, log, mp, mpf, pi, quad, sqrt
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.mixed import ADD, EITHER, REMOVE, Part
 from accountant.analyses.over_steps import gaussian

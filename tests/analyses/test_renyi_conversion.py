@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import intervals as iv
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.analyses import renyi_conversion as rc
 
 ORDERS = st.one_of(

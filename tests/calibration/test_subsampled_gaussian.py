@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.strategies import (
     counts,
     deltas,

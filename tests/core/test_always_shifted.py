@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 from support.oracle.shift_mixture import line, two_steps
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 
 def as_double(rank):

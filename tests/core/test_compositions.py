@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle.generate_shift_compositions import draw, epsilon_for, too_long
 from support.oracle.moments import enclosing_decimals
 from support.oracle.shift_compositions import NotConverged, Saddle, line

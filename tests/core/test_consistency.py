@@ -5,7 +5,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle_checks import contradictions, random_problems
 
 SEED = 20

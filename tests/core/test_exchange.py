@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from flint import arb, ctx
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.errors import DomainError
 from support.oracle.exchange import profile, transform, two_steps
 from support.oracle_checks import stored

@@ -12,7 +12,7 @@ import math
 import pytest
 from flint import acb, arb, ctx
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 from support.oracle.exchange import lattice, two_steps
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 import mpmath
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle.moments import enclosing_decimals, renyi
 
 REMOVE, ADD, EITHER = core.REMOVE, core.ADD, core.EITHER

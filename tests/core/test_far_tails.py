@@ -10,7 +10,7 @@ from flint import arb
 from mpmath import mpf
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle import crosscheck, psg, shift_compositions
 
 # q, sigma, steps, δ: few steps of large losses, losses of moderate size, large shifts.

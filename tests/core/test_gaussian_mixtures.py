@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 from support.oracle_checks import DIRECTION, largest_double_below, smallest_double_above, stored
 

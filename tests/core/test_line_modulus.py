@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 
 ASK = """

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 from support.oracle.shift_compositions import line
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 
 def schedule(seed, size):

@@ -6,7 +6,7 @@ import random
 import mpmath
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 
 def test_the_inequality_under_the_integral_holds_pointwise():

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle import moments
 
 DIRECTIONS = {"remove": core.REMOVE, "add": core.ADD}

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant._core import rownorms
+from accountant._core import training
 
 SLACK = Fraction(1) + Fraction(1, 2**49)  # of a square: a root, a quotient and the product
 
@@ -17,7 +17,7 @@ def test_no_clip_factor_lets_a_norm_through(norm):
     norms2 = np.concatenate([[0.0], near, norm**2 * 10.0 ** rng.uniform(-30.0, 30.0, 200)])
     for stability in (-1.0, 0.01):
         factors = np.zeros(norms2.size)
-        rownorms.clip_factors(norms2.copy(), norms2.size, norm, stability, factors)
+        training.clip_factors(norms2.copy(), norms2.size, norm, stability, factors)
         for squared, factor in zip(norms2.tolist(), factors.tolist(), strict=True):
             assert factor >= 0.0
             left = Fraction(factor) ** 2 * Fraction(squared)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.native import SOURCES, build
 from support.oracle_checks import PROFILE, deltas_around, problem
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 DIRECTIONS = {"remove": core.REMOVE, "add": core.ADD}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 QUESTIONS = [
     (0.01, 1.0, 1000, 1e-6),

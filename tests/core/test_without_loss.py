@@ -5,7 +5,7 @@ import math
 import mpmath
 import pytest
 
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 
 RUNS = [
     (7e-5, 0.64, 29),

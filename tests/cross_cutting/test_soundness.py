@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle_checks import (
     DIRECTION,
     PROFILE,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from accountant.noise import SecureGenerator, generator
 from support.native import SOURCES, Core
 

@@ -16,7 +16,7 @@ pytest.importorskip("flint")
 from flint import arb, fmpz
 
 import accountant as ac
-from accountant._core import subsampled_gaussian as core
+from accountant._core import answers as core
 from support.oracle import composed, psg
 
 PROBLEMS = int(os.environ.get("HARDEN_PROBLEMS", "2000"))

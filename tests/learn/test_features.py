@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant._core import rows
+from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import (
     Chain,
@@ -92,22 +92,22 @@ def test_the_native_product_is_a_function_of_its_row(seed, n, inner, outer):
         x = rng.normal(size=(n, inner)).astype(dtype)
         w = rng.normal(size=(inner, outer)).astype(dtype)
         out = np.empty((n, outer), dtype)
-        rows.products(x, w, out)
+        training.products(x, w, out)
         a, b = x.astype(float), w.astype(float)
         error = np.abs(a) @ np.abs(b) * (inner + 1) * np.finfo(dtype).eps
         assert (np.abs(out - a @ b) <= error).all()
         turned = np.empty_like(out)
-        rows.products(x, np.asfortranarray(w), turned)
+        training.products(x, np.asfortranarray(w), turned)
         assert np.array_equal(out, turned)
         poisoned = x.copy()
         poisoned[::2] = np.nan
         poisoned[1::4] = np.inf
         other = np.empty_like(out)
-        rows.products(poisoned, w, other)
+        training.products(poisoned, w, other)
         assert np.array_equal(other[3::4], out[3::4])
         for i in range(n):
             single = np.empty((1, outer), dtype)
-            rows.products(x[i : i + 1], w, single)
+            training.products(x[i : i + 1], w, single)
             assert np.array_equal(single[0], out[i])
 
 
@@ -209,7 +209,7 @@ def test_other_shapes_are_refused_without_the_number_of_records(extractor, shape
 def test_a_factor_at_odd_strides_is_not_read_as_another():
     weights = np.zeros((5, 3), [("a", "f8"), ("b", "f4")])["a"]
     with pytest.raises(ValueError, match="do not fit"):
-        rows.products(np.ones((4, 5)), weights, np.empty((4, 3)))
+        training.products(np.ones((4, 5)), weights, np.empty((4, 3)))
 
 
 def test_bad_extractors():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn import (
     Automatic,
@@ -101,7 +101,7 @@ def test_computed_norms_are_within_their_error(columns, outputs, exponent, seed)
     a = rng.normal(size=(1, columns)) * 2.0**exponent
     g = rng.normal(size=(1, outputs)) * 2.0**-exponent
     norms2 = np.zeros(1)
-    rownorms.add_ghost_norms(a, g, 1.0, 1e200, norms2)
+    training.add_ghost_norms(a, g, 1.0, 1e200, norms2)
     exact = (sum(Fraction(v) ** 2 for v in a[0]) + 1) * sum(Fraction(v) ** 2 for v in g[0])
     error = abs(Fraction(norms2[0]) - exact) / exact
     assert error <= (max(columns, outputs) / 4 + 40) * Fraction(1, 2**53)
@@ -112,10 +112,10 @@ def test_norms_beyond_the_limit_drop_the_record(bad):
     a, g = np.ones((2, 3)), np.ones((2, 2))
     a[0, 1] = bad
     norms2, factors = np.zeros(2), np.zeros(2)
-    rownorms.add_ghost_norms(a, g, 1.0, 1e200, norms2)
-    rownorms.clip_factors(norms2, 2, 100.0, -1.0, factors)
+    training.add_ghost_norms(a, g, 1.0, 1e200, norms2)
+    training.clip_factors(norms2, 2, 100.0, -1.0, factors)
     assert factors.tolist() == [0.0, 1.0]
-    rownorms.scale_rows(a, factors)
+    training.scale_rows(a, factors)
     assert a.tolist() == [[0, 0, 0], [1, 1, 1]]
 
 

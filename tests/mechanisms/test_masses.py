@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant._core import elementary
+from accountant._core import tools
 from accountant.analyses.pld.saddle_point import coarse_law
 from accountant.mechanisms.normal_masses import cells, coarse_cells
 from accountant.mechanisms.user_defined import GivenLossPair
@@ -54,7 +54,7 @@ def test_the_series_of_a_narrow_cell_has_all_its_terms():
     """Against fractions: what powers a and b have, and how a sum of both signs is rounded."""
     rng = np.random.default_rng(3)
     a, b = rng.uniform(0.0, 0.9, 200), -rng.uniform(0.0, 0.9, 200)
-    for x, y, found in zip(a, b, elementary.series(a, b), strict=True):
+    for x, y, found in zip(a, b, tools.series(a, b), strict=True):
         terms = [
             Fraction(x) ** j
             * Fraction(y) ** k
@@ -64,7 +64,7 @@ def test_the_series_of_a_narrow_cell_has_all_its_terms():
         ]
         assert abs(Fraction(found) - sum(terms)) <= Fraction(2.0**-50) * abs(sum(terms))
     with pytest.raises(ValueError, match="fit"):
-        elementary.series(a, b[1:])
+        tools.series(a, b[1:])
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.25, 6.0])

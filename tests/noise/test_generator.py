@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accountant._core import randomness
+from accountant._core import training
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.tail import nearest_integer, tail_probability
@@ -57,13 +57,13 @@ def keystream(key: bytes, counter: int, blocks: int) -> bytes:
 def test_chacha20_is_the_cipher(blocks, counter):
     key = hashlib.sha256(b"k").digest()
     out = np.empty(64 * blocks, np.uint8)
-    randomness.chacha20(np.frombuffer(key, "<u4").astype(np.uint32), counter, out)
+    training.chacha20(np.frombuffer(key, "<u4").astype(np.uint32), counter, out)
     assert out.tobytes() == keystream(key, counter, blocks)
 
 
 def test_published_vector():
     out = np.empty(64, np.uint8)
-    randomness.chacha20(np.zeros(8, np.uint32), 0, out)
+    training.chacha20(np.zeros(8, np.uint32), 0, out)
     assert out.tobytes().hex().startswith("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1a")
 
 
@@ -163,14 +163,14 @@ def test_tail_probability_against_mpmath(x):
 def test_quantile_is_within_a_sixteenth_of_its_budget(p):
     with mpmath.workdps(50):
         exact = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(p))
-        error = abs(mpmath.mpf(randomness.normal_tail_quantile(p)) - exact)
+        error = abs(mpmath.mpf(training.normal_tail_quantile(p)) - exact)
     assert error <= 2.0**-50 * (1 + float(exact))
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(1e-3, 2.0**39))
 def test_decided_integers_are_the_exact_ones(word, scale):
     out, undecided = np.empty(1), np.empty(1, np.uintp)
-    count = randomness.rounded_normal(np.array([word], np.uint64), scale, out, undecided)
+    count = training.rounded_normal(np.array([word], np.uint64), scale, out, undecided)
     extension = iter(np.random.default_rng(word % 2**32).integers(0, 2**63, 50).tolist())
     exact = nearest_integer(word, scale, lambda: next(extension))
     if not count:
@@ -215,7 +215,7 @@ def test_words_next_to_a_boundary(j, scale, offset, negative):
 def test_small_words_are_always_decided_exactly():
     words = np.array([0, 1, 2, 3, 2**20, 2**21 - 1], np.uint64)
     out, undecided = np.empty(words.size), np.empty(words.size, np.uintp)
-    assert randomness.rounded_normal(words, 1.0, out, undecided) == words.size
+    assert training.rounded_normal(words, 1.0, out, undecided) == words.size
 
 
 @pytest.mark.parametrize("scale", [0.3, 0.7, 3.0])

@@ -136,14 +136,14 @@ def test_exchanging_the_two_laws_would_be_noticed():
 
 
 def test_the_kernel_against_exact_rationals():
-    from accountant._core import convolution
+    from accountant._core import tools
 
     rng = np.random.default_rng(12)
     s, t = (np.sort(rng.uniform(0.0, 5.0, 20)) for _ in range(2))
     p, r = (rng.dirichlet(np.ones(20)) for _ in range(2))
     grid = np.concatenate([[0.0], np.sort(rng.uniform(0.5, 8.0, 12))])
-    out, escaped, terms = convolution.spread(s, p, t, r, grid)
-    mass, moment, _ = convolution.merge(s, p, t, r, grid)
+    out, escaped, terms = tools.spread(s, p, t, r, grid)
+    mass, moment, _ = tools.merge(s, p, t, r, grid)
     exact = [Fraction(0)] * grid.size
     cells = [[Fraction(0), Fraction(0)] for _ in grid]
     over = Fraction(0)
@@ -168,7 +168,7 @@ def test_the_kernel_against_exact_rationals():
     assert np.allclose(mass, [float(c[0]) for c in cells], rtol=1e-13)
     assert np.allclose(moment, [float(c[1]) for c in cells], rtol=1e-13)
     with pytest.raises(ValueError, match="must match"):
-        convolution.spread(s, p[:-1], t, r, grid)
+        tools.spread(s, p[:-1], t, r, grid)
 
 
 # One epoch of 1000 steps at σ = 1: δ of the attained pair in both directions, by

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant._core import elementary
+from accountant._core import tools
 from accountant.selftest import functions
 
 U = 2.0**-53
@@ -36,10 +36,10 @@ def faults(cases):
     return [fault for fault in cases if fault is not None]
 
 
-@pytest.mark.parametrize("name", elementary.LIBM)
+@pytest.mark.parametrize("name", tools.LIBM)
 def test_a_failure_says_which_function(name, monkeypatch):
     """One function that errs by 10 units more than it may, at one argument."""
-    true = elementary.libm
+    true = tools.libm
 
     def broken(which, *arguments):
         values = true(which, *arguments)
@@ -47,7 +47,7 @@ def test_a_failure_says_which_function(name, monkeypatch):
             values[7] *= 1.0 + 30.0 * U
         return values
 
-    monkeypatch.setattr(elementary, "libm", broken)
+    monkeypatch.setattr(tools, "libm", broken)
     found = faults(functions.libm())
     assert len(found) == 1
     assert found[0].startswith(f"the C library's {name} errs by ")
@@ -55,7 +55,7 @@ def test_a_failure_says_which_function(name, monkeypatch):
 
 
 def test_an_answer_that_is_no_number_is_a_fault(monkeypatch):
-    monkeypatch.setattr(elementary, "vmath", lambda name, x: np.full_like(x, np.nan))
+    monkeypatch.setattr(tools, "vmath", lambda name, x: np.full_like(x, np.nan))
     assert len(faults(functions.core())) == len(list(functions.core()))
 
 
@@ -68,10 +68,10 @@ def test_the_worst_that_is_known_is_among_the_arguments():
 
 def test_values_of_two_arguments():
     x, y = np.array([1.0, -2.0]), np.array([3.0, 0.5])
-    assert elementary.libm("atan2", x, y).tolist() == np.arctan2(x, y).tolist()
-    assert elementary.libm("exp", x).tolist() == pytest.approx(np.exp(x).tolist(), rel=1e-15)
-    assert elementary.libm("log", np.empty(0)).size == 0
+    assert tools.libm("atan2", x, y).tolist() == np.arctan2(x, y).tolist()
+    assert tools.libm("exp", x).tolist() == pytest.approx(np.exp(x).tolist(), rel=1e-15)
+    assert tools.libm("log", np.empty(0)).size == 0
     with pytest.raises(ValueError, match="do not fit"):
-        elementary.libm("pow", x, y[:1])
+        tools.libm("pow", x, y[:1])
     with pytest.raises(KeyError):
-        elementary.vmath("tan", x)
+        tools.vmath("tan", x)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from accountant import selftest
-from accountant._core import elementary, randomness, subsampled_gaussian
+from accountant._core import answers, tools, training
 from accountant.analyses import mixed
 from accountant.cli import main
 from accountant.ledger import Accountant
@@ -59,10 +59,10 @@ def off(function, units):
     return lambda *arguments: function(*arguments) * (1.0 + units * 2.0**-53)
 
 
-CORE = subsampled_gaussian
+CORE = answers
 BREAKAGES = {
-    "the C library's functions": (elementary, "libm", off(elementary.libm, 30.0)),
-    "the core's own functions": (elementary, "vmath", off(elementary.vmath, 10.0)),
+    "the C library's functions": (tools, "libm", off(tools.libm, 30.0)),
+    "the core's own functions": (tools, "vmath", off(tools.vmath, 10.0)),
     "NumPy's functions and the normal distribution": (np, "expm1", lambda x: np.exp(x) - 1.0),
     "DP-SGD: privacy profiles": (CORE, "delta_bounds", smaller(CORE.delta_bounds)),
     "DP-SGD: inverted for ε": (CORE, "epsilon_bounds", smaller(CORE.epsilon_bounds)),
@@ -70,7 +70,7 @@ BREAKAGES = {
     "Gaussian noise, closed form": (Gaussian, "delta_bounds", smaller(Gaussian.delta_bounds)),
     "different Gaussians, on a contour": (mixed, "delta_bounds", smaller(mixed.delta_bounds)),
     "other mechanisms, on a grid": (numerics, "Laplace", lambda b: Laplace(b * 1.001)),
-    "the noise generator's cipher": (randomness, "chacha20", lambda key, counter, out: None),
+    "the noise generator's cipher": (training, "chacha20", lambda key, counter, out: None),
     "ledger files and locks": (Accountant, "__len__", lambda self: 0),
 }
 

@@ -132,7 +132,7 @@ class _Bounds(ctypes.Structure):
 
 
 class Core:
-    """A core compiled from ``sources``, with the calls of accountant._core.subsampled_gaussian."""
+    """A core compiled from ``sources``, with the calls of accountant._core.answers."""
 
     REMOVE, ADD, EITHER = range(3)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
-from accountant._core import subsampled_gaussian
+from accountant._core import answers
 
 DATA = Path(__file__).parent / "data"
-DIRECTION = {"remove": subsampled_gaussian.REMOVE, "add": subsampled_gaussian.ADD}
+DIRECTION = {"remove": answers.REMOVE, "add": answers.ADD}
 
 
 def stored(name: str) -> list[dict]:

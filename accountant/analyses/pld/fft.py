@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from accountant._core import discretise as core
+from accountant._core import tools as core
 from accountant._rounding import U
 from accountant.errors import PrecisionError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._core import discretise as core
+from accountant._core import tools as core
 from accountant._rounding import U
 
 if TYPE_CHECKING:

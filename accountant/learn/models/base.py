@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn import probes
 from accountant.learn.clipping import UNCLIPPED, Rule, as_clipping
@@ -254,10 +254,10 @@ class PerExampleModel(Model):
         rows = np.array(self._gradients(self.parameters, x, y), dtype=self.dtype, order="C")
         rows = rows.reshape(BLOCK_ROWS, self.size)
         norms2 = np.zeros(BLOCK_ROWS)
-        rownorms.add_row_norms(rows, norm_limit(self.dtype), norms2)
+        training.add_row_norms(rows, norm_limit(self.dtype), norms2)
         factors = np.empty(BLOCK_ROWS)
-        rownorms.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
-        rownorms.scale_rows(rows, factors)
+        training.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
+        training.scale_rows(rows, factors)
         totals.gradient += rows.sum(axis=0, dtype=np.float64)
         totals.count(norms2, filled, rule)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.learn.models.base import norm_limit
 from accountant.learn.models.layers import Layer, row_products, wide
 
@@ -113,10 +113,10 @@ class Convolution(Layer):
     def add_norms(self, norms2: NDArray[np.float64]) -> None:
         """Add the squared norms, those of ghosts rounded up."""
         if self.ghost:
-            rownorms.add_row_norms(self._offsets, norm_limit(self._offsets.dtype), norms2)
+            training.add_row_norms(self._offsets, norm_limit(self._offsets.dtype), norms2)
             norms2 += self._squares()
         else:
-            rownorms.add_row_norms(self._gradients, norm_limit(self._gradients.dtype), norms2)
+            training.add_row_norms(self._gradients, norm_limit(self._gradients.dtype), norms2)
 
     def _squares(self) -> NDArray[np.float64]:
         """Return bounds on the squared norms of Σ_t a_t g_tᵀ, above (Σ_t |a_t| |g_t| / SPREAD)²."""
@@ -141,18 +141,18 @@ class Convolution(Layer):
     def add_gradient(self, factors: NDArray[np.float64], total: NDArray[np.float64]) -> None:
         """Add the scaled rows: one product over all positions, or the instantiated gradients."""
         if not self.ghost:
-            rownorms.scale_rows(self._gradients, factors)
+            training.scale_rows(self._gradients, factors)
             total += self._gradients.sum(axis=0, dtype=np.float64)
             return
         repeated = np.repeat(factors, self.positions)
         g = self._g.reshape(-1, self.kernels)
         patches = self._patches.reshape(-1, self.patch)
-        rownorms.scale_rows(g, repeated)
-        rownorms.scale_rows(self._offsets, factors)
+        training.scale_rows(g, repeated)
+        training.scale_rows(self._offsets, factors)
         if not factors.all():  # a row that is not finite would spoil the product even times zero
-            rownorms.zero_rows(patches, repeated)
+            training.zero_rows(patches, repeated)
         split = self.weights.size
-        rownorms.accumulate((wide(patches).T @ wide(g)).ravel(), total[:split])
+        training.accumulate((wide(patches).T @ wide(g)).ravel(), total[:split])
         total[split:] += self._offsets.sum(axis=0, dtype=np.float64)
 
     def rows(self) -> list[Array]:

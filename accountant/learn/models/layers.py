@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import special
 
-from accountant._core import rownorms, rows
+from accountant._core import training
 from accountant.learn.models.base import norm_limit
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def row_products(a: Array, weights: Array) -> Array:
     row stands (docs/theorems_training.md, Theorem T11).
     """
     out = np.empty((len(a), weights.shape[1]), a.dtype)
-    rows.products(a, weights, out)
+    training.products(a, weights, out)
     return out
 
 
@@ -120,16 +120,16 @@ class Dense(Layer):
     def add_norms(self, norms2: NDArray[np.float64]) -> None:
         """Add |g|² (|a|² + 1)."""
         limit = norm_limit(self._a.dtype)
-        rownorms.add_ghost_norms(self._a, self._g, float(self.bias), limit, norms2)
+        training.add_ghost_norms(self._a, self._g, float(self.bias), limit, norms2)
 
     def add_gradient(self, factors: NDArray[np.float64], total: NDArray[np.float64]) -> None:
         """Add aᵀ (c g), one matrix product, and the column sums of c g."""
-        rownorms.scale_rows(self._g, factors)
+        training.scale_rows(self._g, factors)
         if not factors.all():  # a row that is not finite would spoil the product even times zero
-            rownorms.zero_rows(self._a, factors)
+            training.zero_rows(self._a, factors)
         # In double precision always: the error of this sum is charged for every record.
         np.matmul(wide(self._a).T, wide(self._g), out=self._product)
-        rownorms.accumulate(self._product.ravel(), total[: self.weights.size])
+        training.accumulate(self._product.ravel(), total[: self.weights.size])
         if self.bias:
             total[self.weights.size :] += self._g.sum(axis=0, dtype=np.float64)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
 from accountant.learn.models.stack import LayerStack
@@ -109,14 +109,14 @@ class Network(LayerStack, Model):
         if len(rule.norms) == 1:
             for layer, _ in with_parameters:
                 layer.add_norms(norms2)
-            rownorms.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
+            training.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
             for layer, part in with_parameters:
                 layer.add_gradient(factors, totals.gradient[part])
         else:
             for (layer, part), norm in zip(with_parameters, rule.norms, strict=True):
                 own = np.zeros(BLOCK_ROWS)
                 layer.add_norms(own)
-                rownorms.clip_factors(own, filled, norm, rule.stability, factors)
+                training.clip_factors(own, filled, norm, rule.stability, factors)
                 layer.add_gradient(factors, totals.gradient[part])
                 norms2 += own
         totals.count(norms2, filled, rule)

@@ -8,7 +8,7 @@ import pytest
 import scipy.fft
 from flint import acb
 
-from accountant._core import discretise as core
+from accountant._core import tools as core
 from accountant.analyses.pld import fft
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from accountant._core import randomness, rownorms
+from accountant._core import training
 from accountant.analyses.pld import loss_grid
 from accountant.audit import confidence, one_run
 from accountant.composition import Composition
@@ -241,7 +241,7 @@ BUGS = (
     Named(
         "discrete-gaussian-cut",
         "discrete Gaussian noise is cut at four scales",
-        wrap(randomness, "discrete_gaussian", cut_at_four),
+        wrap(training, "discrete_gaussian", cut_at_four),
         "noise/test_generator.py::test_the_discrete_gaussian_has_its_tails",
     ),
     Named(
@@ -253,7 +253,7 @@ BUGS = (
     Named(
         "clip-leaks",
         "a clip factor lets a thousandth through",
-        wrap(rownorms, "clip_factors", a_thousandth_more),
+        wrap(training, "clip_factors", a_thousandth_more),
         "core/test_rownorms.py::test_no_clip_factor_lets_a_norm_through",
     ),
     Named(

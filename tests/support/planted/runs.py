@@ -5,7 +5,7 @@ import secrets
 
 import numpy as np
 
-from accountant._core import rownorms
+from accountant._core import training
 from accountant.learn import run
 from accountant.learn.clipping import AdaptiveQuantile, PerLayer, Rule
 from accountant.learn.release import Privatiser
@@ -238,27 +238,27 @@ BUGS = (
     Bug(
         "bias-not-in-the-norm",
         "the ghost norm forgets the bias",
-        wrap(rownorms, "add_ghost_norms", bias_forgotten),
+        wrap(training, "add_ghost_norms", bias_forgotten),
         checks.one_record,
     ),
     Bug(
         "not-clipped",
         "the clip factor is always 1",
-        wrap(rownorms, "clip_factors", never_clipped),
+        wrap(training, "clip_factors", never_clipped),
         checks.full_batch_audit,
         True,
     ),
     Bug(
         "clipped-by-coordinate",
         "every coordinate is clipped by itself, as if that bounded the norm",
-        wrap(rownorms, "clip_factors", coordinates_clipped),
+        wrap(training, "clip_factors", coordinates_clipped),
         checks.full_batch_audit,
         True,
     ),
     Bug(
         "not-finite-kept",
         "a record whose gradient overflows is scaled, not dropped",
-        wrap(rownorms, "clip_factors", kept_if_not_finite),
+        wrap(training, "clip_factors", kept_if_not_finite),
         checks.broken_records,
     ),
     Bug(

@@ -1,14 +1,8 @@
-"""Row norms, clip factors and row scaling: the C entry points for float32 and float64.
-
-Matrices must be C-contiguous; shapes are compared here, values are not. No function allocates,
-and all run without the GIL.
-"""
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
-
-ctypedef fused real:
-    float
-    double
+# Row norms, clip factors and row scaling: the C entry points for float32 and float64.
+#
+# Matrices must be C-contiguous; shapes are compared here, values are not. No function allocates,
+# and all run without the GIL.
+# A part of training.pyx, which includes this file.
 
 cdef extern from "rownorms.h" nogil:
     void acct_ghost_norms_f64(
@@ -45,19 +39,13 @@ cdef extern from "rownorms.h" nogil:
     void acct_accumulate_f32(const float *x, ptrdiff_t n, double *total)
 
 
-cdef int same_rows(Py_ssize_t n, Py_ssize_t m) except -1:
-    if n != m:
-        raise ValueError("the arrays handed to the native core differ in their number of rows")
-    return 0
-
-
 def add_ghost_norms(
     const real[:, ::1] a, const real[:, ::1] g, double bias, double limit, double[::1] norms2
 ):
     """Add ``(|a_i|² + bias) |g_i|²`` to ``norms2``; rows beyond ``limit`` become infinite."""
     cdef acct_environment saved
-    same_rows(a.shape[0], norms2.shape[0])
-    same_rows(g.shape[0], norms2.shape[0])
+    same(a.shape[0], norms2.shape[0])
+    same(g.shape[0], norms2.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
@@ -76,7 +64,7 @@ def add_ghost_norms(
 def add_row_norms(const real[:, ::1] v, double limit, double[::1] norms2):
     """Add ``|v_i|²`` to ``norms2``; rows beyond ``limit`` become infinite."""
     cdef acct_environment saved
-    same_rows(v.shape[0], norms2.shape[0])
+    same(v.shape[0], norms2.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
@@ -94,7 +82,7 @@ def clip_factors(
 ):
     """Fill ``factors``: flat when ``stability < 0``, else automatic; 0 where not finite."""
     cdef acct_environment saved
-    same_rows(norms2.shape[0], factors.shape[0])
+    same(norms2.shape[0], factors.shape[0])
     if not norms2.shape[0]:
         return
     with nogil:
@@ -108,7 +96,7 @@ def clip_factors(
 def scale_rows(real[:, ::1] x, const double[::1] factors):
     """Multiply the rows of ``x`` by ``factors`` in place; a factor of 0 writes zeros."""
     cdef acct_environment saved
-    same_rows(x.shape[0], factors.shape[0])
+    same(x.shape[0], factors.shape[0])
     if not factors.shape[0]:
         return
     with nogil:
@@ -123,7 +111,7 @@ def scale_rows(real[:, ::1] x, const double[::1] factors):
 def zero_rows(real[:, ::1] x, const double[::1] factors):
     """Write zeros into the rows of ``x`` whose factor is 0."""
     cdef acct_environment saved
-    same_rows(x.shape[0], factors.shape[0])
+    same(x.shape[0], factors.shape[0])
     if not factors.shape[0]:
         return
     with nogil:
@@ -138,7 +126,7 @@ def zero_rows(real[:, ::1] x, const double[::1] factors):
 def accumulate(const real[::1] x, double[::1] total):
     """Add ``x`` to ``total`` in float64."""
     cdef acct_environment saved
-    same_rows(x.shape[0], total.shape[0])
+    same(x.shape[0], total.shape[0])
     if not x.shape[0]:
         return
     with nogil:

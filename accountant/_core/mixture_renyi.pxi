@@ -1,15 +1,7 @@
-"""The Rényi curve of Gaussian noise with a random shift: the C entry point.
-
-Arrays must be contiguous float64 of one length. All numerics run without the GIL.
-"""
-
-from accountant._core._boundary cimport (
-    acct_enter,
-    acct_environment,
-    acct_leave,
-    check,
-    of_bracket,
-)
+# The Rényi curve of Gaussian noise with a random shift: the C entry point.
+#
+# Arrays must be contiguous float64 of one length. All numerics run without the GIL.
+# A part of tools.pyx, which includes this file.
 
 cdef extern from "mixture_renyi.h" nogil:
     enum acct_direction:
@@ -33,7 +25,7 @@ cdef extern from "mixture_renyi.h" nogil:
     )
 
 
-def renyi_bounds(
+def mixture_renyi_bounds(
     double sigma,
     const double[::1] shifts,
     const double[::1] weights,

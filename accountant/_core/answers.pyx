@@ -20,7 +20,7 @@ from accountant._core._boundary cimport (
     acct_environment,
     acct_leave,
     check,
-    check_each,
+    fail,
     of_bracket,
 )
 
@@ -127,7 +127,17 @@ def epsilon_renyi_upper(double q, double sigma, double steps, double delta):
 
 def check_statuses(const int[::1] statuses):
     """Raise when any element failed, saying how many did and which was the first."""
-    check_each(statuses)
+    cdef Py_ssize_t i, failures = 0, first = -1
+    for i in range(statuses.shape[0]):
+        if statuses[i] != ACCT_OK:
+            failures += 1
+            if first < 0:
+                first = i
+    if failures:
+        fail(
+            statuses[first],
+            f" for {failures} of {statuses.shape[0]} elements, the first at flat index {first}",
+        )
 
 
 cdef int same_length(Py_ssize_t n, tuple others) except -1:

@@ -1,8 +1,5 @@
-"""The ChaCha20 stream and the integer noises made from it: the C entry points, one to one."""
-
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
+# The ChaCha20 stream and the integer noises made from it: the C entry points, one to one.
+# A part of training.pyx, which includes this file.
 
 cdef extern from "chacha.h" nogil:
     void acct_chacha20(const uint32_t key[8], uint64_t counter, uint8_t *out, size_t blocks)
@@ -41,8 +38,8 @@ def rounded_normal(
     """Fill ``out`` with rounded normals; return how many indices went to ``undecided``."""
     cdef acct_environment saved
     cdef size_t count
-    if out.shape[0] != bits.shape[0] or undecided.shape[0] != bits.shape[0]:
-        raise ValueError("the flat arrays handed to the native core differ in length")
+    same(bits.shape[0], out.shape[0])
+    same(bits.shape[0], undecided.shape[0])
     if not bits.shape[0]:
         return 0
     with nogil:

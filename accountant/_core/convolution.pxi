@@ -1,14 +1,8 @@
-"""Sums of independent non-negative variables on a grid: the C entry points, one to one.
-
-Arrays must be contiguous float64 of matching lengths, increasing where they hold values. All
-numerics run without the GIL.
-"""
-
-import numpy as np
-
-from libc.stdint cimport int64_t
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
+# Sums of independent non-negative variables on a grid: the C entry points, one to one.
+#
+# Arrays must be contiguous float64 of matching lengths, increasing where they hold values. All
+# numerics run without the GIL.
+# A part of tools.pyx, which includes this file.
 
 cdef extern from "convolution.h" nogil:
     void acct_spread(

@@ -1,10 +1,5 @@
-"""The elementary functions that the certificates trust, as the native core calls them."""
-
-from math import factorial
-
-import numpy as np
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
+# The elementary functions that the certificates trust, as the native core calls them.
+# A part of tools.pyx, which includes this file.
 
 cdef extern from "elementary.h" nogil:
     ctypedef enum acct_elementary:
@@ -57,8 +52,7 @@ def libm(str name, const double[::1] x, const double[::1] y=None):
 
 def series(const double[::1] a, const double[::1] b):
     """Return the sums of the terms a^j b^k / ((2j)! k! (2j + 2k + 1)) with j + k <= 5."""
-    if a.shape[0] != b.shape[0]:
-        raise ValueError("the arrays handed to the native core do not fit each other")
+    same(a.shape[0], b.shape[0])
     cdef double weights[6][6]
     cdef double inner, total
     cdef int j, k
@@ -94,8 +88,7 @@ cdef _values(acct_elementary function, const double[::1] x, const double[::1] y)
     cdef acct_environment saved
     cdef const double *second = NULL
     if y is not None:
-        if y.shape[0] != x.shape[0]:
-            raise ValueError("the arrays handed to the native core do not fit each other")
+        same(y.shape[0], x.shape[0])
         second = &y[0] if y.shape[0] else NULL
     out = np.empty(x.shape[0])
     cdef double[::1] view = out

@@ -1,15 +1,7 @@
-"""The loops of the privacy loss distribution on a grid: the C entry points, one to one.
-
-Arguments must already be inside their domains. All numerics run without the GIL.
-"""
-
-from libc.stdlib cimport free, malloc
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave, check
-
-cdef extern from "status.h" nogil:
-    enum acct_status:
-        ACCT_ENOMEM
+# The loops of the privacy loss distribution on a grid: the C entry points, one to one.
+#
+# Arguments must already be inside their domains. All numerics run without the GIL.
+# A part of tools.pyx, which includes this file.
 
 cdef extern from "discretise.h" nogil:
     ctypedef struct acct_cells:
@@ -46,13 +38,6 @@ cdef extern from "discretise.h" nogil:
     )
 
 
-cdef int same_length(Py_ssize_t n, tuple others) except -1:
-    for other in others:
-        if other.shape[0] != n:
-            raise ValueError("the arrays of a grid differ in length")
-    return 0
-
-
 def grid_laws(
     double spacing, double error, double below, double above,
     const double[::1] t, const double[::1] atom,
@@ -62,11 +47,13 @@ def grid_laws(
 ):
     """Fill ``upper`` and ``lower``; tell whether the lower law is of second order."""
     cdef acct_environment saved
-    cdef Py_ssize_t n = t.shape[0] - 1
+    cdef Py_ssize_t size, n = t.shape[0] - 1
     if n < 1:
         raise ValueError("a grid needs two knots")
-    same_length(n + 1, (atom, upper, lower))
-    same_length(n, (p_low, q_low, p_high, q_high))
+    for size in (atom.shape[0], upper.shape[0], lower.shape[0]):
+        same(n + 1, size)
+    for size in (p_low.shape[0], q_low.shape[0], p_high.shape[0], q_high.shape[0]):
+        same(n, size)
     cdef acct_cells cells = acct_cells(
         n, spacing, error, below, above,
         &t[0], &atom[0], &p_low[0], &q_low[0], &p_high[0], &q_high[0],
@@ -105,8 +92,7 @@ def hull(double[::1] masses, double spacing, bint upwards):
 def multiply_power(const double complex[::1] z, unsigned long long power, double complex[::1] out):
     """Multiply ``out`` by ``z ** power``, element by element, in place."""
     cdef acct_environment saved
-    if z.shape[0] != out.shape[0]:
-        raise ValueError("the spectra differ in length")
+    same(z.shape[0], out.shape[0])
     if z.shape[0] == 0 or power == 0:
         return
     with nogil:

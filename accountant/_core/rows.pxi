@@ -1,12 +1,8 @@
-"""Functions of rows whose results depend on the row alone, bit by bit.
-
-Matrices must be C-contiguous, except the right factor of a product; shapes are compared here,
-values are not. No function allocates, and all run without the GIL.
-"""
-
-ctypedef fused real:
-    float
-    double
+# Functions of rows whose results depend on the row alone, bit by bit.
+#
+# Matrices must be C-contiguous, except the right factor of a product; shapes are compared here,
+# values are not. No function allocates, and all run without the GIL.
+# A part of training.pyx, which includes this file.
 
 cdef extern from "rows.h" nogil:
     void acct_row_products_f64(
@@ -26,12 +22,6 @@ cdef extern from "rows.h" nogil:
     )
     void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out)
     void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns)
-
-
-cdef int same(Py_ssize_t n, Py_ssize_t m) except -1:
-    if n != m:
-        raise ValueError("the arrays handed to the native core do not fit each other")
-    return 0
 
 
 def products(const real[:, ::1] x, const real[:, :] w, real[:, ::1] out):

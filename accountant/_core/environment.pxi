@@ -1,13 +1,8 @@
-"""The floating-point environment of the calling thread, as the certificates assume it.
-
-Every other entry of the native core enters and leaves by itself; these two are for what Python and
-NumPy compute between the calls.
-"""
-
-cimport cython
-
-from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave
-
+# The floating-point environment of the calling thread, as the certificates assume it.
+#
+# Every other entry of the native core enters and leaves by itself; these two are for what Python
+# and NumPy compute between the calls.
+# A part of tools.pyx, which includes this file.
 
 # What one thread had is of no use to another process.
 @cython.auto_pickle(False)

@@ -1,9 +1,0 @@
-"""The floating-point environment of the calling thread, as the certificates assume it."""
-
-from typing import final
-
-@final
-class Environment: ...
-
-def enter() -> Environment | None: ...
-def leave(before: Environment) -> None: ...
