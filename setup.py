@@ -5,11 +5,11 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.modified import newer_group
 
 CORE = Path("accountant/_core")
 SRC = CORE / "src"
@@ -17,6 +17,8 @@ INCLUDE = [str(SRC), str(SRC / "training")]
 SOURCES = sorted(map(str, SRC.rglob("*.c")))
 HEADERS = sorted(map(str, SRC.rglob("*.h")))
 MODULES = ("answers", "tools", "training")
+# pip builds in folders that it throws away; objects stay here, named by what they were made from.
+OBJECTS = Path(os.environ.get("ACCOUNTANT_OBJECTS", "build/objects"))
 
 # The certificates count round-offs operation by operation: no fused multiply-add may be formed
 # behind the source's back and nothing may be reassociated (so never -ffast-math).
@@ -60,36 +62,39 @@ class build_core(build_ext):  # noqa: N801 - the name of a command
         core_flags, glue_flags = CORE_FLAGS, GLUE_FLAGS
         if self.compiler.compiler_type == "msvc":
             core_flags = glue_flags = MICROSOFT
-        # pip throws its folders away; this one stays, and another compiler or flag has another one.
-        kind = repr([getattr(self.compiler, "compiler_so", ""), core_flags, sys.version])
-        digest = hashlib.sha256(kind.encode()).hexdigest()[:12]
-        self.build_temp = str(Path("build") / f"objects-{digest}")
-
-        def compiled(source: str, flags: list[str]) -> str:
-            (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
-            if newer_group([source, *HEADERS, "setup.py"], made):
-                folders = [*INCLUDE, *self.compiler.include_dirs]
-                self.compiler.compile(
-                    [source], self.build_temp, include_dirs=folders, extra_postargs=flags
-                )
-            return made
-
         with ThreadPoolExecutor(int(self.parallel or processors())) as pool:
-            glue = [
-                pool.submit(compiled, extension.sources[0], glue_flags)  # these take longest
+            glue = [  # first, because these files take longest
+                pool.submit(self.compiled, extension.sources[0], glue_flags)
                 for extension in self.extensions
             ]
-            core = [pool.submit(compiled, source, core_flags) for source in SOURCES]
-            objects = [each.result() for each in core]
-            self.compiler.create_static_lib(objects, "accountant_core", self.build_temp)
-            library = self.compiler.library_filename("accountant_core", output_dir=self.build_temp)
-            for extension, made in zip(self.extensions, glue, strict=True):
-                extension.extra_objects = [made.result(), library]
-                extension.depends = [*extension.sources, *SOURCES, *HEADERS]
-                extension.sources = []
-                if self.compiler.compiler_type == "msvc":
-                    extension.libraries, extension.extra_link_args = [], []  # it has no libm
+            core = [pool.submit(self.compiled, source, core_flags) for source in SOURCES]
+        objects = [each.result() for each in core]
+        self.compiler.create_static_lib(objects, "accountant_core", self.build_temp)
+        library = self.compiler.library_filename("accountant_core", output_dir=self.build_temp)
+        for extension, made in zip(self.extensions, glue, strict=True):
+            extension.extra_objects = [made.result(), library]
+            extension.depends = [*extension.sources, *SOURCES, *HEADERS]
+            extension.sources = []
+            if self.compiler.compiler_type == "msvc":
+                extension.libraries, extension.extra_link_args = [], []  # it has no libm
         super().build_extensions()
+
+    def compiled(self, source: str, flags: list[str]) -> str:
+        """Return the object of a C file, from the last time if nothing that made it changed."""
+        compiler = getattr(self.compiler, "compiler_so", "cl")
+        inputs = hashlib.sha256(repr([compiler, flags, sys.version]).encode())
+        for file in (source, *HEADERS):
+            inputs.update(Path(file).read_bytes())
+        made = OBJECTS / f"{Path(source).stem}-{inputs.hexdigest()[:16]}.o"
+        if not made.exists():
+            OBJECTS.mkdir(parents=True, exist_ok=True)
+            folders = [*INCLUDE, *self.compiler.include_dirs]
+            with TemporaryDirectory(dir=OBJECTS) as unfinished:
+                (new,) = self.compiler.compile(
+                    [source], unfinished, include_dirs=folders, extra_postargs=flags
+                )
+                os.replace(new, made)
+        return str(made)
 
 
 extensions = [
