@@ -1,6 +1,7 @@
 """Settings every test shares."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,18 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("default")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
+def pytest_collection_modifyitems(items):
+    """Keep the first cases of a function marked ``long(keep=...)`` in the default run."""
+    seen = Counter()
+    for item in items:
+        mark = item.get_closest_marker("long")
+        if mark is not None and mark.kwargs:
+            seen[item.parent, item.originalname] += 1
+            if seen[item.parent, item.originalname] <= mark.kwargs["keep"]:
+                item.own_markers.remove(mark)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,15 +2,13 @@
 
 import ast
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support import floating_point_modes as modes
 from support.planted import BUGS, NAMED
+from support.planted.alone import run
 
 ROOT = Path(__file__).parents[2]
 CHECKS = {bug.check.__name__: bug.check for bug in BUGS}
@@ -33,16 +31,7 @@ def test_a_planted_bug_is_noticed(bug, monkeypatch):
 @pytest.mark.parametrize("bug", NAMED, ids=lambda bug: bug.name)
 def test_the_test_of_its_name_notices_a_planted_bug(bug):
     """In a process of its own: the named test is red with the bug, and nothing else went wrong."""
-    run = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "support.planted.plugin"]
-    done = subprocess.run(
-        [*run, f"tests/{bug.test}"],
-        cwd=ROOT,
-        env={**os.environ, "PLANTED": bug.name},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run(bug.name, bug.test, "-m", "")  # whatever its markers
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout[-2000:] + done.stderr
     assert "1 failed" in done.stdout
 

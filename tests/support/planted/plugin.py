@@ -1,4 +1,4 @@
-"""A pytest plugin that plants one of the named bugs in its process: see test_planted_bugs.py."""
+"""A pytest plugin that plants one bug, PLANTED by its name, in its process: see alone.py."""
 
 import importlib
 import os
@@ -9,9 +9,9 @@ import pytest
 
 def pytest_configure(config):
     """Patch before any test module is imported, and what imported the patched name as well."""
-    from support.planted import named
+    from support.planted import BUGS, NAMED
 
-    (bug,) = (bug for bug in named.BUGS if bug.name == os.environ["PLANTED"])
+    (bug,) = (bug for bug in (*BUGS, *NAMED) if bug.name == os.environ["PLANTED"])
     patch = pytest.MonkeyPatch()
     bug.plant(patch)
     for owner, name, old in list(patch._setattr):

@@ -1,0 +1,63 @@
+"""Plant every bug of the registry alone, and see whether the default suite turns red.
+
+    PYTHONPATH=tests python -m support.planted.alone
+
+Only the test that is beside the bug is run, with the markers of the default suite; it prints a line
+a bug, and exits with 1 when fewer than 72 of the first 80 are noticed.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.planted import BUGS, NAMED
+
+ROOT = Path(__file__).parents[3]
+FIRST = 80
+NOTICED = 72
+SHIPPED = "cross_cutting/test_planted_bugs.py::test_the_shipped_code_is_not_flagged"
+
+
+def run(name: str, test: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run one test in a process of its own, in which the bug of this name is planted."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "support.planted.plugin",
+    ]
+    return subprocess.run(
+        [*command, *more, f"tests/{test}"],
+        cwd=ROOT,
+        env={**os.environ, "PLANTED": name},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def main() -> None:
+    """Print what the default suite says of every bug."""
+    tests = [(bug.name, f"{SHIPPED}[{bug.check.__name__}]") for bug in BUGS]
+    tests += [(bug.name, bug.test) for bug in NAMED]
+    noticed = []
+    for name, test in tests:
+        red = run(name, test).returncode == pytest.ExitCode.TESTS_FAILED
+        noticed.append(red)
+        print(f"{'noticed' if red else 'MISSED '}  {name}  ({test})", flush=True)
+    count = sum(noticed[:FIRST])
+    print(f"{count} of the first {FIRST} and {sum(noticed)} of {len(tests)} in all are noticed")
+    sys.exit(count < NOTICED)
+
+
+if __name__ == "__main__":
+    main()
