@@ -61,20 +61,20 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     d->moments = m;
     d->steps = steps;
     d->windows = 0;
+    d->window = law->window;
     d->y_uniform = INFINITY;
     d->log_uniform = 0.0;
     d->mode = 0;
     for (int j = 1; j < law->count; j++)
         if (law->weight[j] > law->weight[d->mode]) d->mode = j;
     moment_sums sums = {{0.0}, {0.0}, 0.0};
-    double errors[ACCT_MAX_PANELS];
-    acct_tilted_law_errors(law, m, 0.0, errors);
+    acct_tilted_law_errors(law, m, 0.0, law->rate);
     for (int i = 0; i < law->panels; i++) {
-        add_panel(&sums, law, i, m, errors[i]);
+        add_panel(&sums, law, i, m, law->rate[i]);
         const acct_cf_decay_window w = window_of(&sums);
         const int known =
             sums.weight_err < 1e-7 && sums.m[0] > 2.0 * sums.e[0] && sums.m[2] > 2.0 * sums.e[2];
-        if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) d->window[d->windows++] = w;
+        if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) law->window[d->windows++] = w;
     }
 }
 

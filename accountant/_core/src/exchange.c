@@ -30,19 +30,24 @@ typedef struct {
     double log_delta;          /* about that of the answer */
     acct_exchange_decay decay;
     acct_contour contour;
-    double *memory;
+    acct_exchange_rare rare;
+    double *memory, *cells;
 } workspace;
 
-static int workspace_set(workspace *w, double mu, double q, double steps) {
+/* one block, to be freed; NULL where there is no memory */
+static workspace *workspace_new(double mu, double q, double steps) {
+    const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
+    const size_t doubles = nodes + 2 * ACCT_MIXTURE_POINTS + ACCT_EXCHANGE_CELL_DOUBLES;
+    workspace *w = malloc(sizeof *w + doubles * sizeof(double));
+    if (!w) return NULL;
     w->mu = mu;
     w->q = q;
     w->steps = steps;
-    const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
-    w->memory = malloc((nodes + 2 * ACCT_MIXTURE_POINTS) * sizeof(double));
-    if (!w->memory) return ACCT_ENOMEM;
+    w->memory = (double *)(w + 1);
     w->contour.amplitude = w->memory + nodes;
     w->contour.phase = w->contour.amplitude + ACCT_MIXTURE_POINTS;
-    return ACCT_OK;
+    w->cells = w->contour.phase + ACCT_MIXTURE_POINTS;
+    return w;
 }
 
 /* where a line at distance b answers: epsilon and about the log of delta there */
@@ -286,35 +291,33 @@ static double ever_drawn_upper(double q, double steps) {
 static double noise_of(double mu) { return 0.5 / mu * (1.0 - 4.0 * ACCT_U); }
 
 int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_bounds *out) {
-    workspace w;
     saddle s;
     *out = (acct_bounds){0.0, 1.0};
     if (!in_domain(mu, q, steps) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
     acct_bounds_intersect(out, 0.0, ever_drawn_upper(q, steps));
     acct_bounds_intersect(out, 0.0, acct_mixture_delta_upper(q, noise_of(mu), steps, epsilon));
-    const int status = workspace_set(&w, mu, q, steps);
-    if (status) return status;
-    const int found = find_saddle(&w, epsilon, 0.0, &s);
-    w.log_delta = fmax(s.log_delta, -745.0);
+    workspace *w = workspace_new(mu, q, steps);
+    if (!w) return ACCT_ENOMEM;
+    const int found = find_saddle(w, epsilon, 0.0, &s);
+    w->log_delta = fmax(s.log_delta, -745.0);
     int again = 0; /* with a better guess of the answer */
     for (int way = PLAIN; found && way <= last_way(mu, q, steps); way += !again) {
         acct_profile_point p;
-        const double before = w.log_delta;
+        const double before = w->log_delta;
         const int once = again;
         again = 0;
-        if (!build_line(&w, &s, way)) continue;
-        acct_contour_profile(&w.contour, epsilon, &p);
+        if (!build_line(w, &s, way)) continue;
+        acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         if (out->upper - out->lower <= 1e-8 * out->upper) break;
-        if (p.value > 0.0) w.log_delta = fmin(before, log(p.value));
-        again = way == SPLIT && !once && w.log_delta < before - 1.0;
+        if (p.value > 0.0) w->log_delta = fmin(before, log(p.value));
+        again = way == SPLIT && !once && w->log_delta < before - 1.0;
     }
     if (out->upper - out->lower > 1e-7 * out->upper && has_rare_line(q, steps)) {
-        acct_exchange_rare rare;
-        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
-            acct_exchange_rare_delta(&rare, epsilon, out);
+        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
+        acct_exchange_rare_delta(&w->rare, epsilon, out);
     }
-    free(w.memory);
+    free(w);
     return ACCT_OK;
 }
 
@@ -338,7 +341,6 @@ static int walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out
 }
 
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out) {
-    workspace w;
     saddle s;
     *out = (acct_bounds){0.0, INFINITY};
     if (!in_domain(mu, q, steps) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
@@ -347,16 +349,15 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
         return ACCT_OK;
     }
     out->upper = acct_mixture_epsilon_upper(q, noise_of(mu), steps, delta);
-    const int status = workspace_set(&w, mu, q, steps);
-    if (status) return status;
-    w.log_delta = log(delta);
-    if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
+    workspace *w = workspace_new(mu, q, steps);
+    if (!w) return ACCT_ENOMEM;
+    w->log_delta = log(delta);
+    if (find_saddle(w, 0.0, fmin(w->log_delta, -1e-3), &s))
         for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
-            walk(&w, &s, delta, way, out);
+            walk(w, &s, delta, way, out);
     if (!acct_bounds_are_narrow(out, 1e-7) && has_rare_line(q, steps)) {
-        acct_exchange_rare rare;
-        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
-            acct_exchange_rare_epsilon(&rare, delta, out);
+        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
+        acct_exchange_rare_epsilon(&w->rare, delta, out);
     }
     /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
     static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
@@ -365,8 +366,8 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
         const double low = log(fmax(out->lower, 1e-4 * out->upper)), high = log(out->upper);
         const double place = i < 0 ? acct_exchange_single_guess(mu, q, delta / steps)
                                    : exp(low + PLACES[i] * (high - low));
-        if (!find_saddle(&w, place, 0.0, &s) || !walk(&w, &s, delta, SPLIT, out)) break;
+        if (!find_saddle(w, place, 0.0, &s) || !walk(w, &s, delta, SPLIT, out)) break;
     }
-    free(w.memory);
+    free(w);
     return ACCT_OK;
 }

@@ -5,7 +5,6 @@
 #include "exchange_strip.h"
 #include "rounding.h"
 
-#define MOST_CELLS 4000
 /* cells are narrow as long as the noise is not negligible */
 #define NARROW_CELL 0.25
 #define FAR_NOISE 30.0
@@ -21,7 +20,7 @@ typedef struct {
     const acct_exchange_law *law;
     const acct_exchange_split *split;
     double c, turn;
-    double log_all[MOST_CELLS], from[MOST_CELLS]; /* of the cells of x > 0, and where they begin */
+    double *log_all, *from; /* of the cells of x > 0, and where they begin */
     int count;
     double end;                 /* of the last one */
     double all, middling, p, q; /* logs of the sums over them */
@@ -76,7 +75,7 @@ static int fill(strip *s, double log_wanted, double log_mass) {
     s->count = 0;
     s->all = s->middling = s->p = s->q = -INFINITY;
     if (!acct_exchange_left_large(law, s->split->outer, s->turn, &s->left_above, &s->left_below)) return 0;
-    for (int i = 0; i < MOST_CELLS; i++) {
+    for (int i = 0; i < ACCT_EXCHANGE_LARGE_CELLS; i++) {
         acct_exchange_cell_next(law, scale, c.x1 < FAR_NOISE ? NARROW_CELL : INFINITY, &c);
         if (!add_cell(s, &c)) return 0;
         s->beyond = beyond_cell(s, &c);
@@ -88,14 +87,12 @@ static int fill(strip *s, double log_wanted, double log_mass) {
     return 0;
 }
 
-int acct_exchange_nodes_set(acct_exchange_nodes *n, const acct_exchange_law *law,
+int acct_exchange_nodes_set(acct_exchange_nodes *n, double *memory, const acct_exchange_law *law,
                             const acct_exchange_split *split, double c, double turn, double log_mgf,
                             double log_mass, double digits) {
-    strip s;
-    s.law = law;
-    s.split = split;
-    s.c = c;
-    s.turn = turn;
+    strip s = {.law = law, .split = split, .c = c, .turn = turn};
+    s.log_all = memory;
+    s.from = memory + ACCT_EXCHANGE_LARGE_CELLS;
     const double a = 0.5 * turn / law->mu, rise = 2.0 * a * a + 1e-9, wanted = log_mgf - digits - rise - 2.0;
     const double masses = log_mass - rise - 2.0;
     if (!(turn <= ACCT_EXCHANGE_MOST_TURN) || !fill(&s, wanted, masses)) return 0;

@@ -1,13 +1,11 @@
 #include "exchange_rare.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "exchange_large.h"
 #include "exchange_terms.h"
 #include "order.h"
 #include "rounding.h"
-#include "status.h"
 
 /* n Q{x < lo}: outcomes below the window */
 #define BELOW 1e-13
@@ -16,21 +14,13 @@
 #define MOST_WORK 6e7
 #define MOST_HEIGHT 1.6
 
-int acct_exchange_rare_set(acct_exchange_rare *r, double mu, double q, double steps, double *path_memory,
-                           acct_contour *contour) {
+void acct_exchange_rare_set(acct_exchange_rare *r, double mu, double q, double steps, double *path_memory,
+                            double *cell_memory, acct_contour *contour) {
     r->steps = steps;
     r->bare = (acct_exchange_law){.mu = mu, .q = q, .log_1mq = log1p(-q)};
     r->path_memory = path_memory;
     r->contour = contour;
-    r->cell_memory = malloc(ACCT_EXCHANGE_CELL_DOUBLES * sizeof(double));
-    if (!r->cell_memory) return ACCT_ENOMEM;
-    acct_exchange_cells_set(&r->cells, r->cell_memory, &r->bare);
-    return ACCT_OK;
-}
-
-void acct_exchange_rare_free(acct_exchange_rare *r) {
-    free(r->cell_memory);
-    r->cell_memory = NULL;
+    acct_exchange_cells_set(&r->cells, cell_memory, &r->bare);
 }
 
 static void set_outer(acct_exchange_rare *r, double scale) {
@@ -203,7 +193,7 @@ static int set_path(acct_exchange_rare *r, double c, double excess, double mean)
     for (unsigned i = 0; i < sizeof TURNS / sizeof *TURNS; i++) {
         acct_exchange_nodes at;
         const double turn = fmin(TURNS[i], 2.0 * MOST_HEIGHT * r->bare.mu * TURNS[i]);
-        if (!acct_exchange_nodes_set(&at, &r->bare, &r->split, c, turn, log_mgf, log_mass,
+        if (!acct_exchange_nodes_set(&at, r->path_memory, &r->bare, &r->split, c, turn, log_mgf, log_mass,
                                      digits + fmax(middling, 0.0)))
             continue;
         double exponent = digits + at.strip_all - log_mgf;

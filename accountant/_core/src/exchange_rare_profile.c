@@ -30,7 +30,6 @@ void acct_exchange_rare_epsilon(acct_exchange_rare *r, double delta, acct_bounds
         r->fine = FINE[i / WAYS];
         walk(r, delta, start, i % WAYS, out);
     }
-    acct_exchange_rare_free(r);
 }
 
 void acct_exchange_rare_delta(acct_exchange_rare *r, double epsilon, acct_bounds *out) {
@@ -47,5 +46,4 @@ void acct_exchange_rare_delta(acct_exchange_rare *r, double epsilon, acct_bounds
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         if (p.value > 0.0) r->log_delta = fmax(fmin(log(p.value), log(out->upper)), -700.0);
     }
-    acct_exchange_rare_free(r);
 }

@@ -18,6 +18,7 @@ void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory) 
     sums->size = memory + 6 * n;
     sums->factor = memory + 7 * n;
     sums->poles = memory + 8 * n;
+    sums->coarse = memory + 9 * n;
 }
 
 /* what all sums over the parts are multiplied by at the points, and beyond them (Theorem 9, *Tail of the sum*) */
@@ -220,9 +221,9 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
         !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
         return ACCT_OK;
     acct_window window = *given;
-    double weight[ACCT_MOST_COARSE_NODES], memory[ACCT_COARSE_ARRAYS * ACCT_MOST_COARSE_NODES];
+    double *weight = sums->coarse;
     acct_coarse coarse;
-    acct_coarse_place(&coarse, memory, acct_coarse_nodes(part));
+    acct_coarse_place(&coarse, weight + ACCT_MOST_COARSE_NODES, acct_coarse_nodes(part));
     acct_coarse_set(&coarse, part, &window);
     acct_coarse_weights(&coarse, sums->order, weight);
     acct_place_breaks(step, coarse.nodes, coarse.loss, weight, &window);

@@ -302,23 +302,19 @@ int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bou
         out->upper = 0.0;
         return ACCT_OK;
     }
-    if (q < ACCT_LEAST_Q) {
-        const int status = acct_psg_renyi(ACCT_LEAST_Q, sigma, order, direction, out);
-        out->lower = 0.0;
-        return status;
-    }
     const double most = 0.5 * order / sigma / sigma; /* q = 1 */
     if (!(most < 1e290)) return ACCT_OK;
     double *memory = malloc(ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
     acct_tilted_law law;
     acct_tilted_law_place(&law, memory, ACCT_MAX_NODES);
-    const acct_step step = acct_step_make(q, sigma);
+    const acct_step step = acct_step_make(fmax(q, ACCT_LEAST_Q), sigma);
     int status = acct_renyi_with(&law, &step, order, direction, out);
     free(memory);
     if (status == ACCT_EPRECISION) { /* subsampling never costs more than q = 1 */
         *out = (acct_bounds){0.0, most * (1.0 + 16.0 * ACCT_U)};
         status = ACCT_OK;
     }
+    if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }

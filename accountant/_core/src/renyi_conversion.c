@@ -150,15 +150,10 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
         return ACCT_OK;
     }
     if (!(0.5 / sigma / sigma * steps < 1e280)) return ACCT_OK;
-    if (q < ACCT_LEAST_Q) return acct_psg_epsilon_renyi(ACCT_LEAST_Q, sigma, steps, delta, epsilon, order);
-    const acct_step step = acct_step_make(q, sigma);
+    const acct_step step = acct_step_make(fmax(q, ACCT_LEAST_Q), sigma);
     double *memory = malloc(2 * ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
-    order_search s; /* member by member: the laws' panels are large, and are not to be cleared */
-    s.step = &step;
-    s.steps = steps;
-    s.log_delta = log(delta);
-    s.gaussian = q == 1.0;
+    order_search s = {.step = &step, .steps = steps, .log_delta = log(delta), .gaussian = q == 1.0};
     acct_tilted_law_place(&s.bulk, memory, ACCT_MAX_NODES);
     acct_tilted_law_place(&s.far, memory + ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES), ACCT_MAX_NODES);
     const acct_window window = {.lo = -9.0 * sigma, .hi = 1.0 + 9.0 * sigma};

@@ -1,7 +1,6 @@
 #include "tilted_law.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "gauss_legendre.h"
@@ -11,11 +10,13 @@
 #include "vmath.h"
 
 void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
-    memset(law, 0, offsetof(acct_tilted_law, panel));
+    memset(law, 0, sizeof *law);
     double **slots[ACCT_TILTED_LAW_ARRAYS] = {
         &law->node,     &law->x2,       &law->loss,   &law->quad, &law->gauss, &law->exp_loss, &law->e2_plus,
         &law->e2_minus, &law->loss_err, &law->weight, &law->term, &law->slope, &law->rate};
     for (int i = 0; i < ACCT_TILTED_LAW_ARRAYS; i++) *slots[i] = memory + (size_t)i * (size_t)capacity;
+    law->panel = (acct_panel *)(memory + ACCT_TILTED_LAW_ARRAYS * (size_t)capacity);
+    law->window = (acct_cf_decay_window *)(law->panel + capacity / ACCT_GL_ORDER);
     law->capacity = capacity;
 }
 
