@@ -79,15 +79,18 @@ static double near_upper(const exponent *g, double b, double *y) {
 /* ensures the integral of |A(c+iy)/A(c)|^n / (pi |s| |s-1|) over y >= 0 <= returned, up to 1e-9 of it */
 static double integral_upper(acct_cf_decay *decay, acct_tilted_law *scratch, double b, double deviation) {
     const double front = 1.0 / (ACCT_PI * b * (b + 1.0)), most = REACH / deviation;
-    double best = INFINITY;
+    double best = INFINITY, end = 0.0;
     if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation, most) < most)) return INFINITY;
     for (int i = 0; i < decay->windows; i++) {
         double y;
         const exponent g = exponent_of(&decay->window[i], decay->steps);
         const double near = front * near_upper(&g, b, &y);
-        if (near < best && y > 0.0) best = fmin(best, near + acct_cf_decay_tail_upper(decay, b, y, 0.0));
+        if (near < best && y > 0.0) {
+            best = near;
+            end = y;
+        }
     }
-    return best;
+    return end > 0.0 ? best + acct_cf_decay_tail_upper(decay, b, end, 0.0) : INFINITY;
 }
 
 void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_tilted_law *scratch, double steps,
