@@ -12,7 +12,7 @@
 
 /* log(e^a + e^b), rounded up */
 static double log_add(double a, double b) {
-    const double most = fmax(a, b);
+    const double most = acct_max(a, b);
     return most > -INFINITY ? most + log(exp(a - most) + exp(b - most)) + 1e-12 : most;
 }
 
@@ -34,7 +34,7 @@ static double beyond_cell(const strip *s, const acct_exchange_cell *c) {
     const acct_exchange_law *law = s->law;
     const double scale = s->split->outer.scale, e = c->p1.up - law->log_1mq;
     const double end = e - acct_exchange_lost_modulus(0.5, s->turn) - 1e-9;
-    const double r = fmin(acct_exchange_posterior(law, -c->x1) * (1.0 + 1e-9), 0.5);
+    const double r = acct_min(acct_exchange_posterior(law, -c->x1) * (1.0 + 1e-9), 0.5);
     const double fall = (s->c - 1.0) * acct_exchange_lost_modulus(r, s->turn);
     double falling = INFINITY;
     if (end > FAR_LOSS * scale && end > 3.0 * s->turn && end > 0.5 * s->c * scale * scale)
@@ -42,7 +42,7 @@ static double beyond_cell(const strip *s, const acct_exchange_cell *c) {
                   0.5 * c->x1 * c->x1;
     const double whole = acct_exchange_log_outside(law->mu, law->q, law->log_1mq, s->c, -c->x1, c->x1) +
                          (s->c - 1.0) * acct_exchange_lost_modulus(0.5, s->turn);
-    return fmin(falling, fmax(s->left_below, 0.0) + 5.0 + whole) +
+    return acct_min(falling, acct_max(s->left_below, 0.0) + 5.0 + whole) +
            1e-9 * (1.0 + fabs(falling < INFINITY ? falling : 0.0));
 }
 
@@ -53,7 +53,7 @@ static int add_cell(strip *s, const acct_exchange_cell *c) {
     if (s->split->threshold.scale > 0.0 &&
         !acct_exchange_cell_bounds(law, s->split->threshold, c, s->turn, &in_above, &in_below))
         return 0;
-    const double r = fmin(acct_exchange_posterior(law, -c->x0) * (1.0 + 1e-9), 0.5);
+    const double r = acct_min(acct_exchange_posterior(law, -c->x0) * (1.0 + 1e-9), 0.5);
     const double noise = log((c->x1 - c->x0) / ACCT_SQRT_2PI) - 0.5 * c->x0 * c->x0 +
                          1e-9 * (1.0 + c->x0 * c->x0);
     const double all = noise + s->c * c->p1.loss + c->p0.down + below +
@@ -97,7 +97,7 @@ int acct_exchange_nodes_set(acct_exchange_nodes *n, double *memory, const acct_e
     const double masses = log_mass - rise - 2.0;
     if (!(turn <= ACCT_EXCHANGE_MOST_TURN) || !fill(&s, wanted, masses)) return 0;
     /* On the left U < 0, and W is more than log(1 - q) above what its modulus may fall. */
-    const double left = -(c - 1.0) * law->log_1mq * (1.0 + 1e-12) + fmax(s.left_below, 0.0) + 1e-9;
+    const double left = -(c - 1.0) * law->log_1mq * (1.0 + 1e-12) + acct_max(s.left_below, 0.0) + 1e-9;
     double suffix = s.beyond;
     int k = s.count;
     n->hi = s.end;

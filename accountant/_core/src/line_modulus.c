@@ -51,9 +51,9 @@ static exponent exponent_of(const acct_cf_decay_window *w, double steps) {
     const double v = w->variance, f = w->fourth;
     return (exponent){
         .a = 0.5 * steps * v,
-        .c2 = fmax(0.25 * steps * (f / 12.0 - v * v), 0.0),
+        .c2 = acct_max(0.25 * steps * (f / 12.0 - v * v), 0.0),
         .c3 = steps * v * f / 48.0,
-        .most = fmin(24.0 * v / f, 1.0 / v) * (1.0 - 1e-9),
+        .most = acct_min(24.0 * v / f, 1.0 / v) * (1.0 - 1e-9),
     };
 }
 
@@ -110,10 +110,10 @@ void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_ti
     const double outside = steps * beyond * ACCT_SLACK;
     if (!(log_unit + round < 700.0)) return;
     const double bound = exp(log_unit + round + acct_log_chernoff(b)) + outside;
-    out->chernoff = out->upper = bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
+    out->chernoff = out->upper = bound < 1.0 ? acct_up(acct_max(bound, ACCT_TINY)) : 1.0;
     if (out->upper <= enough || out->doubt > 1.0) return;
     acct_cf_decay_set(&decay, law, &m, steps);
     const double modulus = exp(log_unit + round) * integral_upper(&decay, scratch, b, sqrt(steps * m.m2)) + outside;
-    const double rounded = acct_up(fmax(modulus * (1.0 + 1e-9), ACCT_TINY));
+    const double rounded = acct_up(acct_max(modulus * (1.0 + 1e-9), ACCT_TINY));
     if (rounded < out->upper) out->upper = rounded;
 }

@@ -55,13 +55,13 @@ static int sampled_delta(double q, double sigma, double steps, double epsilon, i
     acct_workspace_free(&w);
     if (status) return status;
     *out = acct_bounds_larger(one[0], one[1]);
-    out->upper = fmin(out->upper, acct_ever_sampled_upper(&step, steps));
+    out->upper = acct_min(out->upper, acct_ever_sampled_upper(&step, steps));
     if (needs_unsampled(q, out)) {
         acct_bounds plain;
         unsampled_delta(sigma, steps, epsilon, &plain);
-        out->upper = fmin(out->upper, plain.upper);
+        out->upper = acct_min(out->upper, plain.upper);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
     return ACCT_OK;
 }
 
@@ -76,7 +76,7 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     if (q == 1.0)
         unsampled_delta(sigma, steps, epsilon, out);
     else
-        status = sampled_delta(fmax(q, ACCT_LEAST_Q), sigma, steps, epsilon, direction, out);
+        status = sampled_delta(acct_max(q, ACCT_LEAST_Q), sigma, steps, epsilon, direction, out);
     if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }
@@ -89,7 +89,7 @@ static int coarse_epsilon(double q, double sigma, double steps, double delta, in
     double renyi, order;
     acct_single_epsilon(q, sigma, delta, direction, &first);
     acct_single_epsilon(q, sigma, acct_down(delta / steps), direction, &each);
-    acct_bounds_intersect(out, fmin(first.lower, out->upper), acct_up(steps * each.upper));
+    acct_bounds_intersect(out, acct_min(first.lower, out->upper), acct_up(steps * each.upper));
     acct_bounds_intersect(out, 0.0, acct_mixture_epsilon_upper(q, sigma, steps, delta));
     const int status = acct_psg_epsilon_renyi(q, sigma, steps, delta, &renyi, &order);
     if (status == ACCT_OK) acct_bounds_intersect(out, 0.0, renyi);
@@ -134,9 +134,9 @@ static int sampled_epsilon(double q, double sigma, double steps, double delta, i
     if (needs_unsampled(q, out)) {
         acct_bounds plain;
         unsampled_epsilon(sigma, steps, delta, &plain);
-        out->upper = fmin(out->upper, plain.upper);
+        out->upper = acct_min(out->upper, plain.upper);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
     return ACCT_OK;
 }
 
@@ -151,7 +151,7 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
     if (q == 1.0)
         unsampled_epsilon(sigma, steps, delta, out);
     else
-        status = sampled_epsilon(fmax(q, ACCT_LEAST_Q), sigma, steps, delta, direction, out);
+        status = sampled_epsilon(acct_max(q, ACCT_LEAST_Q), sigma, steps, delta, direction, out);
     if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }

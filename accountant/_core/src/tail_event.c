@@ -61,9 +61,9 @@ static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double
 }
 
 double acct_below_share(const acct_tilted_law *law, double steps) {
-    const double inside = 1.0 - (law->q_above + fmax(law->pq_above, 0.0)) * (1.0 + law->above_err);
+    const double inside = 1.0 - (law->q_above + acct_max(law->pq_above, 0.0)) * (1.0 + law->above_err);
     if (law->step.log_1mq > -INFINITY) return 0.0;
-    return inside > 0.0 ? fmin(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
+    return inside > 0.0 ? acct_min(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
 }
 
 /* the error of both masses; of exponents of size steps * q, too */
@@ -166,6 +166,6 @@ void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_b
     const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);
     /* the share is at most P's mass and at least 0 whatever the reverse term */
     const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err) + 2.0 * tail->lost;
-    out->upper = fmin(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
-    out->lower = fmax(parity - err, 0.0);
+    out->upper = acct_min(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
+    out->lower = acct_max(parity - err, 0.0);
 }

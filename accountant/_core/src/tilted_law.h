@@ -124,7 +124,7 @@ static inline double acct_weight_with_loss(const acct_tilted_law *law, int j, do
 
 /* mass of all outcomes outside the window, under P or Q, upper bound up to ACCT_SLACK */
 static inline double acct_tilted_law_mass_outside(const acct_tilted_law *law) {
-    return law->outside + law->q_above + fmax(law->pq_above, 0.0) + 3.0 * ACCT_UNDERFLOW;
+    return law->outside + law->q_above + acct_max(law->pq_above, 0.0) + 3.0 * ACCT_UNDERFLOW;
 }
 
 /* max of |L - mean| over the panels' ellipses */
