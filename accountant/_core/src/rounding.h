@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+#include "floating_point.h"
+
 #define ACCT_U 1.1102230246251565e-16
 #define ACCT_LIBM (8.0 * ACCT_U)
 #define ACCT_SLACK (1.0 + 1e-6)
