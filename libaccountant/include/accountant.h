@@ -12,7 +12,7 @@
  *     (docs/theorems.md). State upper ends: lower ends say how much is lost, never what is spent. upper may be inf.
  *   - No state, no global variables, no locks: any number of threads may call at the same time. They compute in
  *     round-to-nearest with subnormal numbers, whatever the caller set, and put back what the caller had. They
- *     free all memory before they return, write no file and print nothing.
+ *     free all memory before they return, need less than 64 kB of stack, write no file and print nothing.
  *   - epsilon and Rényi divergences are in nats.
  *
  * One step: a record is drawn with probability q and shifts Gaussian noise by 1; sigma is the noise multiplier,

@@ -44,7 +44,7 @@ static int add_part(composition *c, const accountant_part *given, acct_mixture *
     if (given->q == 0.0 || given->steps == 0.0 || given->sigma == INFINITY) return ACCT_OK;
     if (given->sigma <= LEAST_SIGMA) c->bounded = 0;
     if (given->q < ACCT_LEAST_Q) c->resolved = 0;
-    *part = (acct_part){fmax(given->q, ACCT_LEAST_Q), given->sigma, given->steps, NULL};
+    *part = (acct_part){acct_max(given->q, ACCT_LEAST_Q), given->sigma, given->steps, NULL};
     c->count++;
     return ACCT_OK;
 }

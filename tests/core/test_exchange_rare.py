@@ -24,11 +24,11 @@ int driver(double mu, double q, double n, double epsilon, double log_delta, doub
            double small, double turn, double *out) {
     acct_exchange_rare r;
     acct_contour k;
-    const size_t doubles = ACCT_EXCHANGE_PATH_DOUBLES + 2 * ACCT_MIXTURE_POINTS;
-    double *memory = malloc(doubles * sizeof(double));
-    k.amplitude = memory + ACCT_EXCHANGE_PATH_DOUBLES;
+    const size_t nodes = ACCT_EXCHANGE_PATH_DOUBLES + ACCT_EXCHANGE_CELL_DOUBLES;
+    double *memory = malloc((nodes + 2 * ACCT_MIXTURE_POINTS) * sizeof(double));
+    k.amplitude = memory + nodes;
     k.phase = k.amplitude + ACCT_MIXTURE_POINTS;
-    acct_exchange_rare_set(&r, mu, q, n, memory, &k);
+    acct_exchange_rare_set(&r, mu, q, n, memory, memory + ACCT_EXCHANGE_PATH_DOUBLES, &k);
     r.epsilon = epsilon;
     r.log_delta = log_delta;
     r.fine = fine;
@@ -55,7 +55,6 @@ int driver(double mu, double q, double n, double epsilon, double log_delta, doub
         }
         o[6] = acct_exchange_path_decay(&r.path, y);
     }
-    acct_exchange_rare_free(&r);
     free(memory);
     return good;
 }

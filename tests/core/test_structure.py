@@ -4,12 +4,13 @@ The theorem pages name C functions; those names must exist. No C file is compile
 """
 
 import re
+import subprocess
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from support.native import SOURCES
+from support.native import FLAGS, SOURCES, compiler
 
 ROOT = SOURCES.parents[2]
 FILES = sorted(SOURCES.rglob("*.[ch]"))
@@ -32,6 +33,20 @@ def test_calls_go_through_headers():
     """Without a declaration of its own a file could call upwards unseen by the test above."""
     for path in FILES:
         assert not re.findall(r"^extern\b", path.read_text(), re.M), path
+
+
+def test_frames_are_small():
+    """The core's own are looked at wherever a test compiles it (support.native)."""
+    for path in sorted((SOURCES / "training").glob("*.c")):
+        command = [*compiler(), *FLAGS, f"-I{SOURCES}", "-c", path, "-o", "/dev/null"]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_no_call_of_libm_picks_the_larger_of_two():
+    """acct_max and acct_min treat a NaN alike and cost an instruction or two."""
+    for path in SOURCES.glob("*.[ch]"):
+        assert not re.findall(r"\bf(?:max|min)\(", path.read_text()), path
 
 
 def test_every_function_named_in_the_theorems_exists():

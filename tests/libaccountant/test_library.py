@@ -47,7 +47,10 @@ def make(*words, **more):
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library")
     make(
-        f"build={folder}", QUICK, "all", folder / "cases", folder / "threads", folder / "elementary"
+        f"build={folder}",
+        QUICK,
+        "all",
+        *(folder / name for name in ("cases", "threads", "stack", "elementary")),
     )
     return folder
 
@@ -148,6 +151,12 @@ def test_windows_answers_are_near(tmp_path):
 
 def test_threads_do_not_disturb_each_other(built):
     run(built / "threads")
+
+
+def test_every_function_runs_on_a_small_stack(built):
+    text = (LIBRARY / "tests" / "stack.c").read_text()
+    assert set(re.findall(r"\baccountant_(\w+)\(", text)) == functions()
+    assert "on 64 kB" in run(built / "stack")
 
 
 @pytest.mark.parametrize("way", [[], ["--static"]])

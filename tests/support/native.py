@@ -22,6 +22,8 @@ FLAGS = [
     "-fno-trapping-math",
     "-fno-wrapv",
     "-fPIC",
+    # A thread may have a stack of 128 kB (musl) or less: whatever is large goes to the heap.
+    "-Werror=frame-larger-than=16384",
 ]
 OBJECTS = Path(tempfile.gettempdir()) / f"accountant-objects-{getpass.getuser()}"
 

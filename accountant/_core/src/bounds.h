@@ -2,7 +2,7 @@
 #ifndef ACCT_BOUNDS_H
 #define ACCT_BOUNDS_H
 
-#include <math.h>
+#include "rounding.h"
 
 /* lower <= truth <= upper; upper may be +inf */
 typedef struct {
@@ -18,7 +18,7 @@ static inline void acct_bounds_intersect(acct_bounds *a, double lower, double up
 
 /* the bracket of the larger of two quantities; exact */
 static inline acct_bounds acct_bounds_larger(acct_bounds a, acct_bounds b) {
-    return (acct_bounds){fmax(a.lower, b.lower), fmax(a.upper, b.upper)};
+    return (acct_bounds){acct_max(a.lower, b.lower), acct_max(a.upper, b.upper)};
 }
 
 /* whether the bracket is finite and no wider than `relative` times its upper end; for searches */

@@ -162,7 +162,7 @@ int acct_calibrate_steps(const acct_target *target, double q, double sigma, doub
         return ACCT_OK;
     }
     const double mu = gaussian_guess(target), ratio = mu / q;
-    const double guess = ratio * ratio / fmax(gain_of(sigma), LEAST_DOUBLE);
+    const double guess = ratio * ratio / acct_max(gain_of(sigma), LEAST_DOUBLE);
     const double power = 0.5 * gaussian_power(target, mu);
     const int status = boundary(&p, ACCT_COUNTS, guess, power, LEAST_RANK, (int64_t)ACCT_MOST_STEPS, &rank);
     if (status) return status;
@@ -187,7 +187,7 @@ int acct_calibrate_q(const acct_target *target, double sigma, double steps, doub
         return ACCT_OK;
     }
     const double mu = gaussian_guess(target);
-    const double guess = mu / sqrt(fmax(steps * gain_of(sigma), LEAST_DOUBLE));
+    const double guess = mu / sqrt(acct_max(steps * gain_of(sigma), LEAST_DOUBLE));
     const double power = gaussian_power(target, mu);
     status = boundary(&p, ACCT_DOUBLES, guess, power, LEAST_RANK, acct_grid_rank(ACCT_DOUBLES, 1.0), &rank);
     if (status) return status;

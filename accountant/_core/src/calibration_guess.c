@@ -95,7 +95,7 @@ static double log_profile(guess *g, double steps, double epsilon, double *b) {
         acct_tilted_law_moments(law, acct_order_at(ACCT_REMOVE, *b), 0, &m);
         const double gap = steps * m.mean - r - s - epsilon, curvature = steps * m.m2 + r * r + s * s;
         log_delta = steps * m.log_mgf - *b * epsilon + log(r) + log(s) + log_factor(g, m.mean, steps, *b);
-        const double move = fmax(fmin(-gap / (*b * curvature), 1.5), -1.5);
+        const double move = acct_max(acct_min(-gap / (*b * curvature), 1.5), -1.5);
         if (fabs(move) < SETTLED) break;
         t += move;
         *b = exp(t);
@@ -166,7 +166,7 @@ static double excess_of(guess *g, const acct_unknown *a, int fine) {
 static double excess(guess *g, double t, int fine) {
     const double before = *g->asked->unknown;
     double value = exp(t);
-    if (g->asked->unknown == &g->asked->steps) value = fmax(value, 2.0);
+    if (g->asked->unknown == &g->asked->steps) value = acct_max(value, 2.0);
     *g->asked->unknown = value;
     const double found = excess_of(g, g->asked, fine);
     *g->asked->unknown = before;
@@ -188,7 +188,7 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
     for (int i = 0; i < tries && isfinite(y); i++) {
         const double before = y, here = *t, rate = g->rate, straight = -y / slope;
         end[y * slope > 0.0] = here;
-        double to = here + fmax(fmin(straight * (1.0 - bend * straight / slope), longest), -longest);
+        double to = here + acct_max(acct_min(straight * (1.0 - bend * straight / slope), longest), -longest);
         if (isfinite(end[1] - end[0]) && (slow || !(to > end[0] && to < end[1]))) to = 0.5 * (end[0] + end[1]);
         if (fabs(to - here) >= longest) longest *= 2.0;
         *t = to;
@@ -251,7 +251,7 @@ static int find(guess *g, double *t, double *power) {
     g->contours = 1;
     g->tolerance = FIRST_CONTOUR;
     g->fine = counts ? CONTOUR_COUNT : CONTOUR;
-    if (approach(g, counts ? fmax(exp(-*t), CLOSE_COUNT) : CLOSE_CONTOURS, MOST_CONTOURS, t, power)) return 1;
+    if (approach(g, counts ? acct_max(exp(-*t), CLOSE_COUNT) : CLOSE_CONTOURS, MOST_CONTOURS, t, power)) return 1;
     *t = first;
     *power = its;
     return found != 0;

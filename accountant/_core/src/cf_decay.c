@@ -36,10 +36,10 @@ static void add_panel(moment_sums *s, const acct_tilted_law *law, int panel, con
         off = law->loss_err[j] > off ? law->loss_err[j] : off;
         far = fabs(law->loss[j]) > far ? fabs(law->loss[j]) : far;
     }
-    const double farthest = fmax(law->x2[first], law->x2[first + order - 1]);
-    s->weight_err = fmax(s->weight_err, acct_weight_roundoff(farthest) + of->log_mgf_err +
+    const double farthest = acct_max(law->x2[first], law->x2[first + order - 1]);
+    s->weight_err = acct_max(s->weight_err, acct_weight_roundoff(farthest) + of->log_mgf_err +
                                             c * (off + 4.0 * ACCT_U * far));
-    const double reach = fmax(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)) + p->turn + p->modulus;
+    const double reach = acct_max(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)) + p->turn + p->modulus;
     const double near = NEAR * (off + 4.0 * ACCT_U * (far + fabs(mean)));
     double quadrature = error, moved = OF_NEAR * (s->m[0] - before);
     for (int k = 0; k < 5; k++, quadrature *= reach, moved *= near) s->e[k] += quadrature + moved;
@@ -61,20 +61,20 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     d->moments = m;
     d->steps = steps;
     d->windows = 0;
+    d->window = law->window;
     d->y_uniform = INFINITY;
     d->log_uniform = 0.0;
     d->mode = 0;
     for (int j = 1; j < law->count; j++)
         if (law->weight[j] > law->weight[d->mode]) d->mode = j;
     moment_sums sums = {{0.0}, {0.0}, 0.0};
-    double errors[ACCT_MAX_PANELS];
-    acct_tilted_law_errors(law, m, 0.0, errors);
+    acct_tilted_law_errors(law, m, 0.0, law->rate);
     for (int i = 0; i < law->panels; i++) {
-        add_panel(&sums, law, i, m, errors[i]);
+        add_panel(&sums, law, i, m, law->rate[i]);
         const acct_cf_decay_window w = window_of(&sums);
         const int known =
             sums.weight_err < 1e-7 && sums.m[0] > 2.0 * sums.e[0] && sums.m[2] > 2.0 * sums.e[2];
-        if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) d->window[d->windows++] = w;
+        if (w.variance > 0.0 && w.fourth > ACCT_TINY && known) law->window[d->windows++] = w;
     }
 }
 
@@ -121,7 +121,7 @@ double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) 
 static double sinc_tail(double t0) {
     if (t0 <= 0.0) return 1.0;
     const double envelope = t0 > 4.6 ? 1.0 / t0 : 0.2173;
-    return t0 < 2.6 ? fmax(envelope, sin(t0) / t0 * (1.0 + 1e-12)) : envelope;
+    return t0 < 2.6 ? acct_max(envelope, sin(t0) / t0 * (1.0 + 1e-12)) : envelope;
 }
 
 /* The tilted density of L at L(x) is f(x) = N(x) e^{cL} / (A(c) L'(x)), L' = p/sigma^2, and
@@ -165,7 +165,7 @@ static double piece_minorant(const acct_cf_decay *d, double x1, double x2, const
     const double e1 = c * a1 - 0.5 * x1 * x1 / var, e2 = c * a2 - 0.5 * x2 * x2 / var;
     const double size = (x1 * x1 + x2 * x2) / var + fabs(c) * (x2 - x1) * pm.slope / var;
     const double margin = 1e-9 + 1e-12 * size + d->moments->log_mgf_err + 4.0 * fabs(c) * error;
-    return fmin(e1, e2) + log(s->sigma / (ACCT_SQRT_2PI * p2->slope)) - d->moments->log_mgf - margin;
+    return acct_min(e1, e2) + log(s->sigma / (ACCT_SQRT_2PI * p2->slope)) - d->moments->log_mgf - margin;
 }
 
 /* most pieces of a window, and how wide they should be in units of sigma: the quadratic falls by e^{-1/32}
@@ -176,7 +176,7 @@ static double piece_minorant(const acct_cf_decay *d, double x1, double x2, const
 /* the least over pieces of the window: shifts spread over many deviations are no quadratic */
 static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
     const acct_step *s = &d->law->step;
-    const int pieces = (int)fmin(fmax(ceil((x2 - x1) / (MIXTURE_PIECE * s->sigma)), 1.0), MOST_PIECES);
+    const int pieces = (int)acct_min(acct_max(ceil((x2 - x1) / (MIXTURE_PIECE * s->sigma)), 1.0), MOST_PIECES);
     acct_mixture_point p1, p2;
     acct_mixture_at(s->mixture, x1, NULL, &p1);
     const acct_mixture_point first = p1;
@@ -184,7 +184,7 @@ static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, dou
     for (int i = 1; i <= pieces; i++) {
         const double next = i < pieces ? x1 + (x2 - x1) * i / pieces : x2;
         acct_mixture_at(s->mixture, next, NULL, &p2);
-        least = fmin(least, piece_minorant(d, x, next, &p1, &p2));
+        least = acct_min(least, piece_minorant(d, x, next, &p1, &p2));
         p1 = p2;
         x = next;
     }
@@ -216,16 +216,16 @@ static double tiled_drop(const acct_cf_decay *d, int node, double width, double 
             if (side < 0) {
                 if (i == 0) { /* the middle one, once */
                     x = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
-                    x = fmax(x, g->lo);
-                    left = fmin(acct_loss_inverse(&g->step, base + 0.5 * step), g->hi);
+                    x = acct_max(x, g->lo);
+                    left = acct_min(acct_loss_inverse(&g->step, base + 0.5 * step), g->hi);
                     total = window_drop(d, x, left, y);
                     continue;
                 }
                 next = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
-                next = fmax(next, g->lo);
+                next = acct_max(next, g->lo);
                 drop = window_drop(d, next, x, y);
             } else {
-                next = fmin(acct_loss_inverse(&g->step, edge + step), g->hi);
+                next = acct_min(acct_loss_inverse(&g->step, edge + step), g->hi);
                 drop = window_drop(d, x, next, y);
             }
             total += drop;
@@ -242,7 +242,7 @@ double acct_cf_decay_minorant_upper(const acct_cf_decay *d, double y, int widths
     const double drop = -expm1(enough) * (1.0 + 1e-6);
     double best = 0.0, width = 4.5;
     for (int i = 0; i < widths && best < drop; i++, width *= 2.0)
-        best = fmax(best, tiled_drop(d, d->mode, width, y, most, drop));
+        best = acct_max(best, tiled_drop(d, d->mode, width, y, most, drop));
     return best < 1.0 ? log1p(-best) : -1.0;
 }
 
@@ -258,7 +258,7 @@ int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *g, double sh
     if (status) return status;
     /* quadrature error and the two vertical ends of the path, whatever y >= 0 */
     double modulus = 0.0;
-    for (int p = 0; p < g->panels; p++) modulus = fmax(modulus, g->panel[p].modulus);
+    for (int p = 0; p < g->panels; p++) modulus = acct_max(modulus, g->panel[p].modulus);
     const double growth = 0.5 * shift * shift / var + (order < 0.0 ? -order * modulus : 0.0);
     const double at_lo = order * acct_loss(step, g->lo, NULL) - 0.5 * g->lo * g->lo / var;
     const double at_hi = order * acct_loss(step, g->hi, NULL) - 0.5 * g->hi * g->hi / var;
@@ -312,7 +312,7 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
         const double shift = SHIFTS[i] * sigma;
         if (!step->mixture && step->q < 1.0 && 2.0 * shift > 3.0 * var) break;
         acct_cf_decay_path path;
-        if (acct_cf_decay_path_set(d, g, shift, fmin(1.5 * wanted / d->steps, -12.0), &path)) continue;
+        if (acct_cf_decay_path_set(d, g, shift, acct_min(1.5 * wanted / d->steps, -12.0), &path)) continue;
         if (!path_will_do(d, &path, 1e300, wanted)) continue;
         /* the bound falls with y: bisect in log y */
         double lo = 1e-3 * y_most, hi = y_most;
@@ -340,7 +340,7 @@ static double descend_by(const acct_cf_decay *d, double b, double share, double 
         moments_upper(d, at, log_phi);
         for (int j = AT_ONCE - 1; j >= 0; j--) {
             log_y -= log_factor;
-            if (!(d->steps * log_phi[j] <= log_wanted + fmax(log_y, log_bb - log_y))) return at[j + 1];
+            if (!(d->steps * log_phi[j] <= log_wanted + acct_max(log_y, log_bb - log_y))) return at[j + 1];
         }
         y = at[0];
     }
@@ -400,7 +400,7 @@ static int is_out_of_reach(const acct_cf_decay *d, double share, double y) {
 
 double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most) {
     double variance = 0.0;
-    for (int i = 0; i < d->windows; i++) variance = fmax(variance, d->window[i].variance);
+    for (int i = 0; i < d->windows; i++) variance = acct_max(variance, d->window[i].variance);
     if (!(variance > 0.0)) return INFINITY;
     const double one = 1.0 / sqrt(variance);
     const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
@@ -414,11 +414,11 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
         stop = close_gap(d, b, share, 1.5, 24);
     if (stop > most && is_out_of_reach(d, share, most)) return INFINITY;
     if (stop > 20.0 * total && d->steps < 2000.0) {
-        acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), fmin(d->y_uniform, 1e3 * one));
+        acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), acct_min(d->y_uniform, 1e3 * one));
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
     /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, fmin(0.7 * stop, 8.0 * most), 24))
+    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, acct_min(0.7 * stop, 8.0 * most), 24))
         stop = descend(d, b, share);
     return stop;
 }
@@ -427,13 +427,13 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
 #define WIDE_PIECE 1.25
 
 double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy) {
-    const double last = fmax(y, d->y_uniform);
+    const double last = acct_max(y, d->y_uniform);
     double total = exp(d->steps * d->log_uniform) * (1.0 + dy / last) / (ACCT_PI * last);
     double at[AT_ONCE + 1], log_phi[AT_ONCE];
     for (int wide = 0, may_widen = 1; y < d->y_uniform;) {
         double sum = 0.0;
         at[0] = y;
-        for (int j = 0; j < AT_ONCE; j++) at[j + 1] = fmin((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
+        for (int j = 0; j < AT_ONCE; j++) at[j + 1] = acct_min((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
         moments_upper(d, at, log_phi);
         for (int j = 0; j < AT_ONCE && at[j] < d->y_uniform; j++)
             sum += acct_vexp(d->steps * log_phi[j]) * acct_tail_weight(b, at[j], at[j + 1], dy);

@@ -4,23 +4,18 @@
 
 #include "tilted_law.h"
 
-/* moments over the first panels: J = I up to the end of one panel */
-typedef struct {
-    double variance; /* lower bound on E[(L - L~)^2; J x J] / 2, L~ an independent copy */
-    double fourth;   /* upper bound on E[(L - L~)^4; J x J] */
-} acct_cf_decay_window;
-
 typedef struct {
     const acct_tilted_law *law;
     const acct_moments *moments;
     double steps;
     int windows;
-    acct_cf_decay_window window[ACCT_MAX_PANELS];
+    const acct_cf_decay_window *window; /* the law's */
     int mode;        /* node of the largest tilted density */
     double y_uniform;   /* from here on the minorant's bound is used: */
     double log_uniform; /* log |A(c+iy)/A(c)| <= log_uniform for every y >= y_uniform */
 } acct_cf_decay;
 
+/* overwrites law->window and law->rate */
 void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_moments *m, double steps);
 
 /* ensures log |A(c+iy')/A(c)| <= returned <= 0 for every y' in [y0, y1] (Theorem 6) */

@@ -16,7 +16,7 @@ static double log_binomial_tail(double n, double q, double k) {
     const double m = k + 1.0, p = m / n;
     if (!(p > q)) return 0.0;
     if (p >= 1.0) return p > 1.0 ? -INFINITY : n * log(q) * (1.0 - 1e-12);
-    const double more = p * log(fmin(p / q, 1e300)), less = (1.0 - p) * log((1.0 - p) / (1.0 - q));
+    const double more = p * log(acct_min(p / q, 1e300)), less = (1.0 - p) * log((1.0 - p) / (1.0 - q));
     const double kl = more + less - ACCT_U * (96.0 + 16.0 * (more - less));
     return kl > 0.0 ? -n * kl * (1.0 - 1e-12) : 0.0;
 }
@@ -43,9 +43,9 @@ double acct_mixture_delta_upper(double q, double sigma, double steps, double eps
         acct_bounds g = {0.0, 1.0};
         if (mu > 0.0 && mu < 1e150) acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, &g);
         if (mu == 0.0) g.upper = 0.0;
-        best = fmin(best, fmax(g.upper + tail, ACCT_TINY));
+        best = acct_min(best, acct_max(g.upper + tail, ACCT_TINY));
     }
-    return fmin(best * (1.0 + 4.0 * ACCT_U), 1.0);
+    return acct_min(best * (1.0 + 4.0 * ACCT_U), 1.0);
 }
 
 double acct_mixture_epsilon_upper(double q, double sigma, double steps, double delta) {
@@ -59,7 +59,7 @@ double acct_mixture_epsilon_upper(double q, double sigma, double steps, double d
         if (!(rest > 0.0)) continue;
         if (mu == 0.0) return 0.0;
         if (mu < 1e150) acct_gaussian_epsilon(mu, 4.0 * ACCT_U, rest, &g);
-        best = fmin(best, g.upper);
+        best = acct_min(best, g.upper);
     }
     return best;
 }
@@ -84,12 +84,12 @@ double acct_chernoff_at(const acct_chernoff *c, double steps, double epsilon) {
     const double round = 1e-12 * (steps * fabs(c->log_mgf) + c->b * epsilon + 1.0);
     /* outcomes outside the window count in full */
     const double bound = exp(log_bound + round) + steps * c->outside * (1.0 + 1e-9);
-    return bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
+    return bound < 1.0 ? acct_up(acct_max(bound, ACCT_TINY)) : 1.0;
 }
 
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
                                  double epsilon, double log_delta, double b) {
-    const double z = sqrt(2.0 * (log(steps) - fmin(log_delta, 0.0) + 12.0));
+    const double z = sqrt(2.0 * (log(steps) - acct_min(log_delta, 0.0) + 12.0));
     const acct_window window = {.lo = -z * step->sigma, .hi = acct_step_largest(step) + z * step->sigma};
     acct_saddle saddle = {.b = b};
     if (!(b > 0.0) && acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle))
@@ -113,7 +113,7 @@ double acct_chernoff_delta_lower(acct_workspace *w, const acct_step *step, doubl
         const double log_bound = steps * log_mgf + theta * epsilon;
         const double bound = exp(log_bound + 1e-12 * (fabs(log_bound) + theta * epsilon));
         if (!(bound < best) && best < 1.0) break;
-        best = fmin(best, bound);
+        best = acct_min(best, bound);
     }
-    return fmax(acct_down(1.0 - best), 0.0);
+    return acct_max(acct_down(1.0 - best), 0.0);
 }

@@ -2,6 +2,8 @@
 #ifndef ACCT_CLONES_H
 #define ACCT_CLONES_H
 
+#include "floating_point.h"
+
 /* A function marked so is compiled once for each instruction set; the loader picks the widest that the
  * processor has.  Every clone performs the same operations in the same order, and setup.py forbids
  * fused multiply-adds, so the results are the same to the last bit.

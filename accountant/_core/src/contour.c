@@ -58,7 +58,7 @@ static double alias_side(const acct_contour *k, acct_tilted_law *law, double eps
     const double move = sqrt(2.0 * digits) / spread;
     double period =
         alias_at(k, law, epsilon, digits, sign > 0 ? k->b + move : k->b / (1.0 + move / k->b), sign, 1, best);
-    if (period <= fmax(NEARLY_NORMAL * sqrt(2.0 * digits) * spread, enough)) return period;
+    if (period <= acct_max(NEARLY_NORMAL * sqrt(2.0 * digits) * spread, enough)) return period;
     acct_alias alias;
     const double hoped = alias_search(k, law, epsilon, digits, spread, sign, 0, &alias);
     period = INFINITY;
@@ -80,7 +80,7 @@ double acct_contour_aliases(acct_contour *k, acct_tilted_law *law, double epsilo
         k->left = (acct_alias){.log_size = size, .slope = -k->b};
         left = by_one;
     }
-    return fmax(fmax(right, left), 1e-300);
+    return acct_max(acct_max(right, left), 1e-300);
 }
 
 /* ensures  the aliases of one side at epsilon + k period, k = 1, 2, ..., add up to at most the returned
@@ -167,7 +167,7 @@ void acct_contour_for_steps(acct_contour *k, const acct_tilted_law *law, double 
     alias_for_steps(k, &k->left);
     k->truncated = k->built_truncated;
     if (share < 1.0)
-        k->truncated = exp(share * log(fmax(k->built_truncated, ACCT_TINY)) -
+        k->truncated = exp(share * log(acct_max(k->built_truncated, ACCT_TINY)) -
                            (1.0 - share) * log(ACCT_PI * y)) * ACCT_SLACK;
     acct_tail_event_for_steps(&k->tail, law, steps);
 }
@@ -179,7 +179,7 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     const double b = problem->direction == ACCT_REMOVE ? acct_exact_distance(problem->b) : problem->b;
     const double order = acct_order_at(problem->direction, b);
     /* each source of error gets a tenth of the tolerance */
-    const double least = fmin(problem->log_error, -1.0); /* a line far above the answer has digits, too */
+    const double least = acct_min(problem->log_error, -1.0); /* a line far above the answer has digits, too */
     const double share = exp(least) * 0.1, log_share = least - 2.3;
     const double poles = b * (b + 1.0);
     if (!(b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
@@ -194,8 +194,8 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     acct_cf_decay decay;
     const double y_guess = 11.0 / problem->spread;
     /* errors count relative to the transform, which is large on a line far to the right */
-    const double log_error = fmin(log_share + log(poles), 0.0) - log(steps) - 4.0 +
-                             fmax(problem->log_mgf, 0.0);
+    const double log_error = acct_min(log_share + log(poles), 0.0) - log(steps) - 4.0 +
+                             acct_max(problem->log_mgf, 0.0);
     const double fine = log_error - log(2.0 + LAW_TURNS);
     int status = ACCT_OK;
     if (!(problem->has_nodes && acct_tilted_law_serves(law, order, y_guess, fine)))
@@ -251,8 +251,8 @@ static double largest(const double *restrict a, int count) {
             const double size = fabs(a[i + j]);
             most[j] = size > most[j] ? size : most[j];
         }
-    for (; i < count; i++) most[0] = fmax(most[0], fabs(a[i]));
-    return fmax(fmax(most[0], most[1]), fmax(most[2], most[3]));
+    for (; i < count; i++) most[0] = acct_max(most[0], fabs(a[i]));
+    return acct_max(acct_max(most[0], most[1]), acct_max(most[2], most[3]));
 }
 
 ACCT_CLONES
@@ -336,7 +336,7 @@ static void profile_of(const acct_contour *k, const acct_line_terms *terms, doub
     lower += tail.lower;
     out->value += 0.5 * (tail.lower + tail.upper);
     if (tail.lower > 0.0) out->slope -= exp(epsilon) * k->tail.q_mass;
-    /* a NaN, as of masses that underflow, stays one here and becomes 1: fmax would lose it */
+    /* a NaN, as of masses that underflow, stays one here and becomes 1: acct_max would lose it */
     out->bounds.upper = acct_probability_upper(upper < k->least ? k->least : upper);
     out->bounds.lower = lower > k->least ? acct_probability_lower(lower) : 0.0;
 }
@@ -353,9 +353,9 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     out->value = grow * p.value - all;
     out->slope = grow * (p.value - 1.0 - p.slope);
     const double most = grow * p.bounds.upper * (1.0 + 16.0 * ACCT_U) - all * (1.0 - 16.0 * ACCT_U);
-    out->bounds.upper = most < ACCT_TINY ? ACCT_TINY : fmin(most, 1.0); /* a NaN becomes 1 */
+    out->bounds.upper = most < ACCT_TINY ? ACCT_TINY : acct_min(most, 1.0); /* a NaN becomes 1 */
     out->bounds.lower =
-        fmax(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) - all * (1.0 + 16.0 * ACCT_U), 0.0);
+        acct_max(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) - all * (1.0 + 16.0 * ACCT_U), 0.0);
 }
 
 void acct_contour_profile_by_terms(const acct_contour *k, const acct_line_terms *terms, double epsilon,

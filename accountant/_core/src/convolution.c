@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "floating_point.h"
+
 void acct_spread(
     const double *s, const double *p, int64_t n, const double *t, const double *r, int64_t m,
     const double *grid, int64_t g, double *out, int64_t *counts, double *escaped

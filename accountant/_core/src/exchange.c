@@ -30,19 +30,24 @@ typedef struct {
     double log_delta;          /* about that of the answer */
     acct_exchange_decay decay;
     acct_contour contour;
-    double *memory;
+    acct_exchange_rare rare;
+    double *memory, *cells;
 } workspace;
 
-static int workspace_set(workspace *w, double mu, double q, double steps) {
+/* one block, to be freed; NULL where there is no memory */
+static workspace *workspace_new(double mu, double q, double steps) {
+    const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
+    const size_t doubles = nodes + 2 * ACCT_MIXTURE_POINTS + ACCT_EXCHANGE_CELL_DOUBLES;
+    workspace *w = malloc(sizeof *w + doubles * sizeof(double));
+    if (!w) return NULL;
     w->mu = mu;
     w->q = q;
     w->steps = steps;
-    const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
-    w->memory = malloc((nodes + 2 * ACCT_MIXTURE_POINTS) * sizeof(double));
-    if (!w->memory) return ACCT_ENOMEM;
+    w->memory = (double *)(w + 1);
     w->contour.amplitude = w->memory + nodes;
     w->contour.phase = w->contour.amplitude + ACCT_MIXTURE_POINTS;
-    return ACCT_OK;
+    w->cells = w->contour.phase + ACCT_MIXTURE_POINTS;
+    return w;
 }
 
 /* where a line at distance b answers: epsilon and about the log of delta there */
@@ -89,7 +94,7 @@ static int find_saddle(workspace *w, double epsilon, double log_delta, saddle *s
 static double log_modulus_upper(const workspace *w, double y) {
     if (w->split.threshold.scale > 0.0) return log(w->steps * acct_exchange_path_decay(&w->path, y)) + 1e-12;
     double most = acct_exchange_decay_at(&w->decay, y);
-    if (w->path.count) most = fmin(most, acct_exchange_path_decay(&w->path, y));
+    if (w->path.count) most = acct_min(most, acct_exchange_path_decay(&w->path, y));
     return w->steps * log(most) * (1.0 - 1e-12);
 }
 
@@ -129,7 +134,7 @@ static double alias_side(workspace *w, double epsilon, double digits, double spr
     for (int i = 0; i < 8; i++, move *= 0.6) {
         acct_alias alias;
         const double b2 =
-            acct_exact_distance(sign > 0 ? b + fmin(move, b + 4.0 / w->mu) : b / (1.0 + move / b));
+            acct_exact_distance(sign > 0 ? b + acct_min(move, b + 4.0 / w->mu) : b / (1.0 + move / b));
         if (b2 == b || !(b2 > 0.0)) continue;
         const double p = alias_at(w, b2, epsilon, digits, &alias);
         if (p < period) {
@@ -165,7 +170,7 @@ static int set_lattice(workspace *w, const saddle *s, double epsilon, double dig
     acct_contour *k = &w->contour;
     const double right = alias_side(w, epsilon, digits, s->spread, 1, &k->right);
     const double left = alias_side(w, epsilon, digits, s->spread, -1, &k->left);
-    const double period = fmax(right, left), wanted = exp(-digits) / (k->b * (k->b + 1.0));
+    const double period = acct_max(right, left), wanted = exp(-digits) / (k->b * (k->b + 1.0));
     if (!(period < INFINITY)) return 0;
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     double y = 5.0 / s->spread;
@@ -191,7 +196,7 @@ static int resolve(workspace *w, double order, double digits, acct_exchange_mome
         return (double)k->count * w->path.count < MOST_WORK && acct_exchange_path_in_range(&w->path, last);
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, order, last, digits)) return 0;
     acct_exchange_moments_set(&w->law, order, last, m, lattice);
-    const double far = fmax(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m->mean);
+    const double far = acct_max(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m->mean);
     if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && *lattice < 1e-3))
         return 0;
     k->log_scale = n * m->log_mgf;
@@ -237,21 +242,21 @@ static int build_line(workspace *w, const saddle *s, int way) {
                         .small_losses_log = -INFINITY,
                         .least = ACCT_EXCHANGE_LEAST};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};
-    const double orders = 1.0 + b + fmin(sqrt(2.0 * (3.0 - FINE)) / s->spread, b + 4.0 / w->mu);
+    const double orders = 1.0 + b + acct_min(sqrt(2.0 * (3.0 - FINE)) / s->spread, b + 4.0 / w->mu);
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, 36.0 + log(n))) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
     k->log_scale = n * m.log_mgf;
     k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
     /* the sum is smaller than its terms by the saddle's width, or as the answer; a step's errors count n times */
-    const double apart = way == SPLIT ? fmin(k->log_scale - b * s->epsilon - w->log_delta, 60.0) : 3.0;
-    const double digits = -FINE + fmax(apart, 3.0), fine = digits + log(n) + 8.0;
+    const double apart = way == SPLIT ? acct_min(k->log_scale - b * s->epsilon - w->log_delta, 60.0) : 3.0;
+    const double digits = -FINE + acct_max(apart, 3.0), fine = digits + log(n) + 8.0;
     const double mean = m.mean;
     if (!set_path(w, s, way, b, mean, fine)) return 0;
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, fine)) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
     acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err,
                             (acct_threshold){.scale = 0.0});
-    if (!(k->log_scale_err < 1.0) || !set_lattice(w, s, fmax(s->epsilon, 0.0), digits)) return 0;
+    if (!(k->log_scale_err < 1.0) || !set_lattice(w, s, acct_max(s->epsilon, 0.0), digits)) return 0;
     if (!resolve(w, 1.0 + b, fine, &m, &lattice)) return 0;
     k->drift = n * (way == PLAIN ? m.mean : mean);
     if (way != SPLIT) {
@@ -280,41 +285,39 @@ static int has_rare_line(double q, double steps) { return q <= 0.5 && q > 1e-13 
 /* Only a record that was drawn is seen, and the draws may be revealed: then the steps that drew it are noise of the
  * distance 2 mu (Theorem D25). */
 static double ever_drawn_upper(double q, double steps) {
-    return fmax(-expm1(steps * log1p(-q)) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
+    return acct_max(-expm1(steps * log1p(-q)) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
 }
 
 static double noise_of(double mu) { return 0.5 / mu * (1.0 - 4.0 * ACCT_U); }
 
 int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_bounds *out) {
-    workspace w;
     saddle s;
     *out = (acct_bounds){0.0, 1.0};
     if (!in_domain(mu, q, steps) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
     acct_bounds_intersect(out, 0.0, ever_drawn_upper(q, steps));
     acct_bounds_intersect(out, 0.0, acct_mixture_delta_upper(q, noise_of(mu), steps, epsilon));
-    const int status = workspace_set(&w, mu, q, steps);
-    if (status) return status;
-    const int found = find_saddle(&w, epsilon, 0.0, &s);
-    w.log_delta = fmax(s.log_delta, -745.0);
+    workspace *w = workspace_new(mu, q, steps);
+    if (!w) return ACCT_ENOMEM;
+    const int found = find_saddle(w, epsilon, 0.0, &s);
+    w->log_delta = acct_max(s.log_delta, -745.0);
     int again = 0; /* with a better guess of the answer */
     for (int way = PLAIN; found && way <= last_way(mu, q, steps); way += !again) {
         acct_profile_point p;
-        const double before = w.log_delta;
+        const double before = w->log_delta;
         const int once = again;
         again = 0;
-        if (!build_line(&w, &s, way)) continue;
-        acct_contour_profile(&w.contour, epsilon, &p);
+        if (!build_line(w, &s, way)) continue;
+        acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         if (out->upper - out->lower <= 1e-8 * out->upper) break;
-        if (p.value > 0.0) w.log_delta = fmin(before, log(p.value));
-        again = way == SPLIT && !once && w.log_delta < before - 1.0;
+        if (p.value > 0.0) w->log_delta = acct_min(before, log(p.value));
+        again = way == SPLIT && !once && w->log_delta < before - 1.0;
     }
     if (out->upper - out->lower > 1e-7 * out->upper && has_rare_line(q, steps)) {
-        acct_exchange_rare rare;
-        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
-            acct_exchange_rare_delta(&rare, epsilon, out);
+        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
+        acct_exchange_rare_delta(&w->rare, epsilon, out);
     }
-    free(w.memory);
+    free(w);
     return ACCT_OK;
 }
 
@@ -326,7 +329,7 @@ static int walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out
     int i = 0;
     for (; i < MOST_LINES && build_line(w, s, way); i++) {
         acct_bounds bracket;
-        const double at = fmax(s->epsilon, 0.0);
+        const double at = acct_max(s->epsilon, 0.0);
         acct_invert(acct_contour_at, &w->contour, at, delta, &bracket);
         acct_bounds_intersect(out, bracket.lower, bracket.upper);
         if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return 1;
@@ -338,7 +341,6 @@ static int walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out
 }
 
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out) {
-    workspace w;
     saddle s;
     *out = (acct_bounds){0.0, INFINITY};
     if (!in_domain(mu, q, steps) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
@@ -347,26 +349,25 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
         return ACCT_OK;
     }
     out->upper = acct_mixture_epsilon_upper(q, noise_of(mu), steps, delta);
-    const int status = workspace_set(&w, mu, q, steps);
-    if (status) return status;
-    w.log_delta = log(delta);
-    if (find_saddle(&w, 0.0, fmin(w.log_delta, -1e-3), &s))
+    workspace *w = workspace_new(mu, q, steps);
+    if (!w) return ACCT_ENOMEM;
+    w->log_delta = log(delta);
+    if (find_saddle(w, 0.0, acct_min(w->log_delta, -1e-3), &s))
         for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
-            walk(&w, &s, delta, way, out);
+            walk(w, &s, delta, way, out);
     if (!acct_bounds_are_narrow(out, 1e-7) && has_rare_line(q, steps)) {
-        acct_exchange_rare rare;
-        if (!acct_exchange_rare_set(&rare, mu, q, steps, w.memory, &w.contour))
-            acct_exchange_rare_epsilon(&rare, delta, out);
+        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
+        acct_exchange_rare_epsilon(&w->rare, delta, out);
     }
     /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
     static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
     const int rare = last_way(mu, q, steps) == SPLIT;
     for (int i = -1; i < 4 && rare && out->upper < INFINITY && !acct_bounds_are_narrow(out, 1e-7); i++) {
-        const double low = log(fmax(out->lower, 1e-4 * out->upper)), high = log(out->upper);
+        const double low = log(acct_max(out->lower, 1e-4 * out->upper)), high = log(out->upper);
         const double place = i < 0 ? acct_exchange_single_guess(mu, q, delta / steps)
                                    : exp(low + PLACES[i] * (high - low));
-        if (!find_saddle(&w, place, 0.0, &s) || !walk(&w, &s, delta, SPLIT, out)) break;
+        if (!find_saddle(w, place, 0.0, &s) || !walk(w, &s, delta, SPLIT, out)) break;
     }
-    free(w.memory);
+    free(w);
     return ACCT_OK;
 }

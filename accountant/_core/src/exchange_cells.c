@@ -18,7 +18,7 @@ static double mass_of(double x0, double x1) {
     const double by_tails = 0.5 * (erfc(near * root) - erfc(far * root)) + 1e-14 * erfc(near * root);
     if (x0 * x1 <= 0.0) return 0.5 * (erf(x1 * root) + erf(-x0 * root)) * (1.0 + 1e-14);
     const double by_height = (x1 - x0) / ACCT_SQRT_2PI * exp(-0.5 * near * near) * (1.0 + 1e-12);
-    return fmin(by_tails, by_height) + 1e-320;
+    return acct_min(by_tails, by_height) + 1e-320;
 }
 
 /* mean place of N in a cell, 0 to 1; -1 where it is not computed; and how far L and W bend */
@@ -51,7 +51,7 @@ void acct_exchange_cells_set(acct_exchange_cells *k, double *memory, const acct_
         k->up[i] = p.up;
         k->down[i] = p.down;
         if (i > 0) set_cell(k, i - 1);
-        if (i >= EVEN_CELLS) step = fmin(GROWTH * step, 0.05 * x);
+        if (i >= EVEN_CELLS) step = acct_min(GROWTH * step, 0.05 * x);
         x += step;
     }
 }
@@ -64,7 +64,7 @@ void acct_exchange_cells_threshold(acct_exchange_cells *k, acct_threshold outer,
         double t = -expm1(-z), log_stay = -z;
         k->log_large[i] = z > 0.0 ? ldexp(log(t), outer.doublings) : -1e300;
         for (int j = 0; j < outer.doublings; j++, t *= t) log_stay += log1p(t);
-        k->log_stay[i] = fmin(log_stay, 0.0);
+        k->log_stay[i] = acct_min(log_stay, 0.0);
     }
     k->lowest = 0;
     for (int i = 0; i < k->count; i++) {
@@ -81,7 +81,7 @@ static double log_beyond(const acct_exchange_cells *k, double c) {
     double falling = INFINITY;
     if (e > 8.0 * scale && e > 0.5 * c * scale * scale)
         falling = log(129.0) + c * e - e * e / (scale * scale) - 0.5 * x * x + 1e-9 * (1.0 + c * e);
-    return fmin(falling, acct_exchange_log_outside(k->law->mu, k->law->q, k->law->log_1mq, c, -x, x));
+    return acct_min(falling, acct_exchange_log_outside(k->law->mu, k->law->q, k->law->log_1mq, c, -x, x));
 }
 
 /* A bound on the mean of e^{v} - 1 in a cell, v = cL + W: v is at most its chord and a quarter of the width times what
@@ -90,10 +90,10 @@ static double log_beyond(const acct_exchange_cells *k, double c) {
 static double mean_excess(const acct_exchange_cells *k, int i, double c, double *size) {
     const double bend = fabs(c) * k->loss_bend[i] + k->down_bend[i];
     const double v0 = c * k->loss[i] + k->down[i] + bend, v1 = c * k->loss[i + 1] + k->down[i + 1] + bend;
-    if (!(fmax(v0, v1) < 690.0)) return INFINITY;
+    if (!(acct_max(v0, v1) < 690.0)) return INFINITY;
     const double e0 = expm1(v0), e1 = expm1(v1), theta = k->theta[i];
-    *size = fabs(e0) + fabs(e1) + 1e-4 * fmin(fabs(c * k->loss[i + 1]) + fabs(k->down[i]), 1.0);
-    return theta >= 0.0 ? (1.0 - theta) * e0 + theta * e1 : fmax(e0, e1);
+    *size = fabs(e0) + fabs(e1) + 1e-4 * acct_min(fabs(c * k->loss[i + 1]) + fabs(k->down[i]), 1.0);
+    return theta >= 0.0 ? (1.0 - theta) * e0 + theta * e1 : acct_max(e0, e1);
 }
 
 double acct_exchange_cells_excess(const acct_exchange_cells *k, double c) {
@@ -121,7 +121,7 @@ void acct_exchange_cells_inner(acct_exchange_cells *k, acct_threshold inner) {
         const double z = k->loss[i] / inner.scale * (k->loss[i] / inner.scale);
         double t = -expm1(-z), log_small = -z;
         for (int j = 0; j < inner.doublings; j++, t *= t) log_small += log1p(t);
-        k->log_small[i] = fmin(log_small, 0.0);
+        k->log_small[i] = acct_min(log_small, 0.0);
     }
 }
 
@@ -153,7 +153,7 @@ double acct_exchange_cells_small(const acct_exchange_cells *k, double c) {
 double acct_exchange_cells_middling(const acct_exchange_cells *k, acct_threshold inner, double c) {
     double sum = 0.0;
     for (int i = 0; i < k->count; i++) {
-        const double far = fmax(fabs(k->loss[i]), fabs(k->loss[i + 1])) / inner.scale;
+        const double far = acct_max(fabs(k->loss[i]), fabs(k->loss[i + 1])) / inner.scale;
         double t = -expm1(-far * far);
         for (int j = 0; j < inner.doublings; j++) t *= t;
         if (!(t > 0.0)) continue;
@@ -170,7 +170,7 @@ double acct_exchange_cells_reverse(const acct_exchange_cells *k, double steps, d
     /* what is beyond the last edge */
     double top = -m * k->loss[last] - 0.5 * k->x[last] * k->x[last], sum = 1.0, all = 0.0, size = 0.0;
     for (int i = k->lowest; i < last; i++) {
-        const double v = k->down[i] - m * k->loss[i], near = fmin(fabs(k->x[i]), fabs(k->x[i + 1]));
+        const double v = k->down[i] - m * k->loss[i], near = acct_min(fabs(k->x[i]), fabs(k->x[i + 1]));
         double doubt;
         const double term = mean_excess(k, i, -m, &doubt);
         if (!(term < INFINITY && v < 690.0)) return INFINITY;
@@ -180,7 +180,7 @@ double acct_exchange_cells_reverse(const acct_exchange_cells *k, double steps, d
                                                     : log(k->x[i + 1] - k->x[i]) - 0.5 * near * near;
         const double log_term = log_mass + v + k->log_large[i + 1];
         sum = log_term > top ? sum * exp(top - log_term) + 1.0 : sum + exp(log_term - top);
-        top = fmax(top, log_term);
+        top = acct_max(top, log_term);
     }
     return acct_log_chernoff(m) + log(steps) + top + log(sum) + (steps - 1.0) * log1p(all + 1e-9 * size) +
            1e-9 * (1.0 + m + fabs(top));
@@ -189,7 +189,7 @@ double acct_exchange_cells_reverse(const acct_exchange_cells *k, double steps, d
 void acct_exchange_cells_mean(const acct_exchange_cells *k, double c, double *mean, double *mode) {
     double total = 0.0, sum = 0.0, most = -INFINITY;
     for (int i = 0; i < k->count; i++) {
-        const double w = k->mass[i] * exp(fmin(c * k->loss[i] + k->down[i] + k->log_stay[i], 600.0));
+        const double w = k->mass[i] * exp(acct_min(c * k->loss[i] + k->down[i] + k->log_stay[i], 600.0));
         total += w;
         sum += w * k->loss[i];
         if (w / (k->x[i + 1] - k->x[i]) > most) {
@@ -204,6 +204,6 @@ double acct_exchange_cells_single(const acct_exchange_cells *k, double epsilon) 
     double sum = 0.0;
     for (int i = 0; i < k->count; i++)
         if (k->loss[i] > epsilon)
-            sum += k->mass[i] * exp(fmin(k->up[i], 600.0)) * -expm1(epsilon - k->loss[i]);
+            sum += k->mass[i] * exp(acct_min(k->up[i], 600.0)) * -expm1(epsilon - k->loss[i]);
     return sum;
 }

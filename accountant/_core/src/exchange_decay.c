@@ -23,7 +23,7 @@ static double least_log_term(const acct_exchange_law *law, double c, double a, d
     const double at_b = c * (p.up + turn) + (1.0 - c) * pb->down - 0.5 * b * b;
     const double slack = 1e-9 +
                          1e-12 * (c * (fabs(p.up) + turn + fabs(pa->down) + fabs(pb->down)) + a * a + b * b);
-    return fmin(at_a, at_b) - slack;
+    return acct_min(at_a, at_b) - slack;
 }
 
 /* the posterior probability of a shift is largest at the right end for U, at the left end for W */
@@ -35,7 +35,7 @@ static double steepest(const acct_exchange_law *law, double a, double b) {
 double acct_exchange_large_chance(acct_threshold outer, double up) {
     if (!(outer.scale > 0.0)) return 0.0;
     const double z = (up - outer.origin) / outer.scale * ((up - outer.origin) / outer.scale);
-    return fmin(exp(ldexp(log(-expm1(-z)), outer.doublings)) * (1.0 + 1e-9) + 1e-15, 1.0);
+    return acct_min(exp(ldexp(log(-expm1(-z)), outer.doublings)) * (1.0 + 1e-9) + 1e-15, 1.0);
 }
 
 void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law *law, double c, double mode,
@@ -71,7 +71,7 @@ static double missing(double z) {
     if (z >= 4.6) return 1.0 - 1.0 / z;
     if (z > 2.6) return 0.7826;
     return z < 1e-2 ? z * z * (1.0 / 6.0 - z * z * (1.0 / 120.0)) * (1.0 - 1e-9)
-                    : fmin(1.0 - sin(z) / z - 1e-12, 0.7826);
+                    : acct_min(1.0 - sin(z) / z - 1e-12, 0.7826);
 }
 
 double acct_exchange_decay_at(const acct_exchange_decay *decay, double y) {
@@ -82,7 +82,7 @@ double acct_exchange_decay_at(const acct_exchange_decay *decay, double y) {
         for (int k = first; k < first + decay->count[i]; k++)
             lost += decay->mass[k] * missing(0.5 * y * decay->length[k]);
         first += decay->count[i];
-        best = fmax(best, lost);
+        best = acct_max(best, lost);
     }
-    return fmin(1.0 - best * (1.0 - 1e-9) + 1e-15, 1.0);
+    return acct_min(1.0 - best * (1.0 - 1e-9) + 1e-15, 1.0);
 }

@@ -5,7 +5,6 @@
 #include "exchange_strip.h"
 #include "rounding.h"
 
-#define MOST_CELLS 4000
 /* cells are narrow as long as the noise is not negligible */
 #define NARROW_CELL 0.25
 #define FAR_NOISE 30.0
@@ -13,7 +12,7 @@
 
 /* log(e^a + e^b), rounded up */
 static double log_add(double a, double b) {
-    const double most = fmax(a, b);
+    const double most = acct_max(a, b);
     return most > -INFINITY ? most + log(exp(a - most) + exp(b - most)) + 1e-12 : most;
 }
 
@@ -21,7 +20,7 @@ typedef struct {
     const acct_exchange_law *law;
     const acct_exchange_split *split;
     double c, turn;
-    double log_all[MOST_CELLS], from[MOST_CELLS]; /* of the cells of x > 0, and where they begin */
+    double *log_all, *from; /* of the cells of x > 0, and where they begin */
     int count;
     double end;                 /* of the last one */
     double all, middling, p, q; /* logs of the sums over them */
@@ -35,7 +34,7 @@ static double beyond_cell(const strip *s, const acct_exchange_cell *c) {
     const acct_exchange_law *law = s->law;
     const double scale = s->split->outer.scale, e = c->p1.up - law->log_1mq;
     const double end = e - acct_exchange_lost_modulus(0.5, s->turn) - 1e-9;
-    const double r = fmin(acct_exchange_posterior(law, -c->x1) * (1.0 + 1e-9), 0.5);
+    const double r = acct_min(acct_exchange_posterior(law, -c->x1) * (1.0 + 1e-9), 0.5);
     const double fall = (s->c - 1.0) * acct_exchange_lost_modulus(r, s->turn);
     double falling = INFINITY;
     if (end > FAR_LOSS * scale && end > 3.0 * s->turn && end > 0.5 * s->c * scale * scale)
@@ -43,7 +42,7 @@ static double beyond_cell(const strip *s, const acct_exchange_cell *c) {
                   0.5 * c->x1 * c->x1;
     const double whole = acct_exchange_log_outside(law->mu, law->q, law->log_1mq, s->c, -c->x1, c->x1) +
                          (s->c - 1.0) * acct_exchange_lost_modulus(0.5, s->turn);
-    return fmin(falling, fmax(s->left_below, 0.0) + 5.0 + whole) +
+    return acct_min(falling, acct_max(s->left_below, 0.0) + 5.0 + whole) +
            1e-9 * (1.0 + fabs(falling < INFINITY ? falling : 0.0));
 }
 
@@ -54,7 +53,7 @@ static int add_cell(strip *s, const acct_exchange_cell *c) {
     if (s->split->threshold.scale > 0.0 &&
         !acct_exchange_cell_bounds(law, s->split->threshold, c, s->turn, &in_above, &in_below))
         return 0;
-    const double r = fmin(acct_exchange_posterior(law, -c->x0) * (1.0 + 1e-9), 0.5);
+    const double r = acct_min(acct_exchange_posterior(law, -c->x0) * (1.0 + 1e-9), 0.5);
     const double noise = log((c->x1 - c->x0) / ACCT_SQRT_2PI) - 0.5 * c->x0 * c->x0 +
                          1e-9 * (1.0 + c->x0 * c->x0);
     const double all = noise + s->c * c->p1.loss + c->p0.down + below +
@@ -76,7 +75,7 @@ static int fill(strip *s, double log_wanted, double log_mass) {
     s->count = 0;
     s->all = s->middling = s->p = s->q = -INFINITY;
     if (!acct_exchange_left_large(law, s->split->outer, s->turn, &s->left_above, &s->left_below)) return 0;
-    for (int i = 0; i < MOST_CELLS; i++) {
+    for (int i = 0; i < ACCT_EXCHANGE_LARGE_CELLS; i++) {
         acct_exchange_cell_next(law, scale, c.x1 < FAR_NOISE ? NARROW_CELL : INFINITY, &c);
         if (!add_cell(s, &c)) return 0;
         s->beyond = beyond_cell(s, &c);
@@ -88,19 +87,17 @@ static int fill(strip *s, double log_wanted, double log_mass) {
     return 0;
 }
 
-int acct_exchange_nodes_set(acct_exchange_nodes *n, const acct_exchange_law *law,
+int acct_exchange_nodes_set(acct_exchange_nodes *n, double *memory, const acct_exchange_law *law,
                             const acct_exchange_split *split, double c, double turn, double log_mgf,
                             double log_mass, double digits) {
-    strip s;
-    s.law = law;
-    s.split = split;
-    s.c = c;
-    s.turn = turn;
+    strip s = {.law = law, .split = split, .c = c, .turn = turn};
+    s.log_all = memory;
+    s.from = memory + ACCT_EXCHANGE_LARGE_CELLS;
     const double a = 0.5 * turn / law->mu, rise = 2.0 * a * a + 1e-9, wanted = log_mgf - digits - rise - 2.0;
     const double masses = log_mass - rise - 2.0;
     if (!(turn <= ACCT_EXCHANGE_MOST_TURN) || !fill(&s, wanted, masses)) return 0;
     /* On the left U < 0, and W is more than log(1 - q) above what its modulus may fall. */
-    const double left = -(c - 1.0) * law->log_1mq * (1.0 + 1e-12) + fmax(s.left_below, 0.0) + 1e-9;
+    const double left = -(c - 1.0) * law->log_1mq * (1.0 + 1e-12) + acct_max(s.left_below, 0.0) + 1e-9;
     double suffix = s.beyond;
     int k = s.count;
     n->hi = s.end;

@@ -15,8 +15,11 @@
 
 /* sets     *nodes for the order c > 1 and a strip of the given turn: what is left out of A(c), of about e^{log_mgf}, is
  *          below e^{-digits} of it, and of the large steps' masses below e^{log_mass}
+ * requires memory for ACCT_EXCHANGE_LARGE_DOUBLES, overwritten
  * returns  0 where there is no bound */
-int acct_exchange_nodes_set(acct_exchange_nodes *nodes, const acct_exchange_law *law,
+#define ACCT_EXCHANGE_LARGE_CELLS 4000
+#define ACCT_EXCHANGE_LARGE_DOUBLES (2 * ACCT_EXCHANGE_LARGE_CELLS)
+int acct_exchange_nodes_set(acct_exchange_nodes *nodes, double *memory, const acct_exchange_law *law,
                             const acct_exchange_split *split, double c, double turn, double log_mgf,
                             double log_mass, double digits);
 

@@ -15,7 +15,7 @@ static double log_ratio(double q, double log_1mq, double u, double u_err, double
     *share = u > 0.0 ? q / (q + (1.0 - q) * exp(-u)) : q * exp(u) / (1.0 - q + q * exp(u));
     const double parts = u > 30.0 ? fabs(u) + fabs(log(q)) : q > 0.5 && u < 0.0 ? -log_1mq : 0.0;
     *error = 1.01 *
-             (u_err * *share + ACCT_U * (24.0 * (fabs(value) + *share * fmin(fabs(u), 1.0)) + 12.0 * parts));
+             (u_err * *share + ACCT_U * (24.0 * (fabs(value) + *share * acct_min(fabs(u), 1.0)) + 12.0 * parts));
     return value;
 }
 
@@ -33,12 +33,12 @@ static double log_lattice(const acct_exchange_law *law, double c, double y) {
     static const double TURNS[] = {3.0, 2.6, 2.2, 1.8, 1.4, 1.0, 0.7, 0.4, 0.2, 0.1, 0.05, 0.02, 0.01};
     double best = INFINITY;
     for (unsigned i = 0; i < sizeof TURNS / sizeof *TURNS; i++) {
-        const double a = fmin(TURNS[i] / law->mu, 2.0 * ACCT_PI / law->h), turn = a * law->mu * (1.0 + 1e-12);
+        const double a = acct_min(TURNS[i] / law->mu, 2.0 * ACCT_PI / law->h), turn = a * law->mu * (1.0 + 1e-12);
         const double exponent = 2.0 * ACCT_PI * a / law->h;
         if (!(exponent > 1.0)) continue;
         const double value = ACCT_LOG_2 + 0.5 * a * a + 2.0 * y * turn - (c - 1.0) * log(cos(0.5 * turn)) -
                              exponent * (1.0 - 1e-12) - log1p(-exp(-exponent)) + 1e-9;
-        best = fmin(best, value);
+        best = acct_min(best, value);
     }
     return best;
 }
@@ -50,7 +50,7 @@ double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, 
     if (!(lo < -mu && hi > c * mu + 1.0)) return INFINITY;
     const double left = c * a.up + (1.0 - c) * a.down - 0.5 * lo * lo - log(-lo);
     const double right = c * b.up - (c - 1.0) * log_1mq - 0.5 * hi * hi - log(hi - c * mu);
-    return fmax(left, right) + ACCT_LOG_2_UP - log(ACCT_SQRT_2PI) + 1e-6 +
+    return acct_max(left, right) + ACCT_LOG_2_UP - log(ACCT_SQRT_2PI) + 1e-6 +
            1e-11 * (lo * lo + c * hi * mu + hi * hi);
 }
 

@@ -123,7 +123,7 @@ static chances chances_at(double re, double im, double doubt, acct_threshold thr
     double all = fall, t = root * (1.0 + 1e-12);
     for (int j = 0; j < threshold.doublings; j++, t *= t) all *= 1.0 + t;
     const double own = ACCT_U * (64.0 + 24.0 * l * l + 32.0 * m) * all;
-    c.below_err = fmin(c.below_err, 1.1 * m * carried * pow(root + carried, m - 1.0) + own);
+    c.below_err = acct_min(c.below_err, 1.1 * m * carried * pow(root + carried, m - 1.0) + own);
     return c;
 }
 
@@ -165,7 +165,7 @@ static double fill_kept(acct_exchange_path *p, double c, const acct_exchange_spl
         p->c_im[j] = k.im;
         p->w_re[j] = k.err;
         p->w_im[j] = k.log_size;
-        top = fmax(top, c * p->l_re[j] + p->e_re[j] + k.log_size);
+        top = acct_max(top, c * p->l_re[j] + p->e_re[j] + k.log_size);
     }
     return top;
 }
@@ -211,7 +211,7 @@ static double fill_weights(acct_exchange_path *p, double c, double mean, const a
 
 int acct_exchange_path_in_range(const acct_exchange_path *p, double y) {
     for (int j = 0; j < p->count; j++)
-        if (!(fmin(y * p->l_im[j], 60.0) * fabs(p->l_re[j]) < 2.0 * ACCT_MOST_ANGLE * p->l_im[j])) return 0;
+        if (!(acct_min(y * p->l_im[j], 60.0) * fabs(p->l_re[j]) < 2.0 * ACCT_MOST_ANGLE * p->l_im[j])) return 0;
     return 1;
 }
 
@@ -308,7 +308,7 @@ static double error_of_all(const acct_exchange_path *p, double y, double modulus
     const double adds = (p->count / ACCT_LANES + 60.0) * ACCT_U;
     const double near = y * (s->spread_err + adds * s->spread), far = 2.0 * (s->size_err + adds * s->size);
     const double turned = y * (s->blur + 4.0 * ACCT_U * s->spread) + 1e-25 * s->size;
-    return 1.02 * (fmin(near, far) + turned + 2.0 * p->lattice + modulus * p->scale_err);
+    return 1.02 * (acct_min(near, far) + turned + 2.0 * p->lattice + modulus * p->scale_err);
 }
 
 double acct_exchange_path_sum(const acct_exchange_path *p, double y, double *re, double *im) {

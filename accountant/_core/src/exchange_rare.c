@@ -1,13 +1,11 @@
 #include "exchange_rare.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "exchange_large.h"
 #include "exchange_terms.h"
 #include "order.h"
 #include "rounding.h"
-#include "status.h"
 
 /* n Q{x < lo}: outcomes below the window */
 #define BELOW 1e-13
@@ -16,21 +14,13 @@
 #define MOST_WORK 6e7
 #define MOST_HEIGHT 1.6
 
-int acct_exchange_rare_set(acct_exchange_rare *r, double mu, double q, double steps, double *path_memory,
-                           acct_contour *contour) {
+void acct_exchange_rare_set(acct_exchange_rare *r, double mu, double q, double steps, double *path_memory,
+                            double *cell_memory, acct_contour *contour) {
     r->steps = steps;
     r->bare = (acct_exchange_law){.mu = mu, .q = q, .log_1mq = log1p(-q)};
     r->path_memory = path_memory;
     r->contour = contour;
-    r->cell_memory = malloc(ACCT_EXCHANGE_CELL_DOUBLES * sizeof(double));
-    if (!r->cell_memory) return ACCT_ENOMEM;
-    acct_exchange_cells_set(&r->cells, r->cell_memory, &r->bare);
-    return ACCT_OK;
-}
-
-void acct_exchange_rare_free(acct_exchange_rare *r) {
-    free(r->cell_memory);
-    r->cell_memory = NULL;
+    acct_exchange_cells_set(&r->cells, cell_memory, &r->bare);
 }
 
 static void set_outer(acct_exchange_rare *r, double scale) {
@@ -44,7 +34,7 @@ static double log_whole(const acct_exchange_rare *r, double c) {
     if (!(excess < INFINITY)) return INFINITY;
     if (!(r->split.threshold.scale > 0.0)) return n * log1p(excess);
     const double middling = acct_exchange_cells_middling(&r->cells, r->split.threshold, c);
-    return fmin(n * log1p(excess), log(n) + middling + (n - 1.0) * log1p(excess));
+    return acct_min(n * log1p(excess), log(n) + middling + (n - 1.0) * log1p(excess));
 }
 
 /* the distance at which e^{-b epsilon} times the transform over b (b + 1) is least, and that value's log */
@@ -65,14 +55,14 @@ static double find_distance(const acct_exchange_rare *r, double epsilon, double 
 
 double acct_exchange_rare_guess(acct_exchange_rare *r, double delta) {
     const double single = acct_exchange_single_guess(r->bare.mu, r->bare.q, delta / r->steps);
-    double epsilon = fmax(single, 1e-12);
+    double epsilon = acct_max(single, 1e-12);
     r->split.threshold.scale = 0.0;
     for (int i = 0; i < 8; i++) {
         set_outer(r, 1.6 * epsilon / HALF);
         double next = INFINITY;
         for (double b = 0.02 / epsilon; b < 300.0 / epsilon + 3.0; b *= 1.25)
-            next = fmin(next, (log_whole(r, 1.0 + b) + acct_log_chernoff(b) - log(delta)) / b);
-        next = fmax(next, fmax(single, 0.05 * epsilon));
+            next = acct_min(next, (log_whole(r, 1.0 + b) + acct_log_chernoff(b) - log(delta)) / b);
+        next = acct_max(next, acct_max(single, 0.05 * epsilon));
         if (!(next < INFINITY)) break;
         const int settled = fabs(next - epsilon) < 0.1 * epsilon;
         epsilon = next;
@@ -145,7 +135,7 @@ static int find_inner(acct_exchange_rare *r) {
         } else {
             high = inner.scale;
         }
-        if (slope > 0.0) at = fmax(slope * inner.scale, 0.5);
+        if (slope > 0.0) at = acct_max(slope * inner.scale, 0.5);
     }
     return found;
 }
@@ -167,14 +157,14 @@ static void set_tail(acct_exchange_rare *r) {
                            .reverse_log = -INFINITY,
                            .left_out = n * below};
     if (!(g->q > 0.0 && g->q_err < 0.01 * g->q && g->p_err < 0.01 * g->p && g->p < 0.9)) {
-        t->outside = n * (fmax(g->p, 0.0) + g->p_err) * ACCT_SLACK;
+        t->outside = n * (acct_max(g->p, 0.0) + g->p_err) * ACCT_SLACK;
         return;
     }
     const double p_mass = -expm1(n * log1p(-g->p));
     t->q_mass = -expm1(n * log1p(-g->q));
     t->pq_mass = p_mass - t->q_mass;
     const double lost = n * below / (0.99 - g->p) + exp(k->log_large[k->lowest]) * below / (0.98 * g->q);
-    const double err = 1.02 * fmax(g->p_err / g->p, g->q_err / g->q) + 32.0 * ACCT_U * (1.0 + n * g->p) +
+    const double err = 1.02 * acct_max(g->p_err / g->p, g->q_err / g->q) + 32.0 * ACCT_U * (1.0 + n * g->p) +
                        lost * ACCT_SLACK;
     t->mass_err = t->pq_mass > 0.0 ? err * (p_mass + t->q_mass) / t->pq_mass * ACCT_SLACK : INFINITY;
     if (!(t->mass_err < 1.0)) {
@@ -202,15 +192,15 @@ static int set_path(acct_exchange_rare *r, double c, double excess, double mean)
         middling = log_mgf - acct_exchange_cells_middling(&r->cells, r->split.threshold, c);
     for (unsigned i = 0; i < sizeof TURNS / sizeof *TURNS; i++) {
         acct_exchange_nodes at;
-        const double turn = fmin(TURNS[i], 2.0 * MOST_HEIGHT * r->bare.mu * TURNS[i]);
-        if (!acct_exchange_nodes_set(&at, &r->bare, &r->split, c, turn, log_mgf, log_mass,
-                                     digits + fmax(middling, 0.0)))
+        const double turn = acct_min(TURNS[i], 2.0 * MOST_HEIGHT * r->bare.mu * TURNS[i]);
+        if (!acct_exchange_nodes_set(&at, r->path_memory, &r->bare, &r->split, c, turn, log_mgf, log_mass,
+                                     digits + acct_max(middling, 0.0)))
             continue;
         double exponent = digits + at.strip_all - log_mgf;
         if (r->split.threshold.scale > 0.0)
-            exponent = fmax(exponent, digits + middling + at.strip_middling - log_mgf);
-        exponent = fmax(exponent, fmax(at.strip_p, at.strip_q) - log_mass);
-        at.h = 2.0 * ACCT_PI * at.height / fmax(exponent, 8.0);
+            exponent = acct_max(exponent, digits + middling + at.strip_middling - log_mgf);
+        exponent = acct_max(exponent, acct_max(at.strip_p, at.strip_q) - log_mass);
+        at.h = 2.0 * ACCT_PI * at.height / acct_max(exponent, 8.0);
         if (at.h > best.h) best = at;
     }
     return best.h > 0.0 &&
@@ -221,7 +211,7 @@ static int set_path(acct_exchange_rare *r, double c, double excess, double mean)
 static double log_modulus_upper(const acct_exchange_rare *r, double y) {
     const double along = acct_exchange_path_decay(&r->path, y);
     if (r->split.threshold.scale > 0.0) return log(r->steps * along) + 1e-12;
-    return r->steps * log(fmin(along, acct_exchange_decay_at(&r->decay, y))) * (1.0 - 1e-12);
+    return r->steps * log(acct_min(along, acct_exchange_decay_at(&r->decay, y))) * (1.0 - 1e-12);
 }
 
 static double truncated(const acct_exchange_rare *r, double y) {
@@ -259,14 +249,14 @@ static double alias_side(const acct_exchange_rare *r, double digits, int sign, a
 static int set_lattice(acct_exchange_rare *r, double digits) {
     acct_contour *k = r->contour;
     const double right = alias_side(r, digits, 1, &k->right), left = alias_side(r, digits, -1, &k->left);
-    const double period = fmax(fmax(right, left), 1e-3 * r->epsilon), wanted = exp(-digits);
+    const double period = acct_max(acct_max(right, left), 1e-3 * r->epsilon), wanted = exp(-digits);
     if (!(period < INFINITY)) return 0;
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
-    const double most = fmin(ACCT_MIXTURE_POINTS, MOST_WORK / r->path.count) - 2.0;
+    const double most = acct_min(ACCT_MIXTURE_POINTS, MOST_WORK / r->path.count) - 2.0;
     double y = 8.0 * k->dy;
     if (!(truncated(r, most * k->dy) <= wanted)) return 0;
     while (y < most * k->dy && !(truncated(r, y) <= wanted)) y *= 1.15;
-    k->count = (int)(floor(fmin(y, most * k->dy) / k->dy) + 2.0);
+    k->count = (int)(floor(acct_min(y, most * k->dy) / k->dy) + 2.0);
     k->truncated = truncated(r, (k->count - 1) * k->dy);
     return acct_exchange_path_in_range(&r->path, (k->count - 1) * k->dy);
 }

@@ -22,15 +22,14 @@ typedef struct {
     acct_exchange_large large;
     acct_exchange_decay decay;
     acct_contour *contour; /* the caller's; amplitude and phase hold ACCT_MIXTURE_POINTS */
-    double *path_memory, *cell_memory;
+    double *path_memory;
     double reverse_order;
 } acct_exchange_rare;
 
-/* sets  *rare; path_memory, ACCT_EXCHANGE_PATH_DOUBLES, and contour are the caller's
- * returns ACCT_ENOMEM where there is no memory for the cells; to be freed */
-int acct_exchange_rare_set(acct_exchange_rare *rare, double mu, double q, double steps, double *path_memory,
-                           acct_contour *contour);
-void acct_exchange_rare_free(acct_exchange_rare *rare);
+/* sets  *rare; path_memory, ACCT_EXCHANGE_PATH_DOUBLES, cell_memory, ACCT_EXCHANGE_CELL_DOUBLES, and contour are the
+ *       caller's */
+void acct_exchange_rare_set(acct_exchange_rare *rare, double mu, double q, double steps, double *path_memory,
+                            double *cell_memory, acct_contour *contour);
 
 /* about the epsilon of delta, by Chernoff's bound */
 double acct_exchange_rare_guess(acct_exchange_rare *rare, double delta);

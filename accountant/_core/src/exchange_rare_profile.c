@@ -10,7 +10,7 @@ static const double FINE[] = {-25.0, -17.0};
 
 /* a walk of lines, each where the last one ended */
 static void walk(acct_exchange_rare *r, double delta, double start, int small, acct_bounds *out) {
-    double at = fmin(fmax(start, out->lower), out->upper);
+    double at = acct_min(acct_max(start, out->lower), out->upper);
     for (int i = 0; i < MOST_LINES && at > 0.0; i++) {
         acct_bounds bracket;
         r->epsilon = at;
@@ -30,14 +30,13 @@ void acct_exchange_rare_epsilon(acct_exchange_rare *r, double delta, acct_bounds
         r->fine = FINE[i / WAYS];
         walk(r, delta, start, i % WAYS, out);
     }
-    acct_exchange_rare_free(r);
 }
 
 void acct_exchange_rare_delta(acct_exchange_rare *r, double epsilon, acct_bounds *out) {
     const double single = r->steps * acct_exchange_cells_single(&r->cells, epsilon);
     const acct_exchange_law *g = &r->bare;
-    r->log_delta = fmax(log(fmax(fmin(single, out->upper), out->lower)), -700.0);
-    r->epsilon = fmax(epsilon, 0.1 * acct_exchange_at(g->mu, g->q, g->log_1mq, 1.0).loss);
+    r->log_delta = acct_max(log(acct_max(acct_min(single, out->upper), out->lower)), -700.0);
+    r->epsilon = acct_max(epsilon, 0.1 * acct_exchange_at(g->mu, g->q, g->log_1mq, 1.0).loss);
     /* each way twice: the second time about the answer of the first */
     for (int i = 0; i < 4 * WAYS && out->upper - out->lower > 1e-8 * out->upper; i++) {
         acct_profile_point p;
@@ -45,7 +44,6 @@ void acct_exchange_rare_delta(acct_exchange_rare *r, double epsilon, acct_bounds
         if (!acct_exchange_rare_line(r, i % (2 * WAYS) / 2)) continue;
         acct_contour_profile(r->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
-        if (p.value > 0.0) r->log_delta = fmax(fmin(log(p.value), log(out->upper)), -700.0);
+        if (p.value > 0.0) r->log_delta = acct_max(acct_min(log(p.value), log(out->upper)), -700.0);
     }
-    acct_exchange_rare_free(r);
 }

@@ -5,7 +5,7 @@
 #include "bounds.h"
 #include "exchange_rare.h"
 
-/* intersect *out with what lines show, and free *rare's memory */
+/* intersect *out with what lines show */
 void acct_exchange_rare_epsilon(acct_exchange_rare *rare, double delta, acct_bounds *out);
 void acct_exchange_rare_delta(acct_exchange_rare *rare, double epsilon, acct_bounds *out);
 

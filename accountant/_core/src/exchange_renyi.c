@@ -37,7 +37,7 @@ static int excess(acct_exchange_law *law, double c, acct_bounds *out) {
         const double w = exp(up), g = acct_e2(t * l) + t * acct_e2(-l), move = c * fabs(expm1(t * l));
         sum += w * g;
         doubt += w * (g * (e + ACCT_U * (80.0 + 8.0 * (fabs(up) + fabs(c * l) + law->count))) +
-                      1.01 * e * move + 2.2 * e * e * c * c * fmax(1.0, exp(t * l)));
+                      1.01 * e * move + 2.2 * e * e * c * c * acct_max(1.0, exp(t * l)));
     }
     const double unit = law->h / ACCT_SQRT_2PI, s = unit * sum;
     const double off =
@@ -61,7 +61,7 @@ int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
     if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, DIGITS)) {
         acct_exchange_moments_set(&law, order, 0.0, &m, &lattice);
         if (m.log_mgf_err < INFINITY)
-            acct_bounds_intersect(out, fmax((m.log_mgf - m.log_mgf_err) / t * (1.0 - 4.0 * ACCT_U), 0.0),
+            acct_bounds_intersect(out, acct_max((m.log_mgf - m.log_mgf_err) / t * (1.0 - 4.0 * ACCT_U), 0.0),
                                   (m.log_mgf + m.log_mgf_err) / t * (1.0 + 4.0 * ACCT_U));
     }
     if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, FINE_DIGITS) && excess(&law, order, &e))

@@ -17,7 +17,7 @@ static double rise_at(double turn) { return -log(cos(0.5 * turn)) * (1.0 + 1e-9)
 
 /* Beyond this loss Re L is at least L less the rise, |Im L| is at most 1.5 turn, and both are small beside it. */
 static double far_loss(acct_threshold threshold, double turn) {
-    return fmax(8.0 * threshold.scale, 6.0 * turn + 4.0 * rise_at(turn));
+    return acct_max(8.0 * threshold.scale, 6.0 * turn + 4.0 * rise_at(turn));
 }
 
 /* The largest of all bounds; beyond far_loss the chance of being small is at most 16 |e^{-z}| and falls.
@@ -30,7 +30,7 @@ static int bound_chances(const acct_exchange_law *law, acct_threshold threshold,
         double above, below;
         acct_exchange_cell_next(law, threshold.scale, INFINITY, &c);
         if (!acct_exchange_cell_bounds(law, threshold, &c, turn, &above, &below)) return 0;
-        *log_most = fmax(*log_most, fmax(above, below));
+        *log_most = acct_max(*log_most, acct_max(above, below));
         if (c.p0.loss > far_loss(threshold, turn)) return 1;
     }
     return 0;
@@ -50,17 +50,17 @@ static double log_small_modulus(const acct_exchange_law *law, acct_threshold thr
         if (!acct_exchange_cell_bounds(law, threshold, &c, turn, &above, &below)) return INFINITY;
         /* on the right L and W are at most those at x1 and x0; on the left -L(x0) and U(x1) */
         const double right = order * c.p1.loss + c.p0.down, left = c.p1.up - order * c.p0.loss;
-        const double most = fmax(right, left) + below - 0.5 * c.x0 * c.x0 + log(2.0 * (c.x1 - c.x0));
+        const double most = acct_max(right, left) + below - 0.5 * c.x0 * c.x0 + log(2.0 * (c.x1 - c.x0));
         sum = most > top ? sum * exp(top - most) + 1.0 : sum + exp(most - top);
-        top = fmax(top, most);
+        top = acct_max(top, most);
         if (!(c.p0.loss > far_loss(threshold, turn))) continue;
         const double end = c.p1.loss - rise_at(turn), arg = 1.5 * turn / scale;
         const double rest = log(16.0) + order * c.p1.loss - end / scale * (end / scale) + arg * arg;
-        const double falling = end > 0.5 * order * scale * scale ? fmax(rest, 4.0) - 0.5 * c.x1 * c.x1
+        const double falling = end > 0.5 * order * scale * scale ? acct_max(rest, 4.0) - 0.5 * c.x1 * c.x1
                                                                  : INFINITY;
         const double whole = acct_exchange_log_outside(mu, law->q, law->log_1mq, order, -c.x1, c.x1) + 4.0;
-        const double beyond = fmin(falling, whole);
-        if (beyond < top + 40.0 || i == MOST_CELLS - 1) return rise + fmax(top + log(sum), beyond) + 2.0;
+        const double beyond = acct_min(falling, whole);
+        if (beyond < top + 40.0 || i == MOST_CELLS - 1) return rise + acct_max(top + log(sum), beyond) + 2.0;
     }
     return INFINITY;
 }
@@ -71,7 +71,7 @@ static double log_lattice(const acct_exchange_law *law, acct_threshold threshold
     for (double t = turn; t > 0.02 * turn; t *= 0.36) {
         const double exponent = 2.0 * ACCT_PI * t / (law->mu * law->h);
         if (exponent > 1.0)
-            best = fmin(best, ACCT_LOG_2 + log_small_modulus(law, threshold, b, t) -
+            best = acct_min(best, ACCT_LOG_2 + log_small_modulus(law, threshold, b, t) -
                                   exponent * (1.0 - 1e-12) - log1p(-exp(-exponent)) + 1e-9);
     }
     return best;
@@ -104,7 +104,7 @@ static double small_log_mgf(const acct_exchange_law *law, acct_threshold thresho
                                      log(0.5 * erfc(hi * 0.7071) + 1e-300)
                                : INFINITY;
     const double whole = acct_exchange_log_outside(law->mu, law->q, law->log_1mq, c, lo, hi);
-    const double beyond = exp(fmin(falling, whole)) + 0.5 * erfc(-lo * 0.7071);
+    const double beyond = exp(acct_min(falling, whole)) + 0.5 * erfc(-lo * 0.7071);
     const double total = unit * (sum * (1.0 + (law->count + 8.0) * ACCT_U) + doubt) + beyond * (1.0 + 1e-6);
     return log(total + exp(log_lattice(law, threshold, b, turn))) + 1e-12;
 }

@@ -33,7 +33,7 @@ void acct_exchange_terms(acct_contour *k, acct_exchange_transform transform, con
 /* -((1 - rho)^n - 1), complex */
 static void missed(double n, const double rho[2], double *re, double *im, double *size) {
     const double square = -2.0 * rho[0] + rho[0] * rho[0] + rho[1] * rho[1];
-    const double gr = square > -0.9 ? 0.5 * n * log1p(square) : 0.5 * n * log(fmax(1.0 + square, 1e-300));
+    const double gr = square > -0.9 ? 0.5 * n * log1p(square) : 0.5 * n * log(acct_max(1.0 + square, 1e-300));
     const double gi = n * atan2(-rho[1], 1.0 - rho[0]), half = sin(0.5 * gi);
     const double e = exp(gr);
     *re = -(expm1(gr) - 2.0 * e * half * half);
@@ -56,7 +56,7 @@ void acct_exchange_split_terms(acct_contour *k, const acct_exchange_path *path) 
         const double rho[2] = {(c[0] * ar + c[1] * im) / modulus2, (c[1] * ar - c[0] * im) / modulus2};
         missed(n, rho, &part_re, &part_im, &turned);
         const double rest = sqrt((ar - c[0]) * (ar - c[0]) + (im - c[1]) * (im - c[1]));
-        const double most = fmax(modulus, rest) + a_err + c_err, size = sqrt(c[0] * c[0] + c[1] * c[1]);
+        const double most = acct_max(modulus, rest) + a_err + c_err, size = sqrt(c[0] * c[0] + c[1] * c[1]);
         const double all = exp(n * log_modulus), part = sqrt(part_re * part_re + part_im * part_im);
         const double power = exp((n - 1.0) * log(most)) * n;
         const double round = 120.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)) + 32.0 * turned;

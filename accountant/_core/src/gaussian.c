@@ -12,7 +12,7 @@
 static double saddle(double mu2, double epsilon) {
     /* root of mu2 (b + 1/2) - eps - 1/b - 1/(b+1), increasing in b */
     double b = epsilon / mu2 - 0.5 + 1.0 / sqrt(mu2);
-    if (!(b > 0.1 / (1.0 + sqrt(mu2) + mu2))) b = 1.0 / (fmax(0.5 * mu2 - epsilon, 0.0) + sqrt(mu2));
+    if (!(b > 0.1 / (1.0 + sqrt(mu2) + mu2))) b = 1.0 / (acct_max(0.5 * mu2 - epsilon, 0.0) + sqrt(mu2));
     for (int i = 0; i < 30; i++) {
         const double f = mu2 * (b + 0.5) - epsilon - 1.0 / b - 1.0 / (b + 1.0);
         const double slope = mu2 + 1.0 / (b * b) + 1.0 / ((b + 1.0) * (b + 1.0));
@@ -96,7 +96,7 @@ static void gaussian_point(double mu, double mu_err, double epsilon, acct_profil
     const double log_size = -log(poles) - 0.5 * log(2.0 * ACCT_PI * curvature);
     if (!(log_unit > -INFINITY && log_unit < 1e300 && b < ACCT_MOST_DISTANCE)) return;
     const double digits = 38.0 - log_size; /* errors to e^{-38} of the answer */
-    const double y_max = sqrt(2.0 * fmax(digits - log(poles), 4.0)) / mu;
+    const double y_max = sqrt(2.0 * acct_max(digits - log(poles), 4.0)) / mu;
     const gaussian_aliases aliases = aliases_of(mu, mu2, epsilon, b, log_unit, digits);
     const double dy = 2.0 * ACCT_PI / aliases.period, points = ceil(y_max / dy);
     if (!(points < 100000.0)) return;
@@ -131,7 +131,7 @@ static void gaussian_at(const void *par, double epsilon, acct_profile_point *poi
 
 void acct_gaussian_epsilon(double mu, double mu_err, double delta, acct_bounds *out) {
     const gaussian_par par = {mu, mu_err};
-    const double z = sqrt(fmax(-2.0 * log(2.5 * delta), 0.0));
+    const double z = sqrt(acct_max(-2.0 * log(2.5 * delta), 0.0));
     *out = (acct_bounds){0.0, INFINITY};
     if (mu < ACCT_FAR_APART) acct_invert(gaussian_at, &par, 0.5 * mu * mu + mu * z, delta, out);
     acct_gaussian_tail_epsilon(mu, mu_err, delta, out);
@@ -168,7 +168,7 @@ static void add_at(const void *par, double epsilon, acct_profile_point *point) {
     const double t_err = late ? 16.0 * ACCT_U * (kept + fabs(t)) : 32.0 * ACCT_U * spent + 2.0 * ACCT_U;
     *point = (acct_profile_point){.value = 0.0};
     /* t H(-log t) increases with t */
-    const double t_high = fmin(t + t_err, 1.0), t_low = t - t_err;
+    const double t_high = acct_min(t + t_err, 1.0), t_low = t - t_err;
     const double front_err = 64.0 * ACCT_U * (1.0 + epsilon);
     acct_profile_point p;
     if (!(t_high > 0.0)) return;
@@ -190,12 +190,12 @@ void acct_single_delta(double q, double sigma, double epsilon, int direction, ac
 
 void acct_single_epsilon(double q, double sigma, double delta, int direction, acct_bounds *out) {
     const single_par par = {q, 1.0 / sigma};
-    const double mu = par.mu, ratio = fmin(delta / q, 0.4);
+    const double mu = par.mu, ratio = acct_min(delta / q, 0.4);
     const double inner = 0.5 * mu * mu + mu * sqrt(-2.0 * log(2.5 * ratio));
     double start = inner < 700.0 ? log1p(q * expm1(inner)) : inner + log(q);
-    if (direction == ACCT_ADD && q < 1.0) start = fmin(start, -0.5 * log1p(-q));
+    if (direction == ACCT_ADD && q < 1.0) start = acct_min(start, -0.5 * log1p(-q));
     acct_invert(direction == ACCT_REMOVE ? remove_at : add_at, &par, start, delta, out);
     /* no outcome added has a larger loss */
-    if (direction == ACCT_ADD) out->upper = fmin(out->upper, -log1p(-q) * (1.0 + 32.0 * ACCT_U));
-    out->lower = fmin(out->lower, out->upper);
+    if (direction == ACCT_ADD) out->upper = acct_min(out->upper, -log1p(-q) * (1.0 + 32.0 * ACCT_U));
+    out->lower = acct_min(out->lower, out->upper);
 }

@@ -32,8 +32,8 @@ int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, dou
         acct_workspace_free(&w);
         if (status) return status;
     }
-    out->upper = fmin(out->upper, acct_ever_sampled_upper(&step, steps));
-    out->lower = fmin(out->lower, out->upper);
+    out->upper = acct_min(out->upper, acct_ever_sampled_upper(&step, steps));
+    out->lower = acct_min(out->lower, out->upper);
     return ACCT_OK;
 }
 
@@ -56,6 +56,6 @@ int acct_gaussian_mixture_epsilon(const acct_mixture_part *part, double steps, d
     status = acct_workspace_alloc(&w, ACCT_MIXTURE_NODES);
     if (!status) status = acct_epsilon_one_way(&w, &step, steps, delta, direction, out);
     acct_workspace_free(&w);
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
     return status;
 }

@@ -45,7 +45,7 @@ void acct_gaussian_tail_epsilon(double mu, double mu_err, double delta, acct_bou
     const double most = mu * (1.0 + mu_err), least = mu * (1.0 - mu_err);
     const double up = 1.0 + 8.0 * ACCT_U, down = 1.0 - 8.0 * ACCT_U;
     if (mu >= ACCT_FAR_APART) {
-        acct_bounds_intersect(out, fmin(epsilon_at(least, -FARTHEST), DBL_MAX) * down,
+        acct_bounds_intersect(out, acct_min(epsilon_at(least, -FARTHEST), DBL_MAX) * down,
                               epsilon_at(most, FARTHEST) * up);
         return;
     }
@@ -60,7 +60,7 @@ void acct_gaussian_tail_epsilon(double mu, double mu_err, double delta, acct_bou
         crossing(least, goal, 0, &low, &high);
         acct_bounds_intersect(out, epsilon_at(least, low) * down, INFINITY);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
 }
 
 void acct_gaussian_tail_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
@@ -82,5 +82,5 @@ void acct_gaussian_tail_delta(double mu, double mu_err, double epsilon, acct_bou
         const double lower = exp(log_profile(low + moved, least, 0)) * (1.0 - SLACK);
         acct_bounds_intersect(out, acct_down(lower), 1.0);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
 }

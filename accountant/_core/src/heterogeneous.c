@@ -48,7 +48,7 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
     acct_saddle s;
     acct_heterogeneous_saddle(&m, ACCT_AT_LOG_DELTA, log_delta, &s);
-    double epsilon = fmax(s.epsilon, 0.0),
+    double epsilon = acct_max(s.epsilon, 0.0),
            tolerance = acct_tolerance_for(epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
     int loose = 0;
     for (int i = 0; i < 6 + 2 * loose; i++) {
@@ -72,13 +72,13 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
         acct_invert_certify(acct_contour_at, &w->contour, next, delta, &found);
         acct_bounds_intersect(out, found.lower, found.upper);
         const double wanted =
-            fmax(4.0 * acct_tolerance_for(next, -p.slope / delta, ACCT_HETEROGENEOUS_LEAST_TOLERANCE), 1e-13);
+            acct_max(4.0 * acct_tolerance_for(next, -p.slope / delta, ACCT_HETEROGENEOUS_LEAST_TOLERANCE), 1e-13);
         if ((p.bounds.upper - p.bounds.lower) / delta <= wanted || next == epsilon) return ACCT_OK;
         if (fabs(next - epsilon) <= 1e-3 * next && (i > 2 || loose)) return ACCT_OK;
         tolerance = fabs(next - epsilon) <= 1e-3 * next
                         ? 0.03 * tolerance
                         : acct_tolerance_for(next, -p.slope / delta, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
-        epsilon = fmax(next, 0.0);
+        epsilon = acct_max(next, 0.0);
     }
     return ACCT_OK;
 }
@@ -174,13 +174,13 @@ static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_b
         return ACCT_OK;
     }
     if (most < INFINITY) /* 1 - e^{eps - loss} is at most this */
-        out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
+        out->upper = acct_min(acct_max(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     for (int i = 0; i < 6; i++) {
         acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
         acct_coarse_composition m = {w->coarse, w->groups, w->direction};
         acct_saddle s;
         acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
-        const double guess = fmax(fmin(s.log_delta, -1e-3), -745.0);
+        const double guess = acct_max(acct_min(s.log_delta, -1e-3), -745.0);
         if (i == 0 && fabs(guess - log_delta) > 1.0) {
             log_delta = guess;
             continue;
@@ -194,8 +194,8 @@ static int delta_one_way(acct_heterogeneous_workspace *w, double epsilon, acct_b
         if (status) break;
         acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
-        const double now = p.value > 0.0 ? fmax(log(p.value), -745.0) : log_delta - 5.0;
-        const double wanted = fmax(1e-6, 10.0 * tolerance);
+        const double now = p.value > 0.0 ? acct_max(log(p.value), -745.0) : log_delta - 5.0;
+        const double wanted = acct_max(1e-6, 10.0 * tolerance);
         if (fabs(now - log_delta) < 2.0 && out->upper - out->lower <= wanted * out->upper) break;
         log_delta = now;
     }

@@ -34,15 +34,15 @@ acct_window acct_part_window(const acct_part *part, int direction, double deviat
     acct_window window = {.lo = -reach, .hi = (direction == ACCT_REMOVE ? largest : 0.0) + reach};
     if (most_loss < INFINITY && !acct_part_is_plain(part)) {
         const acct_step step = acct_part_step(part);
-        const double hi = fmax(acct_loss_inverse(&step, most_loss), fmax(2.0 * part->sigma, 0.6));
-        window.hi = fmin(window.hi, hi);
+        const double hi = acct_max(acct_loss_inverse(&step, most_loss), acct_max(2.0 * part->sigma, 0.6));
+        window.hi = acct_min(window.hi, hi);
     }
     return window;
 }
 
 int acct_coarse_nodes(const acct_part *part) {
     const double more = part->mixture ? part->mixture->largest / (8.0 * part->sigma) : 0.0;
-    return ACCT_GL_ORDER * (int)fmin(ACCT_COARSE_PANELS + ceil(more), ACCT_MOST_COARSE_PANELS);
+    return ACCT_GL_ORDER * (int)acct_min(ACCT_COARSE_PANELS + ceil(more), ACCT_MOST_COARSE_PANELS);
 }
 
 void acct_coarse_place(acct_coarse *k, double *memory, int nodes) {
@@ -143,7 +143,7 @@ static void small(const acct_coarse *k, int remove, double c, double *a1, double
 
 static void large(const acct_coarse *k, double c, double *log_a, double *mean, double *second) {
     double top = -INFINITY, a = 0.0, m1 = 0.0, m2 = 0.0;
-    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + k->log_gauss[j]);
+    for (int j = 0; j < k->nodes; j++) top = acct_max(top, c * k->loss[j] + k->log_gauss[j]);
     for (int j = 0; j < k->nodes; j++) {
         const double w = exp(c * k->loss[j] + k->log_gauss[j] - top);
         a += w;
@@ -169,7 +169,7 @@ void acct_coarse_cumulants(void *par, double b, acct_cumulants *out) {
             continue;
         }
         double log_a, mean, second;
-        if (fmax(c * k->loss[0], c * k->loss[k->nodes - 1]) < 600.0) {
+        if (acct_max(c * k->loss[0], c * k->loss[k->nodes - 1]) < 600.0) {
             double a1, d1, mm;
             small(k, remove, c, &a1, &d1, &mm);
             log_a = log1p(a1);
@@ -180,7 +180,7 @@ void acct_coarse_cumulants(void *par, double b, acct_cumulants *out) {
         }
         out->log_mgf += k->steps * log_a;
         out->mean += k->steps * sign * mean;
-        out->variance += k->steps * fmax(second - mean * mean, 1e-300);
+        out->variance += k->steps * acct_max(second - mean * mean, 1e-300);
     }
 }
 
@@ -215,7 +215,7 @@ double acct_coarse_variance(const acct_coarse_composition *composition, double m
 
 void acct_coarse_weights(const acct_coarse *k, double c, double *weight) {
     double top = -INFINITY, sum = 0.0;
-    for (int j = 0; j < k->nodes; j++) top = fmax(top, c * k->loss[j] + k->log_gauss[j]);
+    for (int j = 0; j < k->nodes; j++) top = acct_max(top, c * k->loss[j] + k->log_gauss[j]);
     for (int j = 0; j < k->nodes; j++) {
         const double rise = c * k->loss[j] - top, log_gauss = k->log_gauss[j];
         weight[j] = log_gauss < -695.0 ? acct_vexp(rise + log_gauss) : k->gauss[j] * acct_vexp(rise);
@@ -243,7 +243,7 @@ double acct_coarse_reach(const acct_coarse_composition *composition, double b) {
     for (int i = 0; i < composition->count; i++) {
         if (composition->part[i].plain > 0.0) continue;
         acct_coarse_weights(&composition->part[i], c, weight);
-        most = fmax(most, weight[composition->part[i].nodes - 1]);
+        most = acct_max(most, weight[composition->part[i].nodes - 1]);
     }
     return most;
 }

@@ -18,6 +18,7 @@ void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory) 
     sums->size = memory + 6 * n;
     sums->factor = memory + 7 * n;
     sums->poles = memory + 8 * n;
+    sums->coarse = memory + 9 * n;
 }
 
 /* what all sums over the parts are multiplied by at the points, and beyond them (Theorem 9, *Tail of the sum*) */
@@ -58,9 +59,9 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     sums->right_log = sums->right_err = sums->left_log = sums->left_err = 0.0;
     /* geometric levels, beyond the reach of the moments */
     const double first = (plan->count - 1) * plan->dy;
-    const double near = fmax(7.0 * plan->flat, plan->bulk > 0.0 ? 7.0 / plan->bulk : 0.0);
-    const double end = fmax(near, plan->far);
-    const double ratio = fmax(pow(end / first, 1.0 / ACCT_DECAY_LEVELS), 1.1);
+    const double near = acct_max(7.0 * plan->flat, plan->bulk > 0.0 ? 7.0 / plan->bulk : 0.0);
+    const double end = acct_max(near, plan->far);
+    const double ratio = acct_max(pow(end / first, 1.0 / ACCT_DECAY_LEVELS), 1.1);
     sums->level[0] = first;
     sums->levels = 0;
     while (sums->levels < ACCT_DECAY_LEVELS && sums->level[sums->levels] < end) {
@@ -124,13 +125,13 @@ static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf
 static void try_paths(const acct_heterogeneous_sum *sums, const acct_cf_decay *decay, double *bound) {
     static const double SHARE[] = {1.0, 0.5, 0.25};
     const acct_step *step = &decay->law->step;
-    const double most = fmin(1.5 * step->sigma / acct_step_largest(step), 3.0) * step->sigma;
-    const double log_error = fmin(1.5 * sums->plan.log_error / sums->plan.steps, -12.0);
+    const double most = acct_min(1.5 * step->sigma / acct_step_largest(step), 3.0) * step->sigma;
+    const double log_error = acct_min(1.5 * sums->plan.log_error / sums->plan.steps, -12.0);
     for (int i = 0; i < 3; i++) {
         acct_cf_decay_path path;
         if (acct_cf_decay_path_set(decay, sums->scratch, SHARE[i] * most, log_error, &path)) continue;
         for (int j = 0; j <= sums->levels; j++)
-            bound[j] = fmin(bound[j], acct_cf_decay_path_upper(&path, sums->level[j]));
+            bound[j] = acct_min(bound[j], acct_cf_decay_path_upper(&path, sums->level[j]));
     }
 }
 
@@ -148,10 +149,10 @@ void acct_heterogeneous_decay(const acct_heterogeneous_sum *sums, const acct_til
         bound[j] = 0.0;
         if (known && !(known[j] > enough)) continue;
         if (sums->level[j] >= sums->plan.flat && skip++ % 4 == 0)
-            flat = fmin(flat, acct_cf_decay_minorant_upper(&decay, sums->level[j], 1, 24, -1.0));
-        bound[j] = fmin(flat, along[j]);
+            flat = acct_min(flat, acct_cf_decay_minorant_upper(&decay, sums->level[j], 1, 24, -1.0));
+        bound[j] = acct_min(flat, along[j]);
         if (j < sums->levels)
-            bound[j] = fmin(bound[j], acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
+            bound[j] = acct_min(bound[j], acct_cf_decay_moment_upper(&decay, sums->level[j], sums->level[j + 1]));
     }
 }
 
@@ -174,7 +175,7 @@ int acct_heterogeneous_add_tail(acct_heterogeneous_sum *sums, const acct_tilted_
                                 const acct_part *part, double low, double low_err) {
     const acct_heterogeneous_plan *p = &sums->plan;
     const double m = p->reverse_order, n = part->steps;
-    const double q = law->q_above, pq = fmax(law->pq_above, 0.0);
+    const double q = law->q_above, pq = acct_max(law->pq_above, 0.0);
     const double loss_hi = acct_loss(&law->step, law->hi, NULL);
     const double tail = (q + ACCT_UNDERFLOW) * exp(-m * loss_hi - low);
     const double below = law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low)
@@ -184,12 +185,12 @@ int acct_heterogeneous_add_tail(acct_heterogeneous_sum *sums, const acct_tilted_
     if (p->apart && !(law->hi < acct_part_window(part, p->direction, p->deviations, INFINITY).hi)) return 0;
     sums->log_stay += n * log1p(-q);
     sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));
-    sums->stay_err = fmax(sums->stay_err, law->above_err);
+    sums->stay_err = acct_max(sums->stay_err, law->above_err);
     sums->lost += acct_tail_event_lost(law, n, 0);
     /* A(-m) >= A_I(-m) */
     const double log_event = log(n * (q + ACCT_UNDERFLOW)) - m * loss_hi - low + low_err +
                              1e-9 * (1.0 + fabs(m * loss_hi));
-    const double most = fmax(sums->reverse_events, log_event), least = fmin(sums->reverse_events, log_event);
+    const double most = acct_max(sums->reverse_events, log_event), least = acct_min(sums->reverse_events, log_event);
     sums->reverse_events = most + log1p(exp(least - most));
     return 1;
 }
@@ -211,7 +212,7 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     const acct_heterogeneous_plan *p = &sums->plan;
     const double y_last = (p->count - 1) * p->dy;
     const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
-    const double log_error = p->log_error - 2.3 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
+    const double log_error = p->log_error - 2.3 + acct_min(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
                              log(2.0 + y_last * reach) - finer;
     const int64_t cell =
         acct_part_cell(part, finer > 0.0 ? 12.0 : 50.0); /* kinds of a table are further apart */
@@ -220,9 +221,9 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
         !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
         return ACCT_OK;
     acct_window window = *given;
-    double weight[ACCT_MOST_COARSE_NODES], memory[ACCT_COARSE_ARRAYS * ACCT_MOST_COARSE_NODES];
+    double *weight = sums->coarse;
     acct_coarse coarse;
-    acct_coarse_place(&coarse, memory, acct_coarse_nodes(part));
+    acct_coarse_place(&coarse, weight + ACCT_MOST_COARSE_NODES, acct_coarse_nodes(part));
     acct_coarse_set(&coarse, part, &window);
     acct_coarse_weights(&coarse, sums->order, weight);
     acct_place_breaks(step, coarse.nodes, coarse.loss, weight, &window);
@@ -363,7 +364,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
         k->tail.pq_mass = exp(sums->log_stay) * -expm1(sums->log_stay_ratio);
         k->tail.mass_err = (sums->stay_err + ACCT_U * (16.0 + sums->parts)) *
                                (1.0 - sums->log_stay - sums->log_stay_ratio) +
-                           fmin(sums->below * ACCT_SLACK, 1.0);
+                           acct_min(sums->below * ACCT_SLACK, 1.0);
         k->tail.lost = sums->lost;
         k->tail.reverse_slope = m + 1.0;
         k->tail.reverse_log = acct_log_chernoff(m) + sums->reverse_log + sums->reverse_events +

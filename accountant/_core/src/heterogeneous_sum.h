@@ -41,6 +41,7 @@ typedef struct {
     acct_heterogeneous_plan plan;
     acct_cached_layout *cached; /* ACCT_CACHED_LAYOUTS seats, by cell */
     acct_tilted_law *scratch; /* for paths */
+    double *coarse;           /* weights and arrays of one part, to search for its panels */
     double order, parts;
     /* per point: sums over parts of n log|1+V| and n arg(1+V), of the relative error of (1+V)^n, of
      * n log(|1+V| + error), and of the sizes that round-off is relative to */
@@ -63,7 +64,8 @@ typedef struct {
 
 /* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the
  * caller's, too */
-#define ACCT_HETEROGENEOUS_SUM_DOUBLES (9 * (size_t)ACCT_HETEROGENEOUS_POINTS)
+#define ACCT_HETEROGENEOUS_SUM_DOUBLES \
+    (9 * (size_t)ACCT_HETEROGENEOUS_POINTS + (1 + ACCT_COARSE_ARRAYS) * (size_t)ACCT_MOST_COARSE_NODES)
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);
 
 /* starts an empty sum; requires plan->count <= ACCT_HETEROGENEOUS_POINTS, plan->dy of 24 significant bits */

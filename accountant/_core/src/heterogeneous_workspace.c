@@ -50,7 +50,7 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->steps = steps;
     w->far = 0;
     w->most_points = w->mixed ? ACCT_HETEROGENEOUS_POINTS : 4136;
-    w->most_work = fmax(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
+    w->most_work = acct_max(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
     w->tables = (acct_noise_tables){.count = 0};
     w->group = malloc((size_t)count * sizeof *w->group);
     w->worst = malloc((size_t)count * sizeof *w->worst);
@@ -117,8 +117,8 @@ int acct_heterogeneous_worst(acct_heterogeneous_workspace *w, double fineness, a
             continue;
         }
         last->steps += p->steps;
-        last->q = fmax(last->q, p->q);
-        last->sigma = fmin(last->sigma, p->sigma);
+        last->q = acct_max(last->q, p->q);
+        last->sigma = acct_min(last->sigma, p->sigma);
     }
     return groups;
 }
@@ -195,14 +195,14 @@ static double alias_period(acct_coarse_composition *m, const acct_saddle *s, dou
 
 int acct_heterogeneous_lengthen(const acct_heterogeneous_workspace *w, double y_least,
                                 acct_heterogeneous_plan *plan) {
-    const double y_last = fmax(plan->y_near, y_least);
-    const double period = fmax(plan->period, 2.0 * ACCT_PI / y_last);
+    const double y_last = acct_max(plan->y_near, y_least);
+    const double period = acct_max(plan->period, 2.0 * ACCT_PI / y_last);
     plan->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     const double points = ceil(y_last / plan->dy) + 2.0;
     if (!(points <= w->most_points && plan->b < ACCT_MOST_DISTANCE)) return ACCT_EPRECISION;
     plan->count = (int)points;
     /* minorants from where the moments of all losses, or of the bulk, cease to help */
-    plan->flat = fmax(1.2 * sqrt(w->steps) / plan->spread, (plan->count - 1) * plan->dy);
+    plan->flat = acct_max(1.2 * sqrt(w->steps) / plan->spread, (plan->count - 1) * plan->dy);
     return ACCT_OK;
 }
 
@@ -228,11 +228,11 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     s.epsilon = epsilon;
     plan->log_error = log(tolerance) + log_delta - (s.log_scale - s.b * epsilon);
     /* where the tail event decides, a few digits do */
-    const double digits = fmax(2.3 - plan->log_error + 1.0, 3.0), bb = s.b * (s.b + 1.0);
+    const double digits = acct_max(2.3 - plan->log_error + 1.0, 3.0), bb = s.b * (s.b + 1.0);
     const double right = alias_period(&m, &s, digits, 1, &plan->right_b);
     const double left = alias_period(&m, &s, digits, -1, &plan->left_b);
-    plan->y_near = 1.1 * sqrt(2.0 * fmax(digits - log(bb), 4.0)) / s.spread;
-    plan->period = fmax(right, left) * 1.02;
+    plan->y_near = 1.1 * sqrt(2.0 * acct_max(digits - log(bb), 4.0)) / s.spread;
+    plan->period = acct_max(right, left) * 1.02;
     plan->spread = s.spread;
     plan->bulk = acct_coarse_bulk(&m, s.b);
     plan->far = 0.0;
@@ -271,7 +271,7 @@ static int try_line(acct_heterogeneous_workspace *w, int count, double epsilon, 
     *placed = (plan.count - 1) * plan.dy;
     if (w->far) {
         plan.far = w->most_points * plan.dy;
-        plan.flat = fmin(plan.flat, 0.3 * *placed);
+        plan.flat = acct_min(plan.flat, 0.3 * *placed);
         plan.paths = w->steps < ACCT_MOST_STEPS_OF_PATHS;
     }
     status = acct_heterogeneous_add_all(w, &plan, w->group, w->groups);

@@ -53,7 +53,7 @@ void acct_invert_certify(acct_profile_fn profile, const void *par, double estima
     profile(par, estimate, &p);
     const double rate = p.slope < 0.0 ? -1.0 / p.slope : 0.0;
     const double grain = 4.0 * ACCT_U * estimate + 1e-300;
-    double step = fmax(1.01 * rate * fmax(p.bounds.upper - delta, 0.0), grain);
+    double step = acct_max(1.01 * rate * acct_max(p.bounds.upper - delta, 0.0), grain);
     double x = p.bounds.upper <= delta ? estimate : estimate + step;
     out->upper = INFINITY;
     double before = estimate;
@@ -69,7 +69,7 @@ void acct_invert_certify(acct_profile_fn profile, const void *par, double estima
         x += step;
         if (!(x < INFINITY)) break;
     }
-    step = fmax(1.01 * rate * fmax(delta - p.bounds.lower, 0.0), grain);
+    step = acct_max(1.01 * rate * acct_max(delta - p.bounds.lower, 0.0), grain);
     x = p.bounds.lower > delta ? estimate : estimate - step;
     out->lower = 0.0;
     before = estimate;

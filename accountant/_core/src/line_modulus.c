@@ -51,9 +51,9 @@ static exponent exponent_of(const acct_cf_decay_window *w, double steps) {
     const double v = w->variance, f = w->fourth;
     return (exponent){
         .a = 0.5 * steps * v,
-        .c2 = fmax(0.25 * steps * (f / 12.0 - v * v), 0.0),
+        .c2 = acct_max(0.25 * steps * (f / 12.0 - v * v), 0.0),
         .c3 = steps * v * f / 48.0,
-        .most = fmin(24.0 * v / f, 1.0 / v) * (1.0 - 1e-9),
+        .most = acct_min(24.0 * v / f, 1.0 / v) * (1.0 - 1e-9),
     };
 }
 
@@ -79,15 +79,18 @@ static double near_upper(const exponent *g, double b, double *y) {
 /* ensures the integral of |A(c+iy)/A(c)|^n / (pi |s| |s-1|) over y >= 0 <= returned, up to 1e-9 of it */
 static double integral_upper(acct_cf_decay *decay, acct_tilted_law *scratch, double b, double deviation) {
     const double front = 1.0 / (ACCT_PI * b * (b + 1.0)), most = REACH / deviation;
-    double best = INFINITY;
+    double best = INFINITY, end = 0.0;
     if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation, most) < most)) return INFINITY;
     for (int i = 0; i < decay->windows; i++) {
         double y;
         const exponent g = exponent_of(&decay->window[i], decay->steps);
         const double near = front * near_upper(&g, b, &y);
-        if (near < best && y > 0.0) best = fmin(best, near + acct_cf_decay_tail_upper(decay, b, y, 0.0));
+        if (near < best && y > 0.0) {
+            best = near;
+            end = y;
+        }
     }
-    return best;
+    return end > 0.0 ? best + acct_cf_decay_tail_upper(decay, b, end, 0.0) : INFINITY;
 }
 
 void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_tilted_law *scratch, double steps,
@@ -107,10 +110,10 @@ void acct_line_modulus_set(acct_line_modulus *out, acct_tilted_law *law, acct_ti
     const double outside = steps * beyond * ACCT_SLACK;
     if (!(log_unit + round < 700.0)) return;
     const double bound = exp(log_unit + round + acct_log_chernoff(b)) + outside;
-    out->chernoff = out->upper = bound < 1.0 ? acct_up(fmax(bound, ACCT_TINY)) : 1.0;
+    out->chernoff = out->upper = bound < 1.0 ? acct_up(acct_max(bound, ACCT_TINY)) : 1.0;
     if (out->upper <= enough || out->doubt > 1.0) return;
     acct_cf_decay_set(&decay, law, &m, steps);
     const double modulus = exp(log_unit + round) * integral_upper(&decay, scratch, b, sqrt(steps * m.m2)) + outside;
-    const double rounded = acct_up(fmax(modulus * (1.0 + 1e-9), ACCT_TINY));
+    const double rounded = acct_up(acct_max(modulus * (1.0 + 1e-9), ACCT_TINY));
     if (rounded < out->upper) out->upper = rounded;
 }

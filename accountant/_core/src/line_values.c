@@ -62,8 +62,8 @@ static void set_ends(int count, const double *restrict log_modulus, const double
     }
     *least_log = *most_ratio = 0.0;
     for (int i = 0; i < ACCT_WIDE; i++) {
-        *least_log = fmin(*least_log, least[i]);
-        *most_ratio = fmax(*most_ratio, most[i]);
+        *least_log = acct_min(*least_log, least[i]);
+        *most_ratio = acct_max(*most_ratio, most[i]);
     }
 }
 

@@ -19,7 +19,7 @@ acct_step acct_step_make(double q, double sigma) {
 
 acct_step acct_step_make_mixture(const acct_mixture *mixture, double sigma) {
     acct_step s;
-    s.q = fmin(mixture->present * (1.0 + 4.0 * ACCT_U + mixture->weight_err), 1.0);
+    s.q = acct_min(mixture->present * (1.0 + 4.0 * ACCT_U + mixture->weight_err), 1.0);
     s.sigma = sigma;
     s.log_q = log(s.q);
     /* below log w_0, so that no loss is */
@@ -120,7 +120,7 @@ double acct_loss_arg_upper(double theta, double p) {
     return acct_loss_arg_chord(theta, p);
 }
 
-double acct_loss_modulus_upper(double spread) { return -0.5 * log1p(-fmin(spread * (1.0 + 1e-9), 1.0)); }
+double acct_loss_modulus_upper(double spread) { return -0.5 * log1p(-acct_min(spread * (1.0 + 1e-9), 1.0)); }
 
 double acct_loss_inverse(const acct_step *step, double loss) {
     if (step->mixture) return acct_mixture_inverse(step->mixture, loss);

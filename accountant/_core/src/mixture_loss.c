@@ -193,7 +193,7 @@ static void spread_about(const acct_mixture *m, double centre, double theta, con
         }
     const double t = centre * theta, wide = 1.0 + margin;
     *out = (spread){.versine = (acct_lanes_total(v) + silent0 * versine(t)) * wide,
-                    .sine = (acct_lanes_total(s) + silent0 * fmin(t, 1.0)) * wide,
+                    .sine = (acct_lanes_total(s) + silent0 * acct_min(t, 1.0)) * wide,
                     .apart = (acct_lanes_total(a) + silent0 * t) * wide};
 }
 
@@ -220,7 +220,7 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
     r->turns = 0;
     const double cone = m->largest * theta;
     /* an exponent u_j carries 4 u of itself, in a posterior and in what it is divided by */
-    const double exponent = m->largest * (2.0 * fmax(fabs(x0), fabs(x1)) + m->largest) / m->var2;
+    const double exponent = m->largest * (2.0 * acct_max(fabs(x0), fabs(x1)) + m->largest) / m->var2;
     const double turned = 16.0 * ACCT_U * exponent;
     if (cone < 3.1) {
         r->arg = cone;
@@ -234,8 +234,8 @@ int acct_mixture_region_set(const acct_mixture *m, double x0, double mid, double
         spread_about(m, centre, theta, p0, p1, 1.0 - r->lo.present + 1e-12 + turned, margin, &s);
         const double left = 1.0 - s.versine;
         if (!(left > 0.05)) continue;
-        r->modulus = fmin(r->modulus, -log(left) * (1.0 + 1e-9));
-        r->arg = fmin(r->arg, centre * theta + atan2(s.sine, left) * (1.0 + 1e-9));
+        r->modulus = acct_min(r->modulus, -log(left) * (1.0 + 1e-9));
+        r->arg = acct_min(r->arg, centre * theta + atan2(s.sine, left) * (1.0 + 1e-9));
         /* at every t <= theta, arg e^L >= centre t - t E|d - centre|/left */
         if (s.apart <= centre * theta * left) r->turns = 1;
     }

@@ -32,13 +32,13 @@ typedef struct {
 static void bound_by_shifts(transform *at) {
     const acct_shift_law *law = at->law;
     const double c = at->c, t = at->t, power = c > 1.0 ? t : t * (1.0 + t);
-    const double error = fmax(law->first_err, law->weight_err) + (law->count + 64.0) * ACCT_U;
+    const double error = acct_max(law->first_err, law->weight_err) + (law->count + 64.0) * ACCT_U;
     double best = 0.0, least = INFINITY, top = 0.0, total = 0.0;
     for (int j = 0; j < law->count; j++) {
         const double d = law->shift[j], exponent = power * (d * d * law->rate), log_w = log(law->weight[j]);
-        best = fmax(best, c * (log_w * (1.0 + 64.0 * ACCT_U) - error + exponent * (1.0 - 64.0 * ACCT_U)));
-        least = fmin(least, -t * log_w + exponent);
-        top = fmax(top, exponent);
+        best = acct_max(best, c * (log_w * (1.0 + 64.0 * ACCT_U) - error + exponent * (1.0 - 64.0 * ACCT_U)));
+        least = acct_min(least, -t * log_w + exponent);
+        top = acct_max(top, exponent);
     }
     for (int j = 0; j < law->count; j++) {
         const double d = law->shift[j];
@@ -119,7 +119,7 @@ static double log_concave_bound(const transform *at, double share) {
 /* spacing at which the error of the trapezoid rule is e^{-wanted} times the integral along the edge */
 static double spacing(const acct_shift_law *law, double *height, double wanted) {
     const double sigma = law->sigma;
-    *height = fmin(*height, sigma * sqrt(2.0 * wanted));
+    *height = acct_min(*height, sigma * sqrt(2.0 * wanted));
     return 2.0 * ACCT_PI * *height / (wanted + *height * *height * law->rate);
 }
 
@@ -142,7 +142,7 @@ static strip find_strip(const transform *at, double size, double floor, double u
         return best;
     }
     for (unsigned i = 0; i < sizeof ANGLES / sizeof *ANGLES; i++) {
-        strip s = {.height = fmin(ANGLES[i] * var / at->spread, law->sigma * sqrt(2.0 * wanted)),
+        strip s = {.height = acct_min(ANGLES[i] * var / at->spread, law->sigma * sqrt(2.0 * wanted)),
                    .relative = 1};
         const double turn = s.height * at->spread / var * (1.0 + 1e-12);
         s.log_factor = at->c * log(cos(0.5 * turn));
@@ -151,7 +151,7 @@ static strip find_strip(const transform *at, double size, double floor, double u
             s.log_bound = log_concave_bound(at, cos(turn) * (1.0 - 1e-12)) - unit;
             s.relative = s.log_factor + size < s.log_bound;
         }
-        s.h = spacing(law, &s.height, wanted + (s.relative ? s.log_factor : fmax(s.log_bound - size, 0.0)));
+        s.h = spacing(law, &s.height, wanted + (s.relative ? s.log_factor : acct_max(s.log_bound - size, 0.0)));
         if (s.h < best.h && s.log_factor < 10.0) break;
         if (s.h > best.h) best = s;
     }
@@ -176,13 +176,13 @@ static double entire_part_error(const transform *at, double h) {
  * returns  0 where there is none */
 static int run(const transform *at, acct_renyi_sum *sum, double floor, double *error) {
     const acct_shift_law *law = at->law;
-    const double size = sum->plain ? 2.0 : fmax(at->top, 0.0) + 1.0;
+    const double size = sum->plain ? 2.0 : acct_max(at->top, 0.0) + 1.0;
     strip s = find_strip(at, size, floor, sum->shift);
     sum->floor = floor;
-    sum->h = fmin(s.h, 16.0 * law->sigma * law->sigma / law->shift[law->count - 1]);
+    sum->h = acct_min(s.h, 16.0 * law->sigma * law->sigma / law->shift[law->count - 1]);
     if (!sum->plain)
         sum->h =
-            fmin(sum->h, ACCT_PI * law->sigma * sqrt(2.0 / (1.0 - floor + log(2.0 + 4.0 * fabs(at->c)))));
+            acct_min(sum->h, ACCT_PI * law->sigma * sqrt(2.0 / (1.0 - floor + log(2.0 + 4.0 * fabs(at->c)))));
     sum->h = few_digits(sum->h);
     if (!(sum->h > 1e-9 * law->sigma) || !acct_renyi_sum_run(sum, at->mode)) return 0;
     const double alias = log_alias(law, s.height, sum->h);
@@ -206,7 +206,7 @@ static void narrow_by_sum(transform *at) {
     const double small = log(0.5 * fabs(at->c)) + log(fabs(at->c - 1.0)) + 2.0 * log(mean);
     sum.plain = at->top > (at->c > 1.0 ? 1.0 : 0.1);
     sum.shift = sum.plain ? at->top : 0.0;
-    double floor = FINE + (sum.plain ? 0.0 : fmax(fmin(small, 0.0), -690.0));
+    double floor = FINE + (sum.plain ? 0.0 : acct_max(acct_min(small, 0.0), -690.0));
     for (int pass = 0; pass < 2; pass++) {
         if (!run(at, &sum, floor, &error)) return;
         if (error - sum.round <= 1e-14 * sum.sum || !(sum.sum > 0.0)) break;
@@ -214,7 +214,7 @@ static void narrow_by_sum(transform *at) {
     }
     if (!sum.plain) {
         if (!(sum.most < 0.01)) return;
-        const double low = log1p(fmax(sum.sum - error, 0.0)), high = log1p(sum.sum + error);
+        const double low = log1p(acct_max(sum.sum - error, 0.0)), high = log1p(sum.sum + error);
         acct_bounds_intersect(&at->log_mgf, low * (1.0 - 10.0 * ACCT_U), high * (1.0 + 10.0 * ACCT_U));
         return;
     }

@@ -45,12 +45,12 @@ static void add_term(acct_renyi_sum *s, double loss, double err, double x2) {
         return;
     }
     double rate;
-    const double size = fmax(s->c * loss, 0.0);
+    const double size = acct_max(s->c * loss, 0.0);
     const double term = term_at(s, loss, x2, &rate);
     const double second = err * (1.0 + fabs(s->c)); /* relative to the larger of e^{cL} and e^L */
     s->sum += term;
     s->round += term * ACCT_U * (300.0 + 40.0 * x2 + 24.0 * (size + fabs(loss))) +
-                err * (rate + 2.0 * second * fabs(s->c) * (exp(-x2) + exp(fmax(loss, s->c * loss) - x2))) +
+                err * (rate + 2.0 * second * fabs(s->c) * (exp(-x2) + exp(acct_max(loss, s->c * loss) - x2))) +
                 1e-315 * (1.0 + fabs(s->c)) * (1.0 + fabs(loss));
     if (second > s->most) s->most = second;
 }
@@ -58,7 +58,7 @@ static void add_term(acct_renyi_sum *s, double loss, double err, double x2) {
 /* bound on log of N e^{oL} over [a, b], o > 0: L is below its chord, and a parabola has one top */
 static double chord_bound(const acct_shift_law *law, double o, double a, double b, double la, double lb) {
     const double var = law->sigma * law->sigma, slope = b > a ? (lb - la) / (b - a) : 0.0;
-    const double x = fmin(fmax(o * slope * var, a), b), x2 = x * x * law->rate;
+    const double x = acct_min(acct_max(o * slope * var, a), b), x2 = x * x * law->rate;
     return o * (la + slope * (x - a)) - x2 + 1e-6 + 1e-11 * (x2 + fabs(o * la) + fabs(o * lb));
 }
 
@@ -69,10 +69,10 @@ static double piece_bound(const acct_renyi_sum *s, double a, double b) {
     const double la = acct_shift_law_at(law, a, 1.0).loss, lb = acct_shift_law_at(law, b, 1.0).loss;
     if (c > 1.0) {
         const double tilted = chord_bound(law, c, a, b, la, lb) - s->shift;
-        return s->plain ? tilted : fmax(tilted, log(c) + still) + ACCT_LOG_2_UP;
+        return s->plain ? tilted : acct_max(tilted, log(c) + still) + ACCT_LOG_2_UP;
     }
     const double tilted = c * la + still + 1e-6 + 1e-11 * (fabs(c * la) - still);
-    return fmax(tilted, log(s->t) + chord_bound(law, 1.0, a, b, la, lb)) + ACCT_LOG_2_UP;
+    return acct_max(tilted, log(s->t) + chord_bound(law, 1.0, a, b, la, lb)) + ACCT_LOG_2_UP;
 }
 
 static double log_unit(const acct_renyi_sum *s) { return log(s->h / (s->law->sigma * ACCT_SQRT_2PI)); }
@@ -130,7 +130,7 @@ static double outside(const acct_renyi_sum *s, double lo, double hi) {
         right = lb + c * b.loss - log(fall_right - doubt);
         if (!s->plain) {
             if (!(lo < 0.0 && hi > far * (1.0 + 1e-9))) return INFINITY;
-            right = fmax(right, lb + b.loss + log(s->t) - log((hi - far) / var)) + ACCT_LOG_2_UP;
+            right = acct_max(right, lb + b.loss + log(s->t) - log((hi - far) / var)) + ACCT_LOG_2_UP;
         }
     }
     return (exp(left + slack) + exp(right + slack)) * ACCT_SLACK;
@@ -138,15 +138,15 @@ static double outside(const acct_renyi_sum *s, double lo, double hi) {
 
 int acct_renyi_sum_run(acct_renyi_sum *s, double mode) {
     const double sigma = s->law->sigma, far = s->law->shift[s->law->count - 1];
-    const double reach = sigma * sqrt(2.0 * (8.0 - fmin(s->floor, 0.0) + log1p(fabs(s->c))));
-    double lo = (s->c > 1.0 ? 0.0 : s->plain ? mode : fmin(mode, 0.0)) - reach;
+    const double reach = sigma * sqrt(2.0 * (8.0 - acct_min(s->floor, 0.0) + log1p(fabs(s->c))));
+    double lo = (s->c > 1.0 ? 0.0 : s->plain ? mode : acct_min(mode, 0.0)) - reach;
     double hi = (s->c > 1.0 ? s->c * far : s->plain ? mode : far) + reach;
     s->sum = s->round = s->most = s->left_out = s->nodes = s->work = 0.0;
     double first = 0.0, last = 0.0, out = INFINITY;
     for (int i = 0; i < 12 && !(out < INFINITY && log(out) < s->floor - 1.0); i++) {
         first = floor(lo / s->h);
         last = ceil(hi / s->h);
-        if (!(fmax(fabs(first), fabs(last)) < 0x1p48)) return 0;
+        if (!(acct_max(fabs(first), fabs(last)) < 0x1p48)) return 0;
         out = outside(s, first * s->h, last * s->h);
         lo -= 0.2 * reach;
         hi += 0.2 * reach;

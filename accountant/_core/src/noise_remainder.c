@@ -20,11 +20,11 @@ static double least_precision(double mid, double a, double axis) {
     for (int i = 0; i < ARCS; i++) { /* the top of the ellipse is an end of two arcs */
         const double t0 = ACCT_PI * i / ARCS, t1 = ACCT_PI * (i + 1) / ARCS;
         const double left = i + 1 < ARCS ? mid + a * cos(t1) : mid - a;
-        const double high = axis * fmax(sin(t0), sin(t1)) * (1.0 + 1e-12);
+        const double high = axis * acct_max(sin(t0), sin(t1)) * (1.0 + 1e-12);
         const double at[2] = {left * (1.0 - 1e-12), right};
         for (int j = 0; j < 2; j++) {
             const double b2 = at[j] * at[j], e2 = high * high, size = b2 + e2;
-            least = fmin(least, (b2 - e2) / (size * size) - 1e-12 / size);
+            least = acct_min(least, (b2 - e2) / (size * size) - 1e-12 / size);
         }
         right = left;
     }
@@ -39,7 +39,7 @@ static double log_integral(const acct_noise_range *r, double precision, double o
     const double odds = (1.0 - r->q) / r->q, q = r->q, lo = r->lo;
     double rise[PIECES + 1], top = -INFINITY, sum = 0.0;
     /* so that no exponent errs by more than 1e-9 */
-    const double most = fmax(fabs(lo), fabs(r->hi));
+    const double most = acct_max(fabs(lo), fabs(r->hi));
     if (!(precision * most * most + (1.0 + fabs(order)) * (most - log_q - log_1mq) < MOST_EXPONENT))
         return INFINITY;
     for (int i = 0; i <= PIECES; i++) {
@@ -62,7 +62,7 @@ void acct_noise_bound_set(acct_noise_bound *bound, const acct_noise_range *r, do
     const double half = 0.5 * (r->most - r->least) * (1.0 + 1e-12) + 1e-14 * mid;
     const double ratio = mid / half, largest = log(ratio + sqrt(ratio * ratio - 1.0));
     for (int i = 0; i < ACCT_NOISE_ELLIPSES; i++) {
-        const double log_rho = fmin(largest, 5.0) * (0.3 + 0.1 * i), rho = exp(log_rho);
+        const double log_rho = acct_min(largest, 5.0) * (0.3 + 0.1 * i), rho = exp(log_rho);
         const double a = 0.5 * half * (rho + 1.0 / rho) * (1.0 + 1e-12);
         const double axis = 0.5 * half * (rho - 1.0 / rho) * (1.0 + 1e-12), nearest = mid - a;
         bound->log_rho[i] = log_rho;
@@ -93,7 +93,7 @@ double acct_noise_remainder(const acct_noise_bound *bound, int kinds) {
         const double log_rho = bound->log_rho[i];
         const double log_error = bound->log_size[i] + ACCT_LOG_2_UP - (kinds - 1.0) * log_rho -
                                  log(expm1(log_rho));
-        best = fmin(best, log_error + 1e-9 * (1.0 + fabs(log_error)));
+        best = acct_min(best, log_error + 1e-9 * (1.0 + fabs(log_error)));
     }
     return best;
 }

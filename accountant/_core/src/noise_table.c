@@ -88,7 +88,7 @@ int acct_noise_table_plan(acct_noise_table *t, const acct_heterogeneous_sum *sum
     acct_noise_bound_set(&line, &t->range, sums->order);
     /* as fine as the nodes of a part are made for its own quadrature; what aliases and the reverse term are
      * multiplied by may be off by little */
-    const double wanted = p->log_error - 9.0 + fmin(log(p->b * (p->b + 1.0)), 0.0) - log_steps;
+    const double wanted = p->log_error - 9.0 + acct_min(log(p->b * (p->b + 1.0)), 0.0) - log_steps;
     int kinds = LEAST_KINDS;
     while (kinds < ACCT_NOISE_KINDS && acct_noise_remainder(&line, kinds) > wanted) kinds++;
     for (int i = 0; i < ACCT_NOISE_ORDERS; i++) {
@@ -140,7 +140,7 @@ static void set_points(acct_noise_table *t, int j, const acct_heterogeneous_sum 
             const double sizes = fabs(m->log_mgf) + fabs(v.log_modulus) + fabs(y * m->mean) + fabs(v.arg);
             /* V is 0 at y = 0 */
             const double err = (k ? exp(m->log_mgf) * v.error : 0.0) + modulus * m->log_mgf_err +
-                               64.0 * ACCT_U * sizes * fmax(modulus, 1.0);
+                               64.0 * ACCT_U * sizes * acct_max(modulus, 1.0);
             t->re[row + (size_t)k] = a;
             t->im[row + (size_t)k] = b;
             t->error_of[row + (size_t)k] = err * (1.0 + m->log_mgf_err) * ACCT_SLACK;
@@ -174,12 +174,12 @@ static int set_kind(acct_noise_table *t, int j, acct_heterogeneous_sum *sums, ac
 /* sets     most[k] = max over the kinds of row[k], and the least shares with row[k] <= share * most[k] for all k */
 static void set_shares(const double *rows, int kinds, size_t points, double *most, double *share) {
     for (int j = 0; j < kinds; j++)
-        for (size_t k = 0; k < points; k++) most[k] = fmax(most[k], rows[(size_t)j * points + k]);
+        for (size_t k = 0; k < points; k++) most[k] = acct_max(most[k], rows[(size_t)j * points + k]);
     for (int j = 0; j < kinds; j++) {
         share[j] = 0.0;
         for (size_t k = 0; k < points; k++)
             if (most[k] > 0.0)
-                share[j] = fmax(share[j], rows[(size_t)j * points + k] / most[k] * (1.0 + 1e-9));
+                share[j] = acct_max(share[j], rows[(size_t)j * points + k] / most[k] * (1.0 + 1e-9));
     }
 }
 

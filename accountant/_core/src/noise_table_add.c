@@ -88,7 +88,7 @@ static void set_polar(block *b) {
     for (int k = 0; k < ACCT_SUM_BLOCK && !near; k++) {
         const double u = b->u[k], v = b->v[k];
         b->log_modulus[k] = u > -0.5 ? 0.5 * log1p(2.0 * u + u * u + v * v)
-                                     : log(fmax(b->modulus[k], 1e-300));
+                                     : log(acct_max(b->modulus[k], 1e-300));
         b->arg[k] = atan2(v, 1.0 + u);
     }
 }
@@ -167,10 +167,10 @@ static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, d
                       double log_mgf_upper) {
     int j = 0;
     while (j + 1 < t->kinds && t->sigma[j + 1] >= sigma) j++;
-    const double s = t->sigma[j], most = fmax(fabs(t->range.lo), fabs(t->range.hi));
-    const double least = log(sigma / s) - 0.5 * fmax(sigma * sigma - s * s, 0.0) * most * most -
+    const double s = t->sigma[j], most = acct_max(fabs(t->range.lo), fabs(t->range.hi));
+    const double least = log(sigma / s) - 0.5 * acct_max(sigma * sigma - s * s, 0.0) * most * most -
                          0.125 * (1.0 / (sigma * sigma) - 1.0 / (s * s)) + t->log_mgf[j] - log_mgf_upper;
-    const double share = exp(fmin(least - 1e-9, 0.0));
+    const double share = exp(acct_min(least - 1e-9, 0.0));
     const double *fall = t->fall + (size_t)j * ((size_t)t->levels + 1);
     lower(t->levels + 1, n, share, fall, sums->decay);
 }

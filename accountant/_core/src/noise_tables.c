@@ -62,7 +62,7 @@ static int add_table(acct_noise_tables *t, acct_heterogeneous_sum *sums, acct_ti
 static int add_run(acct_noise_tables *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
                    acct_characteristic_sum *cf, const key *first, const key *last) {
     const double range = log(last[-1].precision / first->precision);
-    const double pieces = fmax(ceil(range / log(LARGEST_RATIO)), 1.0);
+    const double pieces = acct_max(ceil(range / log(LARGEST_RATIO)), 1.0);
     int status = ACCT_OK;
     while (first < last && t->count < ACCT_MOST_NOISE_TABLES && !status) {
         const double end = first->precision * exp(range / pieces) * (1.0 + 1e-9);

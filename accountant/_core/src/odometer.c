@@ -21,10 +21,10 @@ static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_d
     acct_heterogeneous_set_coarse(w, log_delta, INFINITY);
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
     acct_heterogeneous_saddle(&m, ACCT_AT_LOG_DELTA, log_delta, &s);
-    *epsilon = fmax(s.epsilon, 0.0);
+    *epsilon = acct_max(s.epsilon, 0.0);
     const double tolerance = acct_tolerance_for(*epsilon, s.b, ACCT_HETEROGENEOUS_LEAST_TOLERANCE);
     return acct_heterogeneous_place(w, *epsilon, log_delta,
-                                    fmax(tolerance, wide), 0.0, plan);
+                                    acct_max(tolerance, wide), 0.0, plan);
 }
 
 /* the contour of a workspace by its terms, if those are set: an acct_profile_fn */
@@ -108,7 +108,7 @@ static void read_all(acct_heterogeneous_workspace *w, int from, int to, double d
         }
         if (status) failed++;
         last = first;
-        share = fmin(2.0 * share, 1.0);
+        share = acct_min(2.0 * share, 1.0);
     }
 }
 

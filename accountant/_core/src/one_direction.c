@@ -14,13 +14,13 @@
  * 1, 1/sigma^2 < 1300 as q >= ACCT_LEAST_Q: its two roundings move the result by 2600 u, the other operations by
  * less than 64 u, and 1e-12 covers both.  A ratio below 1e-150 is raised, against underflow of its square. */
 double acct_without_loss_upper(const acct_step *step, double steps) {
-    const double ratio = fmax(step->q * sqrt(expm1(1.0 / (step->sigma * step->sigma))), 1e-150);
+    const double ratio = acct_max(step->q * sqrt(expm1(1.0 / (step->sigma * step->sigma))), 1e-150);
     const double chi_square = expm1(steps * log1p(ratio * ratio));
     return chi_square < 1.0 ? 0.5 * sqrt(chi_square) * (1.0 + 1e-12) : 1.0;
 }
 
 double acct_ever_sampled_upper(const acct_step *step, double steps) {
-    return fmax(-expm1(steps * step->log_1mq) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
+    return acct_max(-expm1(steps * step->log_1mq) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
 }
 
 /* The binomial mixture's bound; a random shift costs at most the largest one taken whenever there is any
@@ -42,7 +42,7 @@ static double single_epsilon(const acct_step *step, double delta) {
     for (int j = 0; j < m->count; j++) {
         if (!(m->weight[j] > delta)) continue;
         acct_single_epsilon(m->weight[j], step->sigma / m->shift[j], delta, ACCT_REMOVE, &single);
-        if (single.upper < INFINITY) most = fmax(most, single.upper);
+        if (single.upper < INFINITY) most = acct_max(most, single.upper);
     }
     return most;
 }
@@ -63,7 +63,7 @@ static double guess_at_tail(acct_workspace *w, const acct_step *step, double ste
         a += w->law.gauss[j] * ((loss < 0.5 * tail ? expm1(c * loss) : -1.0) - linear);
     }
     const double guess = tail + (steps - 1.0) * log1p(a) / b;
-    return guess > tail ? fmin(guess, middle) : tail;
+    return guess > tail ? acct_min(guess, middle) : tail;
 }
 
 /* relative error of delta aimed at */
@@ -92,8 +92,8 @@ static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, 
         acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
         const double before = *log_delta, now = p.value > 0.0 ? log(p.value) : before - 5.0;
-        *log_delta = fmax(now, LAST_REACH);
-        if (fabs(now - before) < 2.0 && out->upper - out->lower <= fmax(1e-6, 10.0 * tolerance) * out->upper)
+        *log_delta = acct_max(now, LAST_REACH);
+        if (fabs(now - before) < 2.0 && out->upper - out->lower <= acct_max(1e-6, 10.0 * tolerance) * out->upper)
             return 1;
     }
     return 0;
@@ -103,7 +103,7 @@ static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, 
 static double log_delta_at_tail(const acct_step *step, double steps, double epsilon) {
     acct_bounds single;
     acct_single_delta(step->q, step->sigma, epsilon, ACCT_REMOVE, &single);
-    return fmax(log(steps) + log(single.upper), LAST_REACH);
+    return acct_max(log(steps) + log(single.upper), LAST_REACH);
 }
 
 /* Contours where the saddle point led nowhere, perhaps to none at all: about what one step's large loss makes
@@ -115,7 +115,7 @@ static int narrow_far_delta(acct_workspace *w, const acct_step *step, double ste
     if (narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, log_delta, out)) return 1;
     const acct_window window = acct_plan_window(step, steps, ACCT_REMOVE, LAST_REACH);
     if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_REMOVE, &window, epsilon, &saddle)) return 0;
-    double widest = fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
+    double widest = acct_max(acct_min(saddle.log_delta, -1e-3), LAST_REACH);
     return narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, &widest, out);
 }
 
@@ -130,7 +130,7 @@ static int saddle_within_reach(acct_workspace *w, const acct_step *step, double 
         const int reached = saddle->b < NO_SADDLE, below = saddle->log_delta < reach;
         if (reached && !below && saddle->log_delta < 1.0) break;
         const double next = !reached ? 1.6 * reach : below ? 1.02 * saddle->log_delta - 5.0 : LAST_REACH;
-        reach = fmax(next, LAST_REACH);
+        reach = acct_max(next, LAST_REACH);
         window = acct_plan_window(step, steps, direction, reach);
         status = acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, saddle);
     }
@@ -146,13 +146,13 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
         return ACCT_OK;
     }
     if (direction == ACCT_ADD) /* 1 - e^{eps - loss} is at most this */
-        out->upper = fmin(fmax(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
+        out->upper = acct_min(acct_max(-expm1(epsilon - most) * (1.0 + 1e-14), ACCT_TINY), 1.0);
     acct_saddle saddle;
     const int status = saddle_within_reach(w, step, steps, direction, epsilon, &saddle);
-    double log_delta = status ? -1.0 : fmax(fmin(saddle.log_delta, -1e-3), LAST_REACH);
+    double log_delta = status ? -1.0 : acct_max(acct_min(saddle.log_delta, -1e-3), LAST_REACH);
     int good = !status && narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
     double at_tail = log_delta;
-    if (!good && fmin(out->upper, exp(log_delta)) < FAR_OUT && direction == ACCT_REMOVE && !step->mixture)
+    if (!good && acct_min(out->upper, exp(log_delta)) < FAR_OUT && direction == ACCT_REMOVE && !step->mixture)
         good = narrow_far_delta(w, step, steps, epsilon, &at_tail, out);
     if (!good) {
         /* whatever the window, what is outside counts in full */
@@ -161,12 +161,13 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
         if (at_tail != log_delta)
             acct_bounds_intersect(out, 0.0,
                                   acct_chernoff_delta_upper(w, step, steps, direction, epsilon, at_tail, 0.0));
-        for (double log_within = LAST_REACH; log_within < fmin(2.0 * FIRST_REACH, 0.5 * log_delta); log_within *= 0.8)
+        const double nearest = acct_min(2.0 * FIRST_REACH, 0.5 * log_delta);
+        for (double log_within = LAST_REACH; log_within < nearest; log_within *= 0.8)
             acct_bounds_intersect(
                 out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within, 0.0));
         acct_bounds_intersect(out, 0.0, largest_shift_delta_upper(step, steps, epsilon));
         acct_bounds_intersect(
-            out, 0.0, fmax(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
+            out, 0.0, acct_max(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
     }
     if (!good || (out->lower > 0.999 && out->upper - out->lower > 1e-10))
         acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon), 1.0);
@@ -205,9 +206,9 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         acct_profile_point zero, p;
         double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
         const int rare_contour = w->contour.small_losses_log > -INFINITY;
-        if (next > ABSURD * fmax(epsilon, 1.0)) { /* nothing is certified there */
+        if (next > ABSURD * acct_max(epsilon, 1.0)) { /* nothing is certified there */
             if (!rare_contour || limited++) return 0;
-            tolerance = fmax(LEAST_TOLERANCE, loose * tolerance);
+            tolerance = acct_max(LEAST_TOLERANCE, loose * tolerance);
             epsilon *= FARTHEST;
             continue;
         }
@@ -222,8 +223,8 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         acct_contour_profile(&w->contour, next, &p);
         const double width = (p.bounds.upper - p.bounds.lower) / delta;
         const double close = acct_tolerance_for(next, -p.slope / delta, LEAST_TOLERANCE);
-        const double fine = finding ? fmin(close, TAIL_TOLERANCE) : close;
-        const double wanted = fmax(4.0 * fmax(close, loose * tolerance), 1e-13);
+        const double fine = finding ? acct_min(close, TAIL_TOLERANCE) : close;
+        const double wanted = acct_max(4.0 * acct_max(close, loose * tolerance), 1e-13);
         if (next > 0.0 || epsilon == 0.0) { /* any contour certifies something */
             acct_bounds found;
             acct_invert_certify(acct_contour_at, &w->contour, next, delta, &found);
@@ -240,14 +241,14 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
             before = width;
-            tolerance = fmax(fmin(0.03 * tolerance, fine), LEAST_TOLERANCE);
+            tolerance = acct_max(acct_min(0.03 * tolerance, fine), LEAST_TOLERANCE);
         } else {
-            tolerance = fmax(fine, loose * tolerance);
+            tolerance = acct_max(fine, loose * tolerance);
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
         const int far =
             rare_contour && !(next < FARTHEST * epsilon && next > epsilon / FARTHEST) && !limited++;
-        epsilon = far ? fmax(fmin(next, FARTHEST * epsilon), epsilon / FARTHEST) : next;
+        epsilon = far ? acct_max(acct_min(next, FARTHEST * epsilon), epsilon / FARTHEST) : next;
     }
     return 0;
 }
@@ -260,7 +261,7 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     const acct_window window = acct_plan_window(step, steps, direction, log_delta);
     acct_saddle saddle;
     if (acct_saddle_at_delta(&w->law, step, steps, direction, &window, log_delta, &saddle)) return ACCT_OK;
-    const double middle = fmax(saddle.epsilon, 0.0),
+    const double middle = acct_max(saddle.epsilon, 0.0),
                  close = acct_tolerance_for(middle, saddle.b, LEAST_TOLERANCE);
     const int rare = direction == ACCT_REMOVE && steps * step->q < 2.0 &&
                      (step->sigma < 2.0 * acct_step_smallest(step) || steps * step->q < 0.05);

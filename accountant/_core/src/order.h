@@ -56,7 +56,7 @@ static inline double acct_poles_phase(double b, double y) {
 
 /* ensures sum of the factors over lattice points in (y, y1] <= returned, up to ACCT_SLACK */
 static inline double acct_tail_weight(double b, double y, double y1, double dy) {
-    return fmin(1.0 / y - 1.0 / y1 + dy / (y * y), (y1 - y + dy) / (b * (b + 1.0))) / ACCT_PI;
+    return acct_min(1.0 / y - 1.0 / y1 + dy / (y * y), (y1 - y + dy) / (b * (b + 1.0))) / ACCT_PI;
 }
 
 #endif

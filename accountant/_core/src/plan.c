@@ -146,7 +146,7 @@ static int needs_split(const acct_workspace *w, const acct_problem *problem) {
 /* Whether round-off leaves so little of a line's terms that another line may be narrower. */
 static int is_coarse(const acct_contour *k, double epsilon, double log_delta, double tolerance) {
     const double whole = exp(log_delta - (k->log_scale - k->b * epsilon));
-    return k->numerical > fmax(1e-6, 1e3 * tolerance) * whole;
+    return k->numerical > acct_max(1e-6, 1e3 * tolerance) * whole;
 }
 
 /* Whether the law is whole, of this step and looks at least at this window: perhaps a line's of the other

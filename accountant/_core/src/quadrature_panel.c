@@ -30,7 +30,7 @@ static int set_thresholds(acct_panel *panel, const acct_window *window, double a
     if (!acct_threshold_bounds(panel->loss_lo, panel->loss_hi, panel->modulus, arg, window->inner_threshold,
                                &above_in, &below_in))
         return 0;
-    panel->middle = fmin(fmax(above_in, panel->above), fmax(panel->damp, below_in)) + ACCT_LOG_2_UP;
+    panel->middle = acct_min(acct_max(above_in, panel->above), acct_max(panel->damp, below_in)) + ACCT_LOG_2_UP;
     return 1;
 }
 
@@ -53,7 +53,7 @@ static int set_mixture(acct_panel *panel, const acct_step *step, const acct_wind
 }
 
 static double plain_error(const acct_window *window, double log_error) {
-    return window->log_plain < 0.0 ? fmax(window->log_plain, log_error) : log_error;
+    return window->log_plain < 0.0 ? acct_max(window->log_plain, log_error) : log_error;
 }
 
 /* The ellipse with foci mid -+ half and sum of semi-axes half * rho.  With r = e^{w}/odds the odds
@@ -155,7 +155,7 @@ static double excess_of_thresholds(const acct_panel *p, const acct_window *windo
                                         window->log_middle[i]);
     }
     if (!(window->reverse_order > 0.0)) return excess;
-    excess = larger_or_nan(excess, fmax(acct_panel_error_of_one(p, var), log_exp_u) + p->above - log_error);
+    excess = larger_or_nan(excess, acct_max(acct_panel_error_of_one(p, var), log_exp_u) + p->above - log_error);
     return larger_or_nan(
         excess, acct_panel_error_of_reverse(p, window->reverse_order, var) + window->reverse_log - log_error);
 }
@@ -207,8 +207,8 @@ static double rho_at(double height, double half) {
 
 /* the largest rho worth trying: without other limits the best ellipse's axes are near 12 sigma */
 static double most_rho(const acct_step *step, const acct_window *window, double half) {
-    const double free_rho = fmin(12.0 * step->sigma / half, MOST_RHO);
-    return window->shift > 0.0 ? fmin(free_rho, rho_at(window->shift, half)) : free_rho;
+    const double free_rho = acct_min(12.0 * step->sigma / half, MOST_RHO);
+    return window->shift > 0.0 ? acct_min(free_rho, rho_at(window->shift, half)) : free_rho;
 }
 
 /* Sets the rhos to try, from the first on, and returns how many: about the last panel's, or all from the largest
@@ -219,8 +219,8 @@ static int set_trials(double rho[MOST_TRIALS], double most, double about, double
         const double near[3] = {about, APART * about, about / APART};
         for (int i = 0; i < 3; i++)
             if (near[i] > LEAST_RHO && !(count > 0 && rho[count - 1] == most && near[i] >= most))
-                rho[count++] = fmin(near[i], most);
-        if (within > about / APART && within < fmin(APART * about, most)) rho[count++] = within;
+                rho[count++] = acct_min(near[i], most);
+        if (within > about / APART && within < acct_min(APART * about, most)) rho[count++] = within;
         return count;
     }
     for (double next = most; next > LEAST_RHO && count < MOST_TRIALS - 1; next /= APART) {
@@ -246,7 +246,7 @@ static double widest_of_all(acct_panel *panel, const acct_step *step, double x, 
     for (int tries = 0; tries < 60; tries++, width *= SHRUNK) {
         const double within = rho_at(height, 0.5 * width);
         double rho = most_rho(step, window, 0.5 * width);
-        for (int i = 0; rho > LEAST_RHO; i++, rho = i == 1 ? fmin(0.6 * rho, within) : next * rho) {
+        for (int i = 0; rho > LEAST_RHO; i++, rho = i == 1 ? acct_min(0.6 * rho, within) : next * rho) {
             if (!acct_panel_fits(panel, step, x, width, rho, window, order, y_max, log_error)) continue;
             search->wish = GROWN * width;
             return width;
@@ -266,7 +266,7 @@ double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, dou
     for (int tries = 0; tries < 60; tries++, trend = 1.0) {
         const double half = 0.5 * width, strip = 2.9 * step->sigma * step->sigma;
         const double about = tries < PATIENCE && search->reach > 0.0
-                                 ? fmax(search->reach / half * trend, SMALL_RHO)
+                                 ? acct_max(search->reach / half * trend, SMALL_RHO)
                                  : 0.0;
         double rho[MOST_TRIALS], best = INFINITY, reach = search->reach;
         const int count = set_trials(rho, most_rho(step, window, half), about,
@@ -287,10 +287,10 @@ double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, dou
         }
         if (best < INFINITY) {
             search->reach = reach;
-            width *= fmax(fmin(stretch(best), 0.9), 0.5);
+            width *= acct_max(acct_min(stretch(best), 0.9), 0.5);
         } else {
             search->reach *= SMALLER;
-            width = fmin(NARROWER * width, search->reach > 0.0 ? 2.0 * search->reach / USUAL_RHO : INFINITY);
+            width = acct_min(NARROWER * width, search->reach > 0.0 ? 2.0 * search->reach / USUAL_RHO : INFINITY);
         }
     }
     return 0.0;

@@ -126,14 +126,14 @@ static int certify_small_losses(acct_contour *k, acct_rare_event_plan *s, const 
     acct_window limited = *window;
     acct_moments m;
     limited.threshold = s->thresholds.inner;
-    const double log_size = fmin((s->log_wanted + b * s->epsilon) / n, 0.0); /* of B */
+    const double log_size = acct_min((s->log_wanted + b * s->epsilon) / n, 0.0); /* of B */
     const int status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + b, 0.0, log_size - log(n) - 8.0);
     if (status) return status;
     acct_rare_event_set_thresholds(s);
     acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
                              1.0 + b, 1, &m);
     const double near = m.log_mgf_err < INFINITY ? m.log_mgf + m.log_mgf_err : INFINITY;
-    const double log_b = fmin(
+    const double log_b = acct_min(
         near, acct_thresholded_log_mgf_upper(s->law, s->thresholds.share_in, s->thresholds.inner, 1.0 + b));
     k->small_losses_log = acct_log_chernoff(b) + n * log_b + 1e-9 + 1e-12 * n * fabs(log_b);
     k->small_losses_slope = b;
@@ -160,10 +160,10 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     /* the aliases' bounds need a few digits of C, however small it is, unless they are negligible */
     limited.middle_order[0] = 1.0 + s->b_right;
     limited.middle_order[1] = 1.0 + s->b_left;
-    limited.log_middle[0] = fmax(s->log_right - 5.0, s->log_wanted + s->b_right * s->epsilon - log(n) - 3.0);
-    limited.log_middle[1] = fmax(s->log_left - 5.0, s->log_wanted + s->b_left * s->epsilon - log(n) - 3.0);
+    limited.log_middle[0] = acct_max(s->log_right - 5.0, s->log_wanted + s->b_right * s->epsilon - log(n) - 3.0);
+    limited.log_middle[1] = acct_max(s->log_left - 5.0, s->log_wanted + s->b_left * s->epsilon - log(n) - 3.0);
     status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b, 0.0,
-                                 fmin(s->log_wanted, -30.0) - log(n) - 3.0);
+                                 acct_min(s->log_wanted, -30.0) - log(n) - 3.0);
     if (status) return status;
     acct_rare_event_set_thresholds(s);
     acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
@@ -188,7 +188,7 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
     const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
     if (!(to_right < INFINITY && to_left < INFINITY)) return ACCT_EPRECISION;
-    const double period = fmax(fmax(to_right, to_left), s->unit);
+    const double period = acct_max(acct_max(to_right, to_left), s->unit);
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
     return ACCT_OK;
 }
@@ -243,14 +243,14 @@ static void find_path(const acct_rare_event_plan *s, const acct_window *window, 
     double angle = step->mixture ? find_mixture_angle(step, 0.7 * inner, window->hi) : find_angle(inner, LEAST_ANGLE);
     const double share = step->mixture ? FIRST_RISE_OF_MIXTURE : FIRST_RISE / angle;
     path->rises = 1;
-    path->height[0] = fmin(angle * sigma * sigma, sigma);
-    path->at[0] = fmax(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
+    path->height[0] = acct_min(angle * sigma * sigma, sigma);
+    path->at[0] = acct_max(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
     if (step->mixture) return;
     for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
         const double at = acct_loss_inverse(step, scale + origin), last = path->height[path->rises - 1];
         if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
         angle = find_angle(scale, angle);
-        const double height = fmin(angle * sigma * sigma, sigma);
+        const double height = acct_min(angle * sigma * sigma, sigma);
         if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
         path->at[path->rises] = at;
         path->height[path->rises++] = height;
@@ -271,7 +271,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
     const double y_most = 300.0 / inner;
     const int status = acct_rare_event_path_set(rare, memory, scratch, s->step, &raised, &path, m,
                                                 &s->thresholds, y_most,
-                                                fmin(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
+                                                acct_min(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
     if (status) return status;
     const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
     if (!(points <= ACCT_MAX_POINTS && points * rare->count <= MOST_WORK)) return ACCT_EPRECISION;

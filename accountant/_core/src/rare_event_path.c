@@ -69,7 +69,7 @@ static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, doubl
         e->c += exp(acct_tilted_law_panel_error(law, i, m->order, y) + factor);
         e->tail_c += exp(acct_tilted_law_panel_error(law, i, m->order, 0.0) + factor);
     }
-    e->reach = fmax(e->reach, acct_tilted_law_reach(law, m->mean));
+    e->reach = acct_max(e->reach, acct_tilted_law_reach(law, m->mean));
     return ACCT_OK;
 }
 
@@ -111,8 +111,8 @@ static int factors(const acct_step *step, const acct_thresholds *thresholds, dou
     const double nearest = x0 > 0.0 ? x0 : x1 < 0.0 ? x1 : 0.0;
     const double both = c * high - 0.5 * nearest * nearest / var + 0.5 * theta * theta * var + y * arg;
     *log_a = lb + both;
-    *log_c = fmin(fmax(la, ia), fmax(lb, ib)) + ACCT_LOG_2_UP + both;
-    *reach = fmax(fabs(low), fabs(high)) + arg + modulus;
+    *log_c = acct_min(acct_max(la, ia), acct_max(lb, ib)) + ACCT_LOG_2_UP + both;
+    *reach = acct_max(fabs(low), fabs(high)) + arg + modulus;
     return 1;
 }
 
@@ -182,7 +182,7 @@ static int set_rises(rise rises[ACCT_RARE_EVENT_RISES], const acct_rare_event_pa
         *r = (rise){.x = path->at[i], .from = count ? rises[count - 1].to : 0.0, .to = path->height[i]};
         const int bounded = bound_rise(r, step, y, m, thresholds);
         if (!count && !bounded) return 0;
-        if (!count || (bounded && fmax(r->of_a, r->of_c) < exp(log_error))) count++;
+        if (!count || (bounded && acct_max(r->of_a, r->of_c) < exp(log_error))) count++;
     }
     return count;
 }
@@ -211,7 +211,7 @@ int acct_rare_event_path_set(acct_rare_event_sum *rare, double *memory, acct_til
         e->a += r->of_a;
         e->c += r->of_c;
         e->tail_c += r->tail_c;
-        e->reach = fmax(e->reach, r->reach);
+        e->reach = acct_max(e->reach, r->reach);
         part.lo = r->x;
         part.shift = r->to;
     }

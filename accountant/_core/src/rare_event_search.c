@@ -11,7 +11,7 @@
 #define ORDERS 22
 
 static double of_either(double n, double log_a, double log_c) {
-    return fmin(n * log_a, log(n) + log_c + (n - 1.0) * log_a) + 1e-12 * n * fabs(log_a) + 1e-12;
+    return acct_min(n * log_a, log(n) + log_c + (n - 1.0) * log_a) + 1e-12 * n * fabs(log_a) + 1e-12;
 }
 
 /* log of the transform of the outcomes with a middling loss but no large one, at a real order:
@@ -135,7 +135,7 @@ static int find_inner(acct_rare_event_plan *s) {
     double hi = s->thresholds.outer.scale / 2.0, lo = 1e-5 * hi, start = -0.5 * s->log_wanted / s->unit;
     int found = 0;
     for (int i = 0; i < 9; i++) {
-        const double mid = i == 0 ? fmin(0.1 * s->unit, 0.5 * hi) : sqrt(lo * hi);
+        const double mid = i == 0 ? acct_min(0.1 * s->unit, 0.5 * hi) : sqrt(lo * hi);
         double b2 = 0.0;
         s->thresholds.inner.scale = mid;
         acct_threshold_values(s->law->count, s->law->loss, s->thresholds.inner, s->thresholds.above_in,
@@ -180,7 +180,7 @@ static double refine_right(acct_rare_event_plan *s, double period) {
             break;
         }
     }
-    return fmax(left, right);
+    return acct_max(left, right);
 }
 
 /* the line whose aliases need the shortest period, of those where not too much cancels */
@@ -192,9 +192,9 @@ static double find_line(acct_rare_event_plan *s) {
         size[i] = middling(s, b[i]) - b[i] * s->epsilon;
         if (!(size[i] == size[i])) size[i] = INFINITY;
         size[i] += acct_log_chernoff(b[i]);
-        if (i > 0) least = fmin(least, size[i]);
+        if (i > 0) least = acct_min(least, size[i]);
     }
-    const double most = fmax(least + 1.0, s->log_delta + log(s->tolerance) + 29.0);
+    const double most = acct_max(least + 1.0, s->log_delta + log(s->tolerance) + 29.0);
     for (int i = 1; i < ORDERS; i++) {
         if (!(size[i] <= most)) continue;
         double left = INFINITY, right = INFINITY, b_left = 0.0, b_right = 0.0;
@@ -203,8 +203,8 @@ static double find_line(acct_rare_event_plan *s) {
             if (j < i && period < left) left = period, b_left = b[j];
             if (j > i && period < right) right = period, b_right = b[j];
         }
-        if (fmax(left, right) < best) {
-            best = fmax(left, right);
+        if (acct_max(left, right) < best) {
+            best = acct_max(left, right);
             s->b = b[i];
             s->b_left = b_left;
             s->b_right = b_right;
@@ -255,16 +255,16 @@ static int set_unit(acct_rare_event_plan *s, double lo) {
     double mean = 0.0;
     for (int j = 0; j < s->law->count; j++) mean += s->law->gauss[j] * s->law->loss[j];
     s->least = s->epsilon;
-    s->unit = fmin(fmax(s->epsilon - s->steps * mean, s->epsilon), most);
+    s->unit = acct_min(acct_max(s->epsilon - s->steps * mean, s->epsilon), most);
     return 1;
 }
 
 int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *window) {
     if (!set_unit(s, lo)) return ACCT_EPRECISION;
-    const double reach = fmin(40.0 * s->unit, 620.0 + s->step->log_1mq); /* e^{(1+b)L} must not overflow */
+    const double reach = acct_min(40.0 * s->unit, 620.0 + s->step->log_1mq); /* e^{(1+b)L} must not overflow */
     window->lo = lo;
     const double most = acct_step_largest(s->step) + 38.0 * s->step->sigma; /* beyond, the noise's density underflows */
-    window->hi = fmin(most, acct_loss_inverse(s->step, reach));
+    window->hi = acct_min(most, acct_loss_inverse(s->step, reach));
     if (!(window->hi > window->lo)) return ACCT_EPRECISION;
     acct_window resolved = *window;
     resolved.threshold = (acct_threshold){s->step->log_1mq, 0.2 * s->least, 4};
@@ -274,7 +274,7 @@ int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *wind
     if (!find_inner(s)) return ACCT_EPRECISION;
     acct_rare_event_set_thresholds(s);
     const double period = find_line(s);
-    window->hi = fmin(window->hi, find_end(s));
+    window->hi = acct_min(window->hi, find_end(s));
     set_sizes(s, window->hi);
     return period < INFINITY ? ACCT_OK : ACCT_EPRECISION;
 }

@@ -29,8 +29,8 @@ static void set_parts(acct_rare_event_sum *rare) {
     rare->equal = j;
     rare->left_out = below + above;
     for (; j < rare->count; j++) { /* there C is summed by the weights of A, with their errors */
-        rare->large[j] = fmax(rare->large[j], rare->size[j]);
-        rare->c_err[j] = fmax(rare->c_err[j], rare->w_err[j]);
+        rare->large[j] = acct_max(rare->large[j], rare->size[j]);
+        rare->c_err[j] = acct_max(rare->c_err[j], rare->w_err[j]);
     }
 }
 
@@ -208,7 +208,7 @@ void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acc
     }
     add_outer_sums(rare, first, n, out->ar, out->ai);
     /* moments: the remainder of the series, |ye| <= 1/4, and their own round-off */
-    const double t0 = y1 * fabs(rare->origin), d0 = fmin(t0, 2.0), v0 = fmin(t0 * t0, 2.0 + t0);
+    const double t0 = y1 * fabs(rare->origin), d0 = acct_min(t0, 2.0), v0 = acct_min(t0 * t0, 2.0 + t0);
     const double first_size = y1 * rare->m_size[1], second = y1 * y1 * rare->m_size[2];
     const double gone = exp(-48.0);
     *of_a = second * 1e-14 + gone * rare->dead_size +

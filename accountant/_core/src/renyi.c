@@ -42,11 +42,11 @@ static double piece_bound(const acct_step *s, double c, double a, double b) {
     double x = c * (c > 0.0 ? slope : pa / var) * var;
     x = x < a ? a : x > b ? b : x;
     const double log_f = c * (la + (c > 0.0 ? slope : pa / var) * (x - a)) - 0.5 * x * x / var;
-    const double big = fmax(fabs(la), fabs(lb));
-    const double first = fmax(log_f, log(fabs(c)) + log_n + (c < 0.0 ? fmax(lb, 0.0) : 0.0)) + 0.7;
+    const double big = acct_max(fabs(la), fabs(lb));
+    const double first = acct_max(log_f, log(fabs(c)) + log_n + (c < 0.0 ? acct_max(lb, 0.0) : 0.0)) + 0.7;
     const double second = log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(big + 1e-300) +
-                          fmax(fmax(log_f, log_n), log_n + fmax(lb, 0.0));
-    return fmin(first, second) - log(s->sigma * ACCT_SQRT_2PI);
+                          acct_max(acct_max(log_f, log_n), log_n + acct_max(lb, 0.0));
+    return acct_min(first, second) - log(s->sigma * ACCT_SQRT_2PI);
 }
 
 /* N G at a node where a factor alone would leave the range of vmath.h: exponents are added first.
@@ -164,7 +164,7 @@ static double below_bound(const acct_step *s, double c, double lo) {
     const double rate = -lo / var - (c < 0.0 ? -c * p / var : 0.0);
     if (!(rate > 0.0)) return INFINITY;
     const double l0 = s->q < 1.0 ? -s->log_1mq : INFINITY;
-    const double factor = fmin(log(1.0 + fabs(c)) + 0.7, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(l0));
+    const double factor = acct_min(log(1.0 + fabs(c)) + 0.7, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(l0));
     return -0.5 * lo * lo / var + (c < 0.0 ? c * loss : 0.0) - log(rate) + factor;
 }
 
@@ -173,8 +173,8 @@ static double above_bound(const acct_step *s, double c, double hi) {
     const double var = s->sigma * s->sigma, loss = acct_loss(s, hi, NULL);
     if (!(hi > 1.0 && hi > c)) return INFINITY;
     if (!(c > 0.0)) return log(1.0 - c) - 0.5 * hi * hi / var + loss - log((hi - 1.0) / var) + 0.7;
-    return fmax(-0.5 * hi * hi / var + c * loss - log((hi - c) / var),
-                log(c) - 0.5 * hi * hi / var - log(hi / var)) +
+    return acct_max(-0.5 * hi * hi / var + c * loss - log((hi - c) / var),
+                    log(c) - 0.5 * hi * hi / var - log(hi / var)) +
            0.7;
 }
 
@@ -204,15 +204,15 @@ static double largest_log_term(const acct_step *step, double c) {
 /* Sums N G over the whole line to the floor of *m; `small` is about the log of the second-order term.
  * returns  a bound on the error of the sum: round-off, quadrature, pieces skipped and what is outside */
 static double sum_line(mgf_sum *m, double small) {
-    const double sigma = m->step.sigma, far = fmax(m->c, 1.0);
+    const double sigma = m->step.sigma, far = acct_max(m->c, 1.0);
     const double reach =
-        sqrt(2.0 * (34.0 - fmin(fmin(small, m->floor + 32.0), 0.0) + log(1.0 + fabs(m->c)))) + 1.0;
+        sqrt(2.0 * (34.0 - acct_min(acct_min(small, m->floor + 32.0), 0.0) + log(1.0 + fabs(m->c)))) + 1.0;
     const int rare = m->bulk_end > -INFINITY;
     const double front = 0.7 - log(sigma * ACCT_SQRT_2PI) - m->shift;
-    double lo = rare ? m->bulk_end : -reach * sigma, hi = fmax(far + reach * sigma, lo), out = INFINITY;
+    double lo = rare ? m->bulk_end : -reach * sigma, hi = acct_max(far + reach * sigma, lo), out = INFINITY;
     for (int i = 0; i < 40; i++) {
         const double above = above_bound(&m->step, m->c, hi);
-        out = (rare ? above : fmax(below_bound(&m->step, m->c, lo), above)) + front;
+        out = (rare ? above : acct_max(below_bound(&m->step, m->c, lo), above)) + front;
         if (out <= m->floor) break;
         if (!rare) lo *= 1.15;
         hi = far + 1.15 * (hi - far);
@@ -232,8 +232,8 @@ static double set_bulk(mgf_sum *m, double small) {
     if (!(m->step.q < ACCT_RARE_RATE && m->step.q * (fabs(c) + 2.0) < 1e-17) || m->shift != 0.0) return small;
     m->bulk_end = acct_renyi_bulk_end(&m->step, c);
     acct_renyi_bulk(&m->step, c, m->bulk_end, &m->bulk);
-    if (m->bulk.lower > 0.0) small = fmax(small, log(m->bulk.lower));
-    return loss > 1.0 ? fmax(small, log(fmin(fabs(c), fabs(c - 1.0)) * m->step.q)) : small;
+    if (m->bulk.lower > 0.0) small = acct_max(small, log(m->bulk.lower));
+    return loss > 1.0 ? acct_max(small, log(acct_min(fabs(c), fabs(c - 1.0)) * m->step.q)) : small;
 }
 
 /* sets     *value = log A(c), and *error
@@ -251,8 +251,8 @@ static int log_mgf(acct_tilted_law *law, const acct_step *step, double c, double
     const double spread = 0.5 / var < 350.0 ? expm1(1.0 / var) : INFINITY;
     mgf_sum m = {.law = law, .step = *step, .c = c, .shift = top > 300.0 ? top : 0.0};
     const double small = set_bulk(&m, log(0.5 * fabs(c * (c - 1.0))) + 2.0 * log(step->q) +
-                                          log(fmin(spread, 1e3)) - 3.0);
-    m.floor = (top > 300.0 ? 0.0 : top > 1.0 ? top - 2.0 : fmin(small, 0.0)) - 32.0;
+                                          log(acct_min(spread, 1e3)) - 3.0);
+    m.floor = (top > 300.0 ? 0.0 : top > 1.0 ? top - 2.0 : acct_min(small, 0.0)) - 32.0;
     double err = INFINITY;
     /* a second pass where the answer turns out smaller than expected */
     for (int pass = 0; pass < 2; pass++) {
@@ -302,23 +302,19 @@ int acct_psg_renyi(double q, double sigma, double order, int direction, acct_bou
         out->upper = 0.0;
         return ACCT_OK;
     }
-    if (q < ACCT_LEAST_Q) {
-        const int status = acct_psg_renyi(ACCT_LEAST_Q, sigma, order, direction, out);
-        out->lower = 0.0;
-        return status;
-    }
     const double most = 0.5 * order / sigma / sigma; /* q = 1 */
     if (!(most < 1e290)) return ACCT_OK;
     double *memory = malloc(ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
     acct_tilted_law law;
     acct_tilted_law_place(&law, memory, ACCT_MAX_NODES);
-    const acct_step step = acct_step_make(q, sigma);
+    const acct_step step = acct_step_make(acct_max(q, ACCT_LEAST_Q), sigma);
     int status = acct_renyi_with(&law, &step, order, direction, out);
     free(memory);
     if (status == ACCT_EPRECISION) { /* subsampling never costs more than q = 1 */
         *out = (acct_bounds){0.0, most * (1.0 + 16.0 * ACCT_U)};
         status = ACCT_OK;
     }
+    if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }

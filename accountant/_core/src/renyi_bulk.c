@@ -21,7 +21,7 @@ static double lifted_tail(double lift, double z) {
 
 /* of erfc or Mills' ratio, of the exponents, and of z, whose own error moves erfc by z^2 times as much */
 static double relative_error(double lift, double z) {
-    return ACCT_U * (512.0 + 16.0 * (lift + 0.5 * z * fmax(z, 0.0)));
+    return ACCT_U * (512.0 + 16.0 * (lift + 0.5 * z * acct_max(z, 0.0)));
 }
 
 void acct_renyi_bulk(const acct_step *step, double c, double end, acct_bounds *out) {
@@ -33,11 +33,11 @@ void acct_renyi_bulk(const acct_step *step, double c, double end, acct_bounds *o
         const double near = lifted_tail(0.0, -end / sigma), middle = lifted_tail(0.0, (1.0 - end) / sigma);
         const double size = near + 2.0 * middle + far;
         most = near - 2.0 * middle + far + doubt * size;
-        least = fmax(most - 2.0 * doubt * size, 0.0);
+        least = acct_max(most - 2.0 * doubt * size, 0.0);
     }
     /* y^2 = q^2 (e^u - 1)^2, |y| <= NEAR / (|c| + 2): G/y^2 is within e^{1.01 NEAR} of c (c - 1) / 2; the
      * products one by one, because q^2 underflows */
     const double scale = 0.5 * fabs(c * (c - 1.0)), q = step->q, error = doubt + 2.0 * NEAR;
     out->upper = scale * q * most * q * (1.0 + error) + ACCT_UNDERFLOW * (1.0 + scale);
-    out->lower = fmax(scale * q * least * q * (1.0 - error) - ACCT_UNDERFLOW * (1.0 + scale), 0.0);
+    out->lower = acct_max(scale * q * least * q * (1.0 - error) - ACCT_UNDERFLOW * (1.0 + scale), 0.0);
 }

@@ -27,7 +27,7 @@ static void search_moments(acct_tilted_law *bulk, acct_tilted_law *far, const ac
     if (x < edge - 4.0 * step->sigma) return;
     const double top = c * acct_loss(step, x, NULL) - 0.5 * x * x / var;
     if (top < -35.0) return;
-    const acct_window w = {.lo = fmax(edge, x - 7.0 * step->sigma), .hi = x + 7.0 * step->sigma};
+    const acct_window w = {.lo = acct_max(edge, x - 7.0 * step->sigma), .hi = x + 7.0 * step->sigma};
     if (acct_tilted_law_set(far, step, &w, c, 0.0, top - 12.0)) return;
     double s0 = 0.0, s1 = 0.0, s2 = 0.0;
     for (int j = 0; j < far->count; j++) {
@@ -36,7 +36,7 @@ static void search_moments(acct_tilted_law *bulk, acct_tilted_law *far, const ac
         s1 += e * far->loss[j];
         s2 += e * far->loss[j] * far->loss[j];
     }
-    const double shift = fmax(*k, top), a = exp(*k - shift), b = exp(top - shift);
+    const double shift = acct_max(*k, top), a = exp(*k - shift), b = exp(top - shift);
     const double t0 = a + b * s0, t1 = a * *k1 + b * s1, t2 = a * (*k2 + *k1 * *k1) + b * s2;
     *k = *k < 1e-3 && top < -1.0 ? *k + b * s0 : shift + log(t0);
     *k1 = t1 / t0;
@@ -150,15 +150,10 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
         return ACCT_OK;
     }
     if (!(0.5 / sigma / sigma * steps < 1e280)) return ACCT_OK;
-    if (q < ACCT_LEAST_Q) return acct_psg_epsilon_renyi(ACCT_LEAST_Q, sigma, steps, delta, epsilon, order);
-    const acct_step step = acct_step_make(q, sigma);
+    const acct_step step = acct_step_make(acct_max(q, ACCT_LEAST_Q), sigma);
     double *memory = malloc(2 * ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES) * sizeof(double));
     if (!memory) return ACCT_ENOMEM;
-    order_search s; /* member by member: the laws' panels are large, and are not to be cleared */
-    s.step = &step;
-    s.steps = steps;
-    s.log_delta = log(delta);
-    s.gaussian = q == 1.0;
+    order_search s = {.step = &step, .steps = steps, .log_delta = log(delta), .gaussian = q == 1.0};
     acct_tilted_law_place(&s.bulk, memory, ACCT_MAX_NODES);
     acct_tilted_law_place(&s.far, memory + ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES), ACCT_MAX_NODES);
     const acct_window window = {.lo = -9.0 * sigma, .hi = 1.0 + 9.0 * sigma};
@@ -167,7 +162,7 @@ int acct_psg_epsilon_renyi(double q, double sigma, double steps, double delta, d
         s.gaussian = 1;
     /* the order, as rounded, is what certifies */
     const double distance = exp(rare ? golden_log_distance(&s, &s.bulk) : best_log_distance(&s));
-    const double a = fmax(1.0 + distance, 1.0 + 2.0 * ACCT_LIBM);
+    const double a = acct_max(1.0 + distance, 1.0 + 2.0 * ACCT_LIBM);
     acct_bounds d;
     int status = s.gaussian ? ACCT_EPRECISION : acct_renyi_with(&s.bulk, &step, a, ACCT_EITHER, &d);
     if (status == ACCT_EPRECISION) {

@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+#include "floating_point.h"
+
 #define ACCT_U 1.1102230246251565e-16
 #define ACCT_LIBM (8.0 * ACCT_U)
 #define ACCT_SLACK (1.0 + 1e-6)
@@ -25,6 +27,10 @@
 #define ACCT_TINY 1e-306
 /* What underflow moves one value by at most: a few of the least doubles, 5e-324, also in exp and erfc. */
 #define ACCT_UNDERFLOW 1e-322
+
+/* The larger (smaller) one; of a number and a NaN the number, as fmax and fmin, which would be calls of libm. */
+static inline double acct_max(double x, double y) { return x > y ? x : y == y ? y : x; }
+static inline double acct_min(double x, double y) { return x < y ? x : y == y ? y : x; }
 
 /* the next double above (below) x: safe after one rounding of a value known to half an ulp */
 static inline double acct_up(double x) { return nextafter(x, INFINITY); }
@@ -39,18 +45,18 @@ static inline double acct_exp_lower(double x) { return exp(x) * (1.0 - 2.0 * ACC
  * exact (Sterbenz; below -1200 the bounds are those at -1200, and 0), and only the last product can underflow. */
 #define ACCT_EXP_M512 4.377491037053051e-223 /* e^-512 */
 static inline double acct_times_exp_upper(double x, double value) {
-    if (!(x <= -600.0)) return exp(x) * value * (1.0 + 4e-15); /* a NaN stays one: fmax would drop it */
-    return acct_up(exp(fmax(x, -1200.0) + 512.0) * value * (1.0 + 5e-15) * ACCT_EXP_M512);
+    if (!(x <= -600.0)) return exp(x) * value * (1.0 + 4e-15); /* a NaN stays one: acct_max would drop it */
+    return acct_up(exp(acct_max(x, -1200.0) + 512.0) * value * (1.0 + 5e-15) * ACCT_EXP_M512);
 }
 static inline double acct_times_exp_lower(double x, double value) {
     if (x > -600.0) return exp(x) * value * (1.0 - 4e-15);
-    return !(x >= -1200.0) ? 0.0 : fmax(acct_down(exp(x + 512.0) * value * (1.0 - 5e-15) * ACCT_EXP_M512), 0.0);
+    return !(x >= -1200.0) ? 0.0 : acct_max(acct_down(exp(x + 512.0) * value * (1.0 - 5e-15) * ACCT_EXP_M512), 0.0);
 }
 
 /* a probability rounded outward once more and kept in [0, 1]; underflow may have moved it by ACCT_UNDERFLOW */
 static inline double acct_probability_upper(double p) { return p < 1.0 ? acct_up(p + ACCT_UNDERFLOW) : 1.0; }
 static inline double acct_probability_lower(double p) {
-    return p > ACCT_UNDERFLOW ? fmin(acct_down(p - ACCT_UNDERFLOW), 1.0) : 0.0;
+    return p > ACCT_UNDERFLOW ? acct_min(acct_down(p - ACCT_UNDERFLOW), 1.0) : 0.0;
 }
 
 /* A sum that keeps what rounding loses (Neumaier): its error is at most 2u of the sum of the moduli. */

@@ -128,7 +128,7 @@ static double spread_of(int count, const double *loss, const double *weight) {
         m1 += weight[j] * loss[j];
         m2 += weight[j] * loss[j] * loss[j];
     }
-    return sqrt(fmax(m2 / m0 - m1 / m0 * (m1 / m0), 0.0));
+    return sqrt(acct_max(m2 / m0 - m1 / m0 * (m1 / m0), 0.0));
 }
 
 /* ends in deviations of the bulk; the last ones where the whole law is spread as far: there the transform decays

@@ -57,7 +57,7 @@ static inline double acct_window_deviations(double steps, double log_delta) {
 /* the relative error of delta that leaves epsilon 1e-10 relative, where d log(delta)/d epsilon = -b; not
  * below `least` */
 static inline double acct_tolerance_for(double epsilon, double b, double least) {
-    return fmax(fmin(1.5e-10 * epsilon * b, 3e-8), least);
+    return acct_max(acct_min(1.5e-10 * epsilon * b, 3e-8), least);
 }
 
 /* panel ends that isolate the bulk, for the decay bound */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rounding.h"
 #include "status.h"
 
 /* Misses in a row after which interpolation gives way to bisection. */
@@ -64,8 +65,8 @@ int64_t acct_grid_rank(enum acct_grid grid, double value) {
 /* log(value / origin), accurate also for neighbours; a count of 0 is taken for 1/e */
 static double log_ratio(double value, double origin) {
     if (!(value > 0.0 && origin > 0.0)) {
-        value = fmax(value, exp(-1.0));
-        origin = fmax(origin, exp(-1.0));
+        value = acct_max(value, exp(-1.0));
+        origin = acct_max(origin, exp(-1.0));
     }
     const double ratio = (value - origin) / origin;
     return fabs(ratio) < 0.5 ? log1p(ratio) : log(value) - log(origin);
@@ -79,7 +80,7 @@ static int at(const walk *w, int64_t rank, point *found) {
     /* The difference is exact near the target, so the sign of y always is.  A NaN is too dear. */
     const double excess = (spent - search->target) / search->target;
     found->y = excess > -1.0 ? log1p(excess) : -INFINITY;
-    if (!(spent <= search->target)) found->y = fmax(found->y, LEAST_EXCESS);
+    if (!(spent <= search->target)) found->y = acct_max(found->y, LEAST_EXCESS);
     return status;
 }
 
@@ -159,11 +160,11 @@ static int64_t stepped(const walk *w, const point *p, int sign, double step, int
 static double slope_of(const walk *w) {
     const double rise = fabs(w->here.y - w->before.y) / fabs(log_ratio(w->here.value, w->before.value));
     const double most = w->smooth ? 1e3 : 10.0;
-    return isfinite(rise) ? fmin(fmax(rise, 1.0 / most), most) : 1.0;
+    return isfinite(rise) ? acct_min(acct_max(rise, 1.0 / most), most) : 1.0;
 }
 
 /* by what share of itself a step may be wrong that is drawn from points so far apart: the cost bends */
-static double doubt_of(const walk *w, double apart) { return w->smooth ? fmin(fabs(apart), 0.1) : 0.1; }
+static double doubt_of(const walk *w, double apart) { return w->smooth ? acct_min(fabs(apart), 0.1) : 0.1; }
 
 /* The next rank to try between the ends of the bracket: where the estimates put the crossing, or beside an end that
  * is as near to that as they are to each other, for a neighbour on the other side ends the search.  Where `repeats`
@@ -171,12 +172,12 @@ static double doubt_of(const walk *w, double apart) { return w->smooth ? fmin(fa
 static int64_t amid_jitter(const walk *w, int64_t low, int64_t high, int repeats) {
     const int64_t middle = low + (high - low) / 2, here = w->here.rank;
     const double mean = w->offsets / w->jittering;
-    const double spread = fmax(sqrt(fmax(w->squares / w->jittering - mean * mean, 0.0)), 1.0);
+    const double spread = acct_max(sqrt(acct_max(w->squares / w->jittering - mean * mean, 0.0)), 1.0);
     int64_t rank = here;
     if (fabs(mean) < MOST_RANKS) {
         const double from_low = mean - (double)(low - w->first.rank), to_high = (double)(high - w->first.rank) - mean;
         rank = w->first.rank + (int64_t)floor(mean);
-        if (fmin(from_low, to_high) < BESIDE * spread) rank = from_low < to_high ? low : high;
+        if (acct_min(from_low, to_high) < BESIDE * spread) rank = from_low < to_high ? low : high;
     }
     const int64_t away = repeats < 3 ? 1 : repeats < 62 ? INT64_C(1) << (repeats - 2) : INT64_MAX;
     if (here == low) return least(most(rank, low + least(away, most(middle - low, 1))), high - 1);
@@ -199,7 +200,7 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
         const double step = isfinite(y) ? (1.0 + doubt) * fabs(y) / slope + shortest : longest;
         const int64_t next = w->jittering && distance(w->here.rank, end) > 1
                                  ? amid_jitter(w, least(w->here.rank, end), most(w->here.rank, end), repeats++)
-                                 : stepped(w, &w->here, sign, fmin(step, longest), end);
+                                 : stepped(w, &w->here, sign, acct_min(step, longest), end);
         const int status = visit(w, next);
         if (status) return status;
         if (met(&w->here) != side) {
@@ -208,7 +209,7 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
         }
         slope = slope_of(w);
         doubt = doubt_of(w, log_ratio(w->here.value, w->before.value));
-        if (!w->smooth || fabs(w->here.y) < JITTER) shortest = (w->smooth ? 2.0 : 8.0) * fmax(shortest, 1e-16);
+        if (!w->smooth || fabs(w->here.y) < JITTER) shortest = (w->smooth ? 2.0 : 8.0) * acct_max(shortest, 1e-16);
         longest *= 2.0;
     }
     return ACCT_OK;

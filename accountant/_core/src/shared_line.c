@@ -81,7 +81,7 @@ static double deviations(double log_delta) { return sqrt(-2.0 * log_delta); }
 static long ahead(double reach, long count, const double *q, const double *sigma, const double *steps,
                   const double *delta) {
     const double most = MOST_STEPS * steps[0], here = deviations(log(delta[0]));
-    const double deepest = here + reach, flattest = fmax(here - reach, 0.0);
+    const double deepest = here + reach, flattest = acct_max(here - reach, 0.0);
     const double least_delta = exp(-0.5 * deepest * deepest), most_delta = exp(-0.5 * flattest * flattest);
     long last = 0;
     for (long i = 1; i < count && q[i] == q[0] && sigma[i] == sigma[0]; i++) {
@@ -112,7 +112,7 @@ static void build(acct_shared_line *s, double least, double steps, double delta)
         return;
     int finds = steps * s->step.q < SELDOM;
     const int known = finds && s->seen_epsilon > 0.0 && s->seen_epsilon < INFINITY;
-    double epsilon = known ? s->seen_epsilon * sqrt(steps / s->seen_steps) : fmax(saddle.epsilon, 0.0);
+    double epsilon = known ? s->seen_epsilon * sqrt(steps / s->seen_steps) : acct_max(saddle.epsilon, 0.0);
     const double found = known ? found_from(&s->remove, &s->step, steps, log_delta, epsilon) : NAN;
     if (found > 0.0) {
         epsilon = found;
@@ -205,7 +205,7 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
         if (x == 0.0 && spare >= 0.0) return 0;
         const double close = acct_tolerance_for(x, -p->slope / delta, FINEST) * delta;
         const double least = 0.3 * above + 4.0 * ACCT_U * delta - 8.0 * ACCT_U * x * p->slope;
-        if (spare >= 0.0 && spare <= fmax(least, SPARE * close)) {
+        if (spare >= 0.0 && spare <= acct_max(least, SPARE * close)) {
             *end = x;
             s->steps = steps;
             s->log_delta = log(p->value);
@@ -322,7 +322,7 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
         build(s, steps[0], steps[at], delta[at]);
         if (on_line(s, steps[0], delta[0], out)) {
             s->failures = 0;
-            if (at == last) s->reach = fmin(1.2 * s->reach, MOST_DEVIATIONS);
+            if (at == last) s->reach = acct_min(1.2 * s->reach, MOST_DEVIATIONS);
             return 1;
         }
         s->reach *= 0.6;

@@ -35,7 +35,7 @@ int acct_shift_law_set(acct_shift_law *law, double *memory, double sigma, int co
         law->weight[j] = weight[j];
         total += weight[j];
     }
-    const double slack = (2.0 + count) * ACCT_U + fmax(first_err, weight_err);
+    const double slack = (2.0 + count) * ACCT_U + acct_max(first_err, weight_err);
     return fabs(total - 1.0) <= 1.01 * slack * total ? ACCT_OK : ACCT_EDOMAIN;
 }
 
@@ -89,8 +89,8 @@ static void add_up(const acct_shift_law *law, const double *restrict x, double t
 void acct_shift_law_losses(const acct_shift_law *law, const double *x, double *loss, double *error) {
     sums s;
     const double top = largest_exponent(law, x[LANES / 2]), adds = law->count + 12.0;
-    const double near_err = law->shift[0] > 0.0 ? fmax(law->first_err, law->weight_err) : law->weight_err;
-    const double far_err = fmax(law->first_err, law->weight_err);
+    const double near_err = law->shift[0] > 0.0 ? acct_max(law->first_err, law->weight_err) : law->weight_err;
+    const double far_err = acct_max(law->first_err, law->weight_err);
     add_up(law, x, top, &s);
     for (int i = 0; i < LANES; i++) {
         if (top == 0.0 && s.excess[i] > -0.5) {
@@ -122,7 +122,7 @@ acct_shift_point acct_shift_law_at(const acct_shift_law *law, double x, double s
         .loss = top + rest,
         .slope = slope / total,
         .error = 1.01 *
-                     (adds * ACCT_U + fmax(law->first_err, law->weight_err) + 8.0 * ACCT_U * angle / total) +
+                     (adds * ACCT_U + acct_max(law->first_err, law->weight_err) + 8.0 * ACCT_U * angle / total) +
                  ACCT_U * (9.0 * fabs(rest) + 3.0 * fabs(top)),
     };
 }

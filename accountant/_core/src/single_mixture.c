@@ -75,7 +75,7 @@ void acct_single_mixture_delta(const acct_step *step, double epsilon, int direct
         for (int i = 0; i < 60; i++, move *= 2.0) {
             const outcome o = at_noise(step, direction, x + side * sign * move, 1);
             if (side < 0 && o.epsilon + o.error <= epsilon) {
-                out->upper = fmin(out->upper, o.delta.upper);
+                out->upper = acct_min(out->upper, o.delta.upper);
                 break;
             }
             if (side > 0 && o.epsilon - o.error >= epsilon) {
@@ -84,7 +84,7 @@ void acct_single_mixture_delta(const acct_step *step, double epsilon, int direct
             }
         }
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
 }
 
 /* The outcome, in units of sign x, whose profile is about delta: false position on the logarithm, from one
@@ -94,9 +94,9 @@ static double find(const acct_step *step, double delta, int direction, double la
     double a = larger, b = smaller, fa = 0.0, fb = 0.0, z = a;
     for (int i = 0; i < 100; i++) {
         z = i == 0 ? a : i == 1 ? b : (fa * b - fb * a) / (fa - fb);
-        if (i > 1 && !(z > fmin(a, b) && z < fmax(a, b))) z = 0.5 * (a + b);
+        if (i > 1 && !(z > acct_min(a, b) && z < acct_max(a, b))) z = 0.5 * (a + b);
         const outcome o = at_noise(step, direction, sign * z, 0);
-        const double f = fmax(log(0.5 * (o.delta.lower + o.delta.upper)), -700.0) - target;
+        const double f = acct_max(log(0.5 * (o.delta.lower + o.delta.upper)), -700.0) - target;
         if (i == 0) {
             fa = f;
             continue;
@@ -134,18 +134,18 @@ void acct_single_mixture_epsilon(const acct_step *step, double delta, int direct
     double slope = 0.0;
     const double z = find(step, delta, direction, sign * acct_mixture_inverse(step->mixture, 0.0), far, &slope);
     for (int side = -1; side <= 1; side += 2) {
-        double move = fmax(1e-13 / slope, 4.0 * ACCT_U * (fabs(z) + 1e-3 * step->sigma));
+        double move = acct_max(1e-13 / slope, 4.0 * ACCT_U * (fabs(z) + 1e-3 * step->sigma));
         for (int i = 0; i < 60 && move < far; i++, move *= 1.5) {
             const outcome o = at_noise(step, direction, sign * (z + side * move), 1);
             if (side > 0 && o.delta.upper <= delta) {
-                out->upper = fmin(out->upper, fmax(o.epsilon + o.error, 0.0));
+                out->upper = acct_min(out->upper, acct_max(o.epsilon + o.error, 0.0));
                 break;
             }
             if (side < 0 && o.delta.lower > delta) {
-                out->lower = fmax(o.epsilon - o.error, 0.0);
+                out->lower = acct_max(o.epsilon - o.error, 0.0);
                 break;
             }
         }
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
 }

@@ -44,10 +44,10 @@ static double period_at(const line *at, acct_tilted_law *law, double b2) {
 static double period_of(const line *at, acct_tilted_law *law) {
     double right = INFINITY, left = (at->digits - at->log_delta) / at->b; /* no delta is above 1 */
     for (double part = 0.03; part < 4.0; part *= 2.0) {
-        right = fmin(right, period_at(at, law, at->b * (1.0 + part)));
-        left = fmin(left, period_at(at, law, at->b / (1.0 + part)));
+        right = acct_min(right, period_at(at, law, at->b * (1.0 + part)));
+        left = acct_min(left, period_at(at, law, at->b / (1.0 + part)));
     }
-    return fmax(right, left);
+    return acct_max(right, left);
 }
 
 /* Adds the terms, each times the kernel's transform, and the outcomes with a loss beyond the window, which count
@@ -82,8 +82,8 @@ static int find_line(acct_tilted_law *law, const acct_step *step, double rate, l
     if (!(rate > 0.0))
         status = acct_saddle_at_epsilon(law, step, at->steps, ACCT_REMOVE, window, at->epsilon, &saddle);
     if (status) return status;
-    const double back = fmin(MARGIN, LEAST_MARGIN - saddle.b * at->steps * step->log_1mq);
-    window->hi = fmin(window->hi, acct_loss_inverse(step, at->epsilon + back / saddle.b));
+    const double back = acct_min(MARGIN, LEAST_MARGIN - saddle.b * at->steps * step->log_1mq);
+    window->hi = acct_min(window->hi, acct_loss_inverse(step, at->epsilon + back / saddle.b));
     status = acct_saddle_at_epsilon(law, step, at->steps, ACCT_REMOVE, window, at->epsilon, &saddle);
     if (status) return status;
     at->b = acct_exact_distance(rate > 0.0 ? sqrt(rate * saddle.b) : saddle.b);
@@ -102,10 +102,10 @@ int acct_smoothed_profile(acct_workspace *w, const acct_step *step, double steps
     int status = find_line(&w->law, step, out->rate, &at, &window, &log_sum);
     if (status) return status;
     k->b = at.b;
-    const double cancelled = fmax(log_sum - log_delta, 0.0);
+    const double cancelled = acct_max(log_sum - log_delta, 0.0);
     at.digits = digits + cancelled + SPARE;
     const double h =
-        fmin(WIDTH / at.b, epsilon / reach_of(digits - log_delta)); /* near 0 the profile is large */
+        acct_min(WIDTH / at.b, epsilon / reach_of(digits - log_delta)); /* near 0 the profile is large */
     const double y_last = reach_of(at.digits) / h, period = period_of(&at, &w->law);
     if (!(at.b < ACCT_MOST_DISTANCE && cancelled < MOST_CANCELLED && period > 0.0)) return ACCT_EPRECISION;
     k->dy = acct_short_step(2.0 * ACCT_PI / period);

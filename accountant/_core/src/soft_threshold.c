@@ -11,7 +11,7 @@ int acct_threshold_bounds(double low, double high, double modulus, double arg, a
     const double rate = 1.0 / threshold.scale, up = arg * rate;
     const double left = (low - threshold.origin - modulus) * rate;
     const double right = (high - threshold.origin) * rate, power = ldexp(1.0, threshold.doublings);
-    const double most = fmax(fabs(left), right) * (1.0 + 1e-12) + up, small = most * most;
+    const double most = acct_max(fabs(left), right) * (1.0 + 1e-12) + up, small = most * most;
     double log_t, least;
     if (small < 0.5) { /* |1 - e^{-z}| <= |z| e^{|z|} */
         log_t = small > 1e-18 ? log(small) + small : -41.0;
@@ -19,18 +19,18 @@ int acct_threshold_bounds(double low, double high, double modulus, double arg, a
     } else { /* and <= (1 - e^{-Re z})/cos arg z, |arg z| <= 2 atan(slope) */
         const double slope = up / left;
         if (!(left > 0.0 && slope < 0.68)) return 0;
-        const double square = slope * slope, turn = fmin(2.0 * right * up, ACCT_PI);
+        const double square = slope * slope, turn = acct_min(2.0 * right * up, ACCT_PI);
         const double half = sin(0.5 * turn), near = -expm1(-right * right);
         least = left * left * (1.0 - square);
         const double t =
-            fmin(near * (1.0 + square) / (1.0 - square), sqrt(near * near + 4.0 * exp(-least) * half * half));
+            acct_min(near * (1.0 + square) / (1.0 - square), sqrt(near * near + 4.0 * exp(-least) * half * half));
         log_t = log(t);
     }
     *log_above = power * log_t * (log_t > 0.0 ? 1.0 + 1e-12 : 1.0 - 1e-12);
     /* 1 - t^{2^k} = (1 - t)(1 + t)(1 + t^2)... */
     double sum = -least, t = exp(log_t) * (1.0 + 1e-12);
     for (int i = 0; i < threshold.doublings; i++, t *= t) sum += log1p(t);
-    *log_below = fmin(sum, *log_above > 40.0 ? *log_above + 1e-12 : log1p(exp(*log_above))) + 1e-12;
+    *log_below = acct_min(sum, *log_above > 40.0 ? *log_above + 1e-12 : log1p(exp(*log_above))) + 1e-12;
     return 1;
 }
 

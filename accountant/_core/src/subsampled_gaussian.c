@@ -26,26 +26,21 @@ static int needs_unsampled(double q, const acct_bounds *b) {
     return q > 0.999 || !acct_bounds_are_narrow(b, 1e-6);
 }
 
-int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction, acct_bounds *out) {
-    *out = (acct_bounds){0.0, 1.0};
-    if (!valid(q, sigma, steps, direction) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
-    if (nothing_released(q, sigma, steps)) {
-        out->upper = 0.0;
-        return ACCT_OK;
-    }
-    if (q < ACCT_LEAST_Q) {
-        const int status = acct_psg_delta(ACCT_LEAST_Q, sigma, steps, epsilon, direction, out);
-        out->lower = 0.0;
-        return status;
-    }
-    if (q == 1.0) {
-        const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150)
-            acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, out);
-        else
-            out->upper = 1e-150; /* delta(0) <= mu/2 */
-        return ACCT_OK;
-    }
+/* The brackets at q = 1. */
+static void unsampled_delta(double sigma, double steps, double epsilon, acct_bounds *out) {
+    const double mu = sqrt(steps) / sigma;
+    *out = (acct_bounds){0.0, 1e-150}; /* delta(0) <= mu/2 */
+    if (mu > 1e-150) acct_gaussian_delta(mu, 4.0 * ACCT_U, epsilon, out);
+}
+
+static void unsampled_epsilon(double sigma, double steps, double delta, acct_bounds *out) {
+    const double mu = sqrt(steps) / sigma;
+    *out = (acct_bounds){0.0, delta >= 1e-150 ? 0.0 : 1e-140};
+    if (mu > 1e-150) acct_gaussian_epsilon(mu, 4.0 * ACCT_U, delta, out);
+}
+
+/* 0 < q < 1 */
+static int sampled_delta(double q, double sigma, double steps, double epsilon, int direction, acct_bounds *out) {
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
     acct_workspace w;
     int status = acct_workspace_alloc(&w, ACCT_MAX_NODES);
@@ -60,13 +55,29 @@ int acct_psg_delta(double q, double sigma, double steps, double epsilon, int dir
     acct_workspace_free(&w);
     if (status) return status;
     *out = acct_bounds_larger(one[0], one[1]);
-    out->upper = fmin(out->upper, acct_ever_sampled_upper(&step, steps));
+    out->upper = acct_min(out->upper, acct_ever_sampled_upper(&step, steps));
     if (needs_unsampled(q, out)) {
-        acct_bounds plain = {0.0, 1.0};
-        status = acct_psg_delta(1.0, sigma, steps, epsilon, ACCT_REMOVE, &plain);
-        out->upper = fmin(out->upper, plain.upper);
+        acct_bounds plain;
+        unsampled_delta(sigma, steps, epsilon, &plain);
+        out->upper = acct_min(out->upper, plain.upper);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
+    return ACCT_OK;
+}
+
+int acct_psg_delta(double q, double sigma, double steps, double epsilon, int direction, acct_bounds *out) {
+    *out = (acct_bounds){0.0, 1.0};
+    if (!valid(q, sigma, steps, direction) || !acct_valid_epsilon(epsilon)) return ACCT_EDOMAIN;
+    if (nothing_released(q, sigma, steps)) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
+    int status = ACCT_OK;
+    if (q == 1.0)
+        unsampled_delta(sigma, steps, epsilon, out);
+    else
+        status = sampled_delta(acct_max(q, ACCT_LEAST_Q), sigma, steps, epsilon, direction, out);
+    if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }
 
@@ -78,7 +89,7 @@ static int coarse_epsilon(double q, double sigma, double steps, double delta, in
     double renyi, order;
     acct_single_epsilon(q, sigma, delta, direction, &first);
     acct_single_epsilon(q, sigma, acct_down(delta / steps), direction, &each);
-    acct_bounds_intersect(out, fmin(first.lower, out->upper), acct_up(steps * each.upper));
+    acct_bounds_intersect(out, acct_min(first.lower, out->upper), acct_up(steps * each.upper));
     acct_bounds_intersect(out, 0.0, acct_mixture_epsilon_upper(q, sigma, steps, delta));
     const int status = acct_psg_epsilon_renyi(q, sigma, steps, delta, &renyi, &order);
     if (status == ACCT_OK) acct_bounds_intersect(out, 0.0, renyi);
@@ -104,26 +115,8 @@ static int composed_epsilon(const acct_step *step, double steps, double delta, i
     return status;
 }
 
-int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out) {
-    *out = (acct_bounds){0.0, INFINITY};
-    if (!valid(q, sigma, steps, direction) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
-    if (nothing_released(q, sigma, steps)) {
-        out->upper = 0.0;
-        return ACCT_OK;
-    }
-    if (q < ACCT_LEAST_Q) {
-        const int status = acct_psg_epsilon(ACCT_LEAST_Q, sigma, steps, delta, direction, out);
-        out->lower = 0.0;
-        return status;
-    }
-    if (q == 1.0) {
-        const double mu = sqrt(steps) / sigma;
-        if (mu > 1e-150)
-            acct_gaussian_epsilon(mu, 4.0 * ACCT_U, delta, out);
-        else
-            out->upper = delta >= 1e-150 ? 0.0 : 1e-140;
-        return ACCT_OK;
-    }
+/* 0 < q < 1 */
+static int sampled_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out) {
     const acct_step step = acct_step_make(q, sigma);
     acct_bounds one[2] = {{0.0, 0.0}, {0.0, 0.0}};
     if (acct_ever_sampled_upper(&step, steps) <= delta || acct_without_loss_upper(&step, steps) <= delta) {
@@ -138,13 +131,28 @@ int acct_psg_epsilon(double q, double sigma, double steps, double delta, int dir
         if (status) return status;
     }
     *out = acct_bounds_larger(one[0], one[1]);
-    int status = ACCT_OK;
     if (needs_unsampled(q, out)) {
-        acct_bounds plain = {0.0, INFINITY};
-        status = acct_psg_epsilon(1.0, sigma, steps, delta, ACCT_REMOVE, &plain);
-        out->upper = fmin(out->upper, plain.upper);
+        acct_bounds plain;
+        unsampled_epsilon(sigma, steps, delta, &plain);
+        out->upper = acct_min(out->upper, plain.upper);
     }
-    out->lower = fmin(out->lower, out->upper);
+    out->lower = acct_min(out->lower, out->upper);
+    return ACCT_OK;
+}
+
+int acct_psg_epsilon(double q, double sigma, double steps, double delta, int direction, acct_bounds *out) {
+    *out = (acct_bounds){0.0, INFINITY};
+    if (!valid(q, sigma, steps, direction) || !acct_valid_delta(delta)) return ACCT_EDOMAIN;
+    if (nothing_released(q, sigma, steps)) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
+    int status = ACCT_OK;
+    if (q == 1.0)
+        unsampled_epsilon(sigma, steps, delta, out);
+    else
+        status = sampled_epsilon(acct_max(q, ACCT_LEAST_Q), sigma, steps, delta, direction, out);
+    if (q < ACCT_LEAST_Q) out->lower = 0.0;
     return status;
 }
 

@@ -9,13 +9,14 @@
 
 /* Log of an upper bound on A(-m) = E_Q[e^{-mL}] over the whole line: int_I, and what lies outside, where
  * e^{-mL} is at most e^{-m L(hi)} above and (1-q)^{-m} below the window; where there is always a shift, without
- * what lies below (Theorem D26).  `low` are the law's moments at order -m; without certified ones the bound
- * lacks their error. */
-static double log_mgf_upper(const acct_tilted_law *law, const acct_moments *low, double loss_hi, double m) {
+ * what lies below (Theorem D26).  Without `certify` the bound lacks the error of the first. */
+static double log_mgf_upper(acct_tilted_law *law, double loss_hi, double m, int certify) {
+    double err = 0.0;
+    const double inside = acct_tilted_law_log_mgf(law, -m, certify ? &err : NULL);
     const double q = law->q_above + ACCT_UNDERFLOW;
     const double below =
-        law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - low->log_mgf) : 0.0;
-    return low->log_mgf + low->log_mgf_err + log1p(q * exp(-m * loss_hi - low->log_mgf) + below);
+        law->step.log_1mq > -INFINITY ? law->outside * exp(-m * law->step.log_1mq - inside) : 0.0;
+    return inside + err + log1p(q * exp(-m * loss_hi - inside) + below);
 }
 
 /* Log of Chernoff's bound on the reverse term at the order -m that was set, its dependence e^{(m+1) eps} left out: one
@@ -28,11 +29,9 @@ static double reverse_upper(const acct_tail_event *tail, const acct_tilted_law *
 
 /* the same, at an order that was not tried before */
 static double reverse_at(acct_tail_event *tail, acct_tilted_law *law, double m, int certify) {
-    acct_moments low;
-    acct_tilted_law_moments(law, -m, certify, &low);
     tail->reverse_order = m;
     tail->reverse_front = acct_log_chernoff(m);
-    tail->log_mgf = log_mgf_upper(law, &low, tail->loss_hi, m);
+    tail->log_mgf = log_mgf_upper(law, tail->loss_hi, m, certify);
     return reverse_upper(tail, law);
 }
 
@@ -62,9 +61,9 @@ static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double
 }
 
 double acct_below_share(const acct_tilted_law *law, double steps) {
-    const double inside = 1.0 - (law->q_above + fmax(law->pq_above, 0.0)) * (1.0 + law->above_err);
+    const double inside = 1.0 - (law->q_above + acct_max(law->pq_above, 0.0)) * (1.0 + law->above_err);
     if (law->step.log_1mq > -INFINITY) return 0.0;
-    return inside > 0.0 ? fmin(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
+    return inside > 0.0 ? acct_min(steps * law->outside / inside * ACCT_SLACK, 1.0) : 1.0;
 }
 
 /* the error of both masses; of exponents of size steps * q, too */
@@ -148,9 +147,7 @@ void acct_tail_event_set_thresholded(acct_tail_event *tail, const acct_tilted_la
     /* a relative error r of q is at most (n + 1) r q/(1 - q) in what pq is multiplied by and divided by */
     tail->mass_err = ((law->above_err + 16.0 * ACCT_U) + (q_err / q + pq_err / pq) * ACCT_SLACK) *
                      (1.0 + steps * q) / (1.0 - q);
-    acct_moments low;
-    acct_tilted_law_moments(plain, -m, 1, &low);
-    const double log_all = log_mgf_upper(plain, &low, loss_hi, m);
+    const double log_all = log_mgf_upper(plain, loss_hi, m, 1);
     tail->reverse_log = acct_log_chernoff(m) + (steps - 1.0) * log_all + log(steps * reverse) - m * unit +
                         1e-9 * (1.0 + m * (loss_hi + fabs(unit))) + 1e-12 * steps * fabs(log_all);
     tail->reverse_slope = m + 1.0;
@@ -169,6 +166,6 @@ void acct_tail_event_profile(const acct_tail_event *tail, double epsilon, acct_b
     const double reverse = exp(tail->reverse_log + tail->reverse_slope * epsilon);
     /* the share is at most P's mass and at least 0 whatever the reverse term */
     const double whole = (tail->pq_mass + tail->q_mass) * (1.0 + tail->mass_err) + 2.0 * tail->lost;
-    out->upper = fmin(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
-    out->lower = fmax(parity - err, 0.0);
+    out->upper = acct_min(parity + err + reverse * ACCT_SLACK, whole) + tail->outside;
+    out->lower = acct_max(parity - err, 0.0);
 }

@@ -36,7 +36,7 @@ double acct_tail_event_lost(const acct_tilted_law *law, double steps, int nodes)
 
 /* reads the window off the law; epsilon places the Chernoff bound,
  * unless reverse_order > 0 does.  Without `certify` (searches)
- * the law's own errors are left out.  Overwrites law->weight. */
+ * the law's own errors are left out.  May overwrite law->weight. */
 void acct_tail_event_set(acct_tail_event *tail, acct_tilted_law *law, double steps, int direction,
                          double epsilon, double reverse_order, int certify);
 

@@ -1,7 +1,6 @@
 #include "tilted_law.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "gauss_legendre.h"
@@ -11,11 +10,13 @@
 #include "vmath.h"
 
 void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
-    memset(law, 0, offsetof(acct_tilted_law, panel));
+    memset(law, 0, sizeof *law);
     double **slots[ACCT_TILTED_LAW_ARRAYS] = {
         &law->node,     &law->x2,       &law->loss,   &law->quad, &law->gauss, &law->exp_loss, &law->e2_plus,
         &law->e2_minus, &law->loss_err, &law->weight, &law->term, &law->slope, &law->rate};
     for (int i = 0; i < ACCT_TILTED_LAW_ARRAYS; i++) *slots[i] = memory + (size_t)i * (size_t)capacity;
+    law->panel = (acct_panel *)(memory + ACCT_TILTED_LAW_ARRAYS * (size_t)capacity);
+    law->window = (acct_cf_decay_window *)(law->panel + capacity / ACCT_GL_ORDER);
     law->capacity = capacity;
 }
 
@@ -80,7 +81,7 @@ int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_ma
     const double linear = order < 0.0 ? log(-order * law->step.q) : -INFINITY;
     for (int i = 0; i < law->panels; i++) {
         const acct_panel *p = &law->panel[i];
-        if (!(fmax(acct_panel_error(p, order, y_max, var), acct_panel_error_of_one(p, var)) <= log_error &&
+        if (!(acct_max(acct_panel_error(p, order, y_max, var), acct_panel_error_of_one(p, var)) <= log_error &&
               linear + acct_panel_error_of_exp_u(p, var) <= log_error))
             return 0;
     }
@@ -91,9 +92,9 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
     double reach = 0.0, arg = 0.0, modulus = 0.0;
     for (int i = 0; i < law->panels; i++) {
         const acct_panel *p = &law->panel[i];
-        reach = fmax(reach, fmax(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)));
-        arg = fmax(arg, p->turn);
-        modulus = fmax(modulus, p->modulus);
+        reach = acct_max(reach, acct_max(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)));
+        arg = acct_max(arg, p->turn);
+        modulus = acct_max(modulus, p->modulus);
     }
     return (reach + arg + modulus) * ACCT_SLACK;
 }
@@ -197,7 +198,7 @@ static double sum_between(double far, double apart) {
 static double tail_between(double far, double near, double apart) {
     double between = 0.0;
     const int close_by = apart * (far + fabs(near)) < 8.0;
-    if (close_by && fmax(far * far, near * near) < 690.0)
+    if (close_by && acct_max(far * far, near * near) < 690.0)
         between = sum_between(far, apart);
     else if (close_by)
         for (int i = 0; i < ACCT_GL_ORDER; i++) {
@@ -246,7 +247,7 @@ static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_wi
                       double y_max, double log_error, int thorough) {
     const double lo = window->lo, hi = window->hi;
     acct_panel_search search = ACCT_PANEL_SEARCH;
-    double wish = 0.25 * fmin(hi - lo, 24.0 * step->sigma), x = lo;
+    double wish = 0.25 * acct_min(hi - lo, 24.0 * step->sigma), x = lo;
     search.thorough = thorough;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
@@ -259,7 +260,7 @@ static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_wi
             if (!(got > 0.0)) return ACCT_EPRECISION;
             add_nodes(law, x + 0.5 * got, 0.5 * got);
             law->panels++;
-            wish = fmin(fmin(search.wish, MOST_GROWTH * got), MOST_WIDTH * step->sigma);
+            wish = acct_min(acct_min(search.wish, MOST_GROWTH * got), MOST_WIDTH * step->sigma);
             x = got < rest ? x + got : end;
         }
     }

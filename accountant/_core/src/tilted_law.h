@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "clones.h"
+#include "gauss_legendre.h"
 #include "quadrature_panel.h"
 #include "rounding.h"
 
@@ -21,6 +23,12 @@
 #define ACCT_MAX_PANELS 1024
 /* large shifts under little noise take many panels: all that a law may have */
 #define ACCT_MIXTURE_NODES (ACCT_MAX_PANELS * ACCT_GL_ORDER + 40)
+
+/* moments over the first panels: J = I up to the end of one panel */
+typedef struct {
+    double variance; /* lower bound on E[(L - L~)^2; J x J] / 2, L~ an independent copy */
+    double fourth;   /* upper bound on E[(L - L~)^4; J x J] */
+} acct_cf_decay_window;
 
 typedef struct {
     acct_step step;
@@ -43,7 +51,8 @@ typedef struct {
     double above_err;         /* bound on the relative error of both */
     double outside;           /* bound on P and on Q of {x < lo} */
     double of_one, of_exp_u;  /* acct_tilted_law_plain_errors, once they were asked for; NaN before */
-    acct_panel panel[ACCT_MAX_PANELS]; /* not cleared by acct_tilted_law_place: mostly unused */
+    acct_panel *panel;
+    acct_cf_decay_window *window; /* one a panel, set by acct_cf_decay_set */
 } acct_tilted_law;
 
 typedef struct {
@@ -58,7 +67,10 @@ typedef struct {
 
 /* the law's arrays live in the caller's memory: ACCT_TILTED_LAW_DOUBLES(capacity) doubles */
 #define ACCT_TILTED_LAW_ARRAYS 13
-#define ACCT_TILTED_LAW_DOUBLES(capacity) (ACCT_TILTED_LAW_ARRAYS * (size_t)(capacity))
+#define ACCT_TILTED_LAW_PANEL ((sizeof(acct_panel) + sizeof(acct_cf_decay_window)) / sizeof(double))
+#define ACCT_TILTED_LAW_DOUBLES(capacity)          \
+    (ACCT_TILTED_LAW_ARRAYS * (size_t)(capacity) + \
+     ((size_t)(capacity) / ACCT_GL_ORDER * ACCT_TILTED_LAW_PANEL + ACCT_WIDE - 1) / ACCT_WIDE * ACCT_WIDE)
 void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity);
 
 /* sets the fields that do not depend on the panels; returns 0 if there is no window */
@@ -112,7 +124,7 @@ static inline double acct_weight_with_loss(const acct_tilted_law *law, int j, do
 
 /* mass of all outcomes outside the window, under P or Q, upper bound up to ACCT_SLACK */
 static inline double acct_tilted_law_mass_outside(const acct_tilted_law *law) {
-    return law->outside + law->q_above + fmax(law->pq_above, 0.0) + 3.0 * ACCT_UNDERFLOW;
+    return law->outside + law->q_above + acct_max(law->pq_above, 0.0) + 3.0 * ACCT_UNDERFLOW;
 }
 
 /* max of |L - mean| over the panels' ellipses */

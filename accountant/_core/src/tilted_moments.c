@@ -97,7 +97,7 @@ static void moments_for_search(acct_tilted_law *law, double c, acct_moments *out
     out->log_mgf = log1p(off);
     const double mean = out->mean = (s.slope - law->pq_above) * scale;
     out->m1 = (s.first - mean * s.weight) * scale;
-    out->m2 = fmax((s.second - mean * (2.0 * s.first - mean * s.weight)) * scale, 0.0);
+    out->m2 = acct_max((s.second - mean * (2.0 * s.first - mean * s.weight)) * scale, 0.0);
     for (int j = 0; j < law->count; j++) law->weight[j] *= scale;
 }
 
@@ -212,7 +212,7 @@ static void moments_small(acct_tilted_law *law, double c, acct_moments *out) {
 /* the same where a factor leaves the range of vmath.h at some node: log A by shifting exponents */
 static void moments_large(acct_tilted_law *law, double c, int certify, acct_moments *out) {
     double top = -INFINITY, sum = 0.0, first = 0.0, w_err = 0.0, m_err = 0.0;
-    for (int j = 0; j < law->count; j++) top = fmax(top, c * law->loss[j] - law->x2[j]);
+    for (int j = 0; j < law->count; j++) top = acct_max(top, c * law->loss[j] - law->x2[j]);
     for (int j = 0; j < law->count; j++) {
         const double w = law->quad[j] * exp(c * law->loss[j] - law->x2[j] - top);
         if (certify) {
@@ -256,7 +256,7 @@ static void central_moments(const acct_tilted_law *g, acct_moments *out) {
 static double add_quadrature(acct_tilted_law *law, acct_moments *m, double *linear) {
     double of_one, of_exp_u;
     acct_tilted_law_plain_errors(law, &of_one, &of_exp_u);
-    const double scale = exp(-fmin(fmax(m->log_mgf, -690.0), 600.0));
+    const double scale = exp(-acct_min(acct_max(m->log_mgf, -690.0), 600.0));
     const double relative = acct_tilted_law_error(law, m, 0.0);
     *linear = law->step.q * (of_one + of_exp_u) * scale;
     /* |A - Â| <= r A gives |log A - log Â| <= 1.01 r for r < 1/100; beyond, no claim */
@@ -273,9 +273,9 @@ static double add_quadrature(acct_tilted_law *law, acct_moments *m, double *line
 static int in_range(const acct_tilted_law *law, double order) {
     /* L and x are monotone: their extremes are at the ends */
     const int last = law->count - 1;
-    const double ends = fmax(order * law->loss[0], order * law->loss[last]);
+    const double ends = acct_max(order * law->loss[0], order * law->loss[last]);
     const double most =
-        fmax(fmax(fabs(law->loss[0]), fabs(law->loss[last])), fmax(law->x2[0], law->x2[last]));
+        acct_max(acct_max(fabs(law->loss[0]), fabs(law->loss[last])), acct_max(law->x2[0], law->x2[last]));
     return ends < 600.0 && most < 690.0;
 }
 

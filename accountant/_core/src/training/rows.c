@@ -1,6 +1,7 @@
 #include "rows.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clones.h"
@@ -11,10 +12,11 @@
 #endif
 
 /* One element is one chain of operations over k, so how many rows and columns a tile has, and how
- * deep a panel is, changes no value: only which elements share a register. Columns that fill up a
+ * deep a panel is, changes no value: only which elements share a register. Hence
+ * where there is no memory for a deep panel a shallow one will do, which the smallest stack holds. Columns that fill up a
  * tile are zeros of the panel, rows that fill it up repeat its last row, and neither is stored. */
 
-enum { DEPTH = 512, WIDTH_F64 = 16, WIDTH_F32 = 32, TILE = 8, LANES = 16, FEW = 3 };
+enum { DEPTH = 512, SHALLOW = 64, WIDTH_F64 = 16, WIDTH_F32 = 32, TILE = 8, LANES = 16, FEW = 3 };
 
 /* Adds the products of TILE rows with a panel to `sums`, whose rows are `stride` apart; sums that are
  * `fresh` begin at zero. */
@@ -184,23 +186,27 @@ DOT(float, f32)
     void acct_row_products_##SUFFIX(const TYPE *x, ptrdiff_t rows, ptrdiff_t inner, const TYPE *w, \
                                     ptrdiff_t outer, ptrdiff_t down, ptrdiff_t across, TYPE *out)  \
     {                                                                                              \
-        TYPE panel[DEPTH * WIDTH];                                                                 \
         if (outer <= FEW || !inner)                                                                \
             memset(out, 0, (size_t)rows * (size_t)outer * sizeof *out);                            \
         if (outer <= FEW) {                                                                        \
             columns_##SUFFIX(x, rows, inner, w, outer, down, across, out);                         \
             return;                                                                                \
         }                                                                                          \
+        TYPE small[SHALLOW * WIDTH];                                                               \
+        TYPE *const large = inner > SHALLOW ? malloc(DEPTH * WIDTH * sizeof *large) : NULL;        \
+        TYPE *const panel = large ? large : small;                                                 \
+        const ptrdiff_t most = large ? DEPTH : SHALLOW;                                            \
         for (ptrdiff_t left = 0; left < outer; left += WIDTH) {                                    \
             const ptrdiff_t columns = outer - left < WIDTH ? outer - left : WIDTH;                 \
-            for (ptrdiff_t top = 0; top < inner; top += DEPTH) {                                   \
-                const ptrdiff_t depth = inner - top < DEPTH ? inner - top : DEPTH;                 \
+            for (ptrdiff_t top = 0; top < inner; top += most) {                                    \
+                const ptrdiff_t depth = inner - top < most ? inner - top : most;                   \
                 fill_##SUFFIX(panel, w + top * down + left * across, depth, columns, down,         \
                               across);                                                             \
                 panel_##SUFFIX(x + top, rows, inner, depth, panel, columns, out + left, outer,     \
                                top == 0);                                                          \
             }                                                                                      \
         }                                                                                          \
+        free(large);                                                                               \
     }
 
 PRODUCTS(double, f64, WIDTH_F64)

@@ -2,7 +2,7 @@
  * the other rows hold, however many they are, and wherever the row stands or lies in memory
  * (docs/theorems_training.md, Theorem T11).
  *
- * All matrices are C-contiguous, unless said otherwise. Nothing here reads errno or allocates. */
+ * All matrices are C-contiguous, unless said otherwise. Nothing here reads errno or keeps memory. */
 #ifndef ACCT_ROWS_H
 #define ACCT_ROWS_H
 
