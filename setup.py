@@ -69,8 +69,9 @@ class build_core(build_ext):  # noqa: N801 - the name of a command
             ]
             core = [pool.submit(self.compiled, source, core_flags) for source in SOURCES]
         objects = [each.result() for each in core]
-        self.compiler.create_static_lib(objects, "accountant_core", self.build_temp)
         library = self.compiler.library_filename("accountant_core", output_dir=self.build_temp)
+        Path(library).unlink(missing_ok=True)  # an archive keeps members of other names
+        self.compiler.create_static_lib(objects, "accountant_core", self.build_temp)
         for extension, made in zip(self.extensions, glue, strict=True):
             extension.extra_objects = [made.result(), library]
             extension.depends = [*extension.sources, *SOURCES, *HEADERS]
