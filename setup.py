@@ -73,8 +73,7 @@ class build_core(build_ext):  # noqa: N801 - the name of a command
         Path(library).unlink(missing_ok=True)  # an archive keeps members of other names
         self.compiler.create_static_lib(objects, "accountant_core", self.build_temp)
         for extension, made in zip(self.extensions, glue, strict=True):
-            extension.extra_objects = [made.result(), library]
-            extension.depends = [*extension.sources, *SOURCES, *HEADERS]
+            extension.extra_objects = extension.depends = [made.result(), library]
             extension.sources = []
             if self.compiler.compiler_type == "msvc":
                 extension.libraries, extension.extra_link_args = [], []  # it has no libm
