@@ -28,6 +28,7 @@ lint:
 	stubtest $(patsubst accountant/_core/%.pyx,accountant._core.%,$(wildcard accountant/_core/*.pyx))
 	cython-lint accountant
 	lint-imports
+	validate-pyproject pyproject.toml
 
 format:
 	ruff check --fix .
