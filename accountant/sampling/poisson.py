@@ -14,12 +14,13 @@ from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.exchange_pair import exchange_pair, noise_below
+from accountant.sampling.exchange_pair import exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
 
 __all__ = ["PoissonSampled"]
@@ -57,8 +58,9 @@ class PoissonSampled(Mechanism):
     composition that, and a pair made of its joint profile (docs/theorems_adapters.md, Theorem E1).
 
     Under replace-one, Gaussian noise, composed or not, has the pair (1-q)·N(0, σ²) + q·N(1, σ²)
-    against (1-q)·N(0, σ²) + q·N(-1, σ²), attained (Theorem E7); every other mechanism the symmetric
-    pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the mechanism (Theorem E2).
+    against (1-q)·N(0, σ²) + q·N(-1, σ²), attained (Theorem E7), and so has other symmetric unimodal
+    noise (Laplace, discrete Gaussian, discrete Laplace, Skellam: E15); every other mechanism the
+    symmetric pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the mechanism (E2).
 
     Examples
     --------
@@ -119,7 +121,7 @@ class PoissonSampled(Mechanism):
         return sampled(remove, q), sampled(add, q, remove)
 
     def _exchanged(self) -> tuple[DominatingPair, ...]:
-        """Return the pair of a sample of which a record is replaced (Theorems E7 and E2)."""
+        """Return the pair of a sample of which a record is replaced (Theorems E7, E15 and E2)."""
         q, inner = self.sampling_probability, self.mechanism
         if isinstance(inner, PoissonSampled):
             # A sample of a sample is one at the product of the rates; a larger rate dominates.
@@ -129,6 +131,10 @@ class PoissonSampled(Mechanism):
         noise = _gaussian_noise(inner)
         if noise is not None:
             return (exchange_pair(noise, q),)
+        if isinstance(inner, BoundedContribution) and inner.is_unimodal:
+            pair = exchanged(inner.pairs()[0], q)
+            if pair is not None:
+                return (pair,)
         return bound().sampled_replacement(inner, q)
 
     def from_below(self) -> PoissonSampled | None:
