@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from accountant.pairs.base import FloatArray
 
 __all__ = [
+    "ATTAINED",
     "MOST_SQUARED_DISTANCE",
     "ExchangePair",
     "ExchangedAtoms",
@@ -376,3 +377,6 @@ class ExchangedLaplace(DominatingPair):
     def rdp(self, order: float) -> float:
         """Return the divergence, rounded up: by chords, or that without sampling."""
         return min(self.plain.rdp(order), divergence_of_masses(self, order))
+
+
+ATTAINED = (ExchangedAtoms, ExchangedLaplace)  # by opposite contributions

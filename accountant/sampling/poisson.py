@@ -15,12 +15,13 @@ from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.contributions import BoundedContribution
+from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.exchange_pair import exchange_pair, exchanged, noise_below
+from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
 
 __all__ = ["PoissonSampled"]
@@ -141,12 +142,17 @@ class PoissonSampled(Mechanism):
         """Return the sample of what bounds the inner mechanism from below.
 
         Gaussian noise so small or so large that the pair of an exchange is that of the noise
-        unsampled is taken larger: more noise is post-processing.
+        unsampled is taken larger: more noise is post-processing. Under replace-one other noise
+        without a pair of its own (Theorem E15) has no lower end.
         """
         inner = self.mechanism.from_below()
         if self.relation is _REPLACE_ONE and 0.0 < self.sampling_probability < 1.0:
+            if isinstance(self.mechanism, PoissonSampled):
+                return PoissonSampled(nothing(_REPLACE_ONE), self.sampling_probability)
             noise = _gaussian_noise(self.mechanism)
             below = None if noise is None else noise_below(noise)
+            if noise is None and not isinstance(self.pairs()[0], ATTAINED):
+                below = math.inf
             if below is not None:
                 return PoissonSampled(
                     Gaussian(below, relation=_REPLACE_ONE), self.sampling_probability

@@ -185,15 +185,6 @@ class SampledPair(SampledCurve):
         return (low, high - low) if high > low else None
 
     @property
-    def attained(self) -> DominatingPair | None:
-        """The sample of what the inner pair has."""
-        inner = self.inner.attained
-        reverse = None if self.reverse is None else self.reverse.attained
-        if inner is None or (reverse is None and self.reverse is not None):
-            return None
-        return sampled(inner, self.q, reverse if self.add else None)
-
-    @property
     def sharper_rdp(self) -> bool:
         """As the inner pair: its curve is the one amplified."""
         return self.inner.sharper_rdp

@@ -3,8 +3,10 @@
 ``plugin`` plants one of them in a pytest process of its own, so that any test can be asked.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from accountant._core import randomness, rownorms
 from accountant.analyses.pld import loss_grid
 from accountant.audit import confidence, one_run
 from accountant.composition import Composition
-from accountant.learn import release
+from accountant.learn import plan, release
 from accountant.learn.blocks import aggregate
 from accountant.learn.local import bounded, responses
 from accountant.learn.pate import aggregation
@@ -26,7 +28,7 @@ from accountant.noise import exact_samplers as noise_exact
 from accountant.noise import laplace
 from accountant.noise.generator import SecureGenerator
 from accountant.pairs import product
-from accountant.sampling import amplification
+from accountant.sampling import amplification, cyclic_poisson, truncated_poisson
 from support.planted.registry import wrap
 
 
@@ -233,6 +235,26 @@ def to_the_nearest(original):
     return lambda units: float(units / (1 << 1074))
 
 
+def rate_rounded_down(original):
+    def fraction_up(rate):
+        found = original(rate)
+        return found if Fraction(found) == rate else math.nextafter(found, 0.0)
+
+    return fraction_up
+
+
+def one_more_than_the_cap(original):
+    return property(
+        lambda self: truncated_poisson.overflow_probability(
+            self.dataset_size - 1, self.sampling_probability, self.cap + 1
+        )
+    )
+
+
+def cap_of_the_expected_batch(original):
+    return property(lambda self: plan.batch_cap(self.expected_batch_size))
+
+
 def one_ratio(original):
     return property(lambda self: 0.5 * original.fget(self))
 
@@ -423,5 +445,23 @@ BUGS = (
         "what is spent is shown rounded to the nearest double",
         wrap(exact_sums, "to_float_up", to_the_nearest),
         "ledger/test_exact_sums.py::test_charges_are_rounded_up_and_capacities_down",
+    ),
+    Named(
+        "class-rate-rounded-down",
+        "the rate within a class of cyclic Poisson sampling is rounded down",
+        wrap(cyclic_poisson, "fraction_up", rate_rounded_down),
+        "sampling/test_cyclic_poisson.py::test_the_rate_of_a_class_is_rounded_up",
+    ),
+    Named(
+        "cap-one-later",
+        "a truncated batch overflows when the others are one more than fill it",
+        wrap(truncated_poisson.TruncatedPoissonSampled, "overflow", one_more_than_the_cap),
+        "sampling/test_truncated_poisson.py::test_a_batch_overflows_where_the_others_fill_it",
+    ),
+    Named(
+        "cap-of-a-public-size",
+        "a run with a secret number of records pays for the rounding of its expected batch",
+        wrap(plan.Plan, "batch_cap", cap_of_the_expected_batch),
+        "learn/test_plan.py::test_a_secret_size_has_the_cap_of_the_most_records",
     ),
 )
