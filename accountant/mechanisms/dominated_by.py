@@ -40,7 +40,8 @@ class DominatedBy(Mechanism):
 
     Notes
     -----
-    *Guarantee.* That of the mechanism, under its relation.
+    *Guarantee.* That of the mechanism, under its relation: a pair that dominates may take the place
+    of another in every composition (docs/theorems_mechanisms.md, Theorem M1).
 
     Examples
     --------

@@ -138,26 +138,26 @@ class PoissonSampled(Mechanism):
                 return (pair,)
         return bound().sampled_replacement(inner, q)
 
-    def from_below(self) -> PoissonSampled | None:
+    def from_below(self) -> Mechanism | None:
         """Return the sample of what bounds the inner mechanism from below.
 
         Gaussian noise so small or so large that the pair of an exchange is that of the noise
-        unsampled is taken larger: more noise is post-processing. Under replace-one other noise
-        without a pair of its own (Theorem E15) has no lower end.
+        unsampled is taken larger: more noise is post-processing. Under replace-one what has no
+        pair of its own (Theorems E7 and E15), and a sample of a sample, has no lower end.
         """
-        inner = self.mechanism.from_below()
-        if self.relation is _REPLACE_ONE and 0.0 < self.sampling_probability < 1.0:
-            if isinstance(self.mechanism, PoissonSampled):
-                return PoissonSampled(nothing(_REPLACE_ONE), self.sampling_probability)
-            noise = _gaussian_noise(self.mechanism)
-            below = None if noise is None else noise_below(noise)
-            if noise is None and not isinstance(self.pairs()[0], ATTAINED):
-                below = math.inf
-            if below is not None:
-                return PoissonSampled(
-                    Gaussian(below, relation=_REPLACE_ONE), self.sampling_probability
-                )
-        return None if inner is None else PoissonSampled(inner, self.sampling_probability)
+        q, inner = self.sampling_probability, self.mechanism
+        below = inner.from_below()
+        if q in (0.0, 1.0):
+            return below if q else None
+        if self.relation is _REPLACE_ONE:
+            noise = _gaussian_noise(inner)
+            has_own = noise is not None or isinstance(self.pairs()[0], ATTAINED)
+            if isinstance(inner, PoissonSampled) or not has_own:
+                return nothing(_REPLACE_ONE)
+            more = None if noise is None else noise_below(noise)
+            if more is not None:
+                return PoissonSampled(Gaussian(more, relation=_REPLACE_ONE), q)
+        return None if below is None else PoissonSampled(below, q)
 
     def group(self, size: int) -> Mechanism:
         """Return the mechanism for a group: a binomial number of its records is used.
