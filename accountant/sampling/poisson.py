@@ -159,6 +159,13 @@ class PoissonSampled(Mechanism):
                 return PoissonSampled(Gaussian(more, relation=_REPLACE_ONE), q)
         return None if below is None else PoissonSampled(below, q)
 
+    @property
+    def attained_alone(self) -> bool:
+        """As the mechanism: each value of the profile is one of the profile without sampling."""
+        if self.relation is _REPLACE_ONE:
+            return self.attained
+        return self.mechanism.attained_alone
+
     def group(self, size: int) -> Mechanism:
         """Return the mechanism for a group: a binomial number of its records is used.
 

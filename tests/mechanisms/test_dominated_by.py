@@ -226,3 +226,9 @@ def test_a_record_replaced_in_a_fixed_batch_reaches_the_pair_of_a_removal(count)
 )
 def test_a_pair_made_of_upper_ends_has_no_lower_end(release):
     assert ac.PoissonSampled(release, 0.1).epsilon_bounds(1e-5).lower == 0.0
+
+
+def test_a_selection_on_a_sample_reaches_its_pair_once_alone():
+    step = ac.PoissonSampled(m.ExponentialMechanism(1.0), 0.1)
+    assert step.epsilon_bounds(1e-3).width < 1e-6
+    assert (2 * step).epsilon_bounds(1e-3).width > 0.01
