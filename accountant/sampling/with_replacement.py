@@ -138,12 +138,8 @@ class WithReplacementSampled(Mechanism):
         if self.dataset_size == 1:  # the only record is drawn every time
             distance = ratio_up(2 * self.batch_size, self.noise_multiplier)
             return (ReplacementPair(1.0, (1.0,), (distance,), 0.0, 2.0**-46),)
-        if self.batch_size == 1 and self.relation is NeighbouringRelation.REPLACE_ONE:
-            # One record, uniformly: the same step as without replacement.
-            once = FixedSizeSampled(
-                self.noise_multiplier, batch_size=1, dataset_size=self.dataset_size
-            )
-            return once.pairs()
+        if self._once is not None:
+            return self._once.pairs()
         draws = _draws(self.batch_size, self.dataset_size)
         weights = draws.weights
         remainder, error = draws.remainder, draws.relative_error
@@ -169,6 +165,13 @@ class WithReplacementSampled(Mechanism):
             ),
         )
 
+    @property
+    def _once(self) -> FixedSizeSampled | None:
+        """One record, uniformly: the same step as without replacement."""
+        if self.batch_size > 1 or self.relation is not NeighbouringRelation.REPLACE_ONE:
+            return None
+        return FixedSizeSampled(self.noise_multiplier, batch_size=1, dataset_size=self.dataset_size)
+
     def from_below(self) -> Mechanism | None:
         """Return the release with more noise, which is post-processing, where shifts are told.
 
@@ -176,6 +179,8 @@ class WithReplacementSampled(Mechanism):
         """
         if self.dataset_size == 1:
             return None
+        if self._once is not None:
+            return self._once.from_below()
         if self.relation is NeighbouringRelation.REPLACE_ONE:
             added = replace(self, relation=NeighbouringRelation.ADD_OR_REMOVE)
             pair = (added.from_below() or added).pairs()[0]
@@ -228,5 +233,5 @@ class WithReplacementSampler(StepSampler):
         one = WithReplacementSampled(
             noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size
         )
-        left_out = sum(pair.infinite_mass for pair in one.pairs())
+        left_out = sum(pair.left_out for pair in one.pairs())
         return (WorstCaseInstance(self.mechanism(noise_multiplier), self.steps * left_out),)
