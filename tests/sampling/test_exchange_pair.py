@@ -241,3 +241,21 @@ def test_extreme_scales_are_answered(scale):
         step = ac.PoissonSampled(noise, 0.1)
         assert 0.0 <= step.epsilon(1e-3) <= noise.epsilon(1e-3)
         assert step.delta(0.1) <= 0.1 * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("q", [1e-5, 0.3])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        ac.Skellam(1e-305, sensitivity=2, relation=REPLACE),
+        ac.DiscreteGaussian(0.02, sensitivity=2, relation=REPLACE),
+        ac.DiscreteGaussian(0.3, sensitivity=60, relation=REPLACE),
+    ],
+)
+def test_losses_far_apart_are_answered(noise, q):
+    """Next to no noise: δ is the chance of a draw at every ε that is looked at."""
+    step = ac.PoissonSampled(noise, q)
+    for epsilon in (0.0, 2.0, 40.0):
+        low, high = step.delta_bounds(epsilon)
+        assert low <= q * (1.0 + 1e-9)
+        assert q * (1.0 - 1e-2) <= high <= q * (1.0 + 1e-9)
