@@ -284,7 +284,8 @@ def one_step_further_apart(original):
 
 def against_no_contribution(original):
     def atoms(self):
-        return original(self)._replace(q=self.one.centred().q)
+        loss = exchange_pair.loss_of_sample(self.q, self.one.centred().loss)
+        return original(self)._replace(loss=loss, q=self.one.centred().q)
 
     return atoms
 
