@@ -210,13 +210,15 @@ def __dir__() -> list[str]:
 def _solving() -> tuple[
     type[Profile],
     Callable[[Mechanism], Problems],
+    Callable[[Mechanism], Problems],
+    Callable[[Mechanism], Problems],
     Callable[[Mechanism], Profile | None],
 ]:
     from accountant.analyses.profile import Profile
     from accountant.analyses.training_steps import training_steps
-    from accountant.composition.problems import problems_of
+    from accountant.composition.problems import problems_of, problems_or_none, reached_problems
 
-    return Profile, problems_of, training_steps
+    return Profile, problems_of, problems_or_none, reached_problems, training_steps
 
 
 @cache
@@ -227,12 +229,15 @@ def _composing() -> type[Composition]:
 
 
 def _solve(mechanism: Mechanism) -> Profile:
-    profile, problems, steps = _solving()
+    profile, problems, problems_or_none, reached, steps = _solving()
     quick = steps(mechanism)
     if quick is not None:
         return quick
-    below = mechanism.from_below()
-    return profile(problems(mechanism), mechanism, None if below is None else problems(below))
+    found, below = problems_or_none(mechanism), mechanism.from_below()
+    if found and (below is None or mechanism.attained_alone):
+        return profile(found, mechanism)
+    # Of too many alternatives each release has the worst, which no data set meets.
+    return profile(found or problems(mechanism), mechanism, reached(below or mechanism))
 
 
 def _explain(mechanism: Mechanism, delta: object) -> Explanation:

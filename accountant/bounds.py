@@ -20,6 +20,9 @@ Ends: TypeAlias = "float | NDArray[np.float64]"
 class Bounds:
     """The bracket ``lower <= truth <= upper``: frozen, ordered, never NaN.
 
+    Of an ε or a δ, the upper end holds for all neighbouring data sets, and some pair of data sets
+    reaches the lower end, which is 0 where none is known to.
+
     Parameters
     ----------
     lower, upper : float or array of float
@@ -61,7 +64,7 @@ class Bounds:
 
     @property
     def lower(self) -> Ends:
-        """The lower end, at most the truth."""
+        """The lower end, at most the truth: what some pair of data sets reaches, or 0."""
         return self._lower
 
     @property

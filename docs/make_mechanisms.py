@@ -6,7 +6,7 @@ import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.display import text_up
-from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
+from accountant.mechanisms import DominatedBy, ShuffledResponses, SmoothSensitivityGaussian
 
 MECHANISMS = [
     ac.Gaussian(3.0),
@@ -28,6 +28,7 @@ MECHANISMS = [
     ac.BestOfPoissonRuns(ac.Gaussian(10.0), 4.0),
     SmoothSensitivityGaussian(20.0, smoothness=0.005),
     ShuffledResponses(1.0, dataset_size=10_000),
+    DominatedBy(ac.Gaussian(3.0)),
     ac.DominatingPMFs((0.55, 0.45), (0.45, 0.55)),
     ac.ZCDP(0.05),
     ac.TruncatedCDP(0.05, omega=20.0),

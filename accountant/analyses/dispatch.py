@@ -26,7 +26,6 @@ from functools import lru_cache, partial
 
 from accountant.analyses import inverted_profile
 from accountant.analyses.apart import Apart, without_parts_apart
-from accountant.analyses.attained import AttainedGrid, attained_parts
 from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
@@ -124,9 +123,7 @@ def _together(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     if inverted_profile.covers(parts):
         return inverted_profile.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
-        if upper_alone or not attained_parts(parts):
-            return Grid(parts, upper_alone=upper_alone)
-        return AttainedGrid(parts)
+        return Grid(parts, upper_alone=upper_alone)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):
         return Renyi(parts)
     return UpperPairs(parts, joint)

@@ -128,9 +128,15 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
     names = ("both",) if len(ways) == 1 else ("remove", "add")
     shares = _shares(alternative, -index, parts, delta)
     widths = _widths(alternative, whole, delta)
-    found = []
+    found, lone = [], sum(n for _, n in alternative) == 1
     for (m, n), share, width in zip(alternative, shares, widths, strict=True):
-        account = account_of(used, _pair(m, -index, alternative), _relative(whole), width)
+        account = account_of(
+            used,
+            _pair(m, -index, alternative),
+            _relative(whole),
+            width,
+            attained=m.attained_alone if lone else m.attained,
+        )
         alone = float((n * m).epsilon(delta)) if n else 0.0
         found.append(Contribution(m, n, alone, share, account.account, width, account.narrower))
     found.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))

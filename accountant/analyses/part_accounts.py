@@ -61,9 +61,9 @@ PROFILE = PartAccount(
     "a larger δ: the round-off of the profile is then smaller beside it",
 )
 ATTAINED = PartAccount(
-    "a pair that is above every mechanism with its guarantee, and from below one that has it",
-    "the loss distribution of the mechanism itself, by LossDistribution or DominatingPMFs:"
-    " mechanisms with the same guarantee differ in what they attain",
+    "a pair that dominates it and that no data are known to reach, from below what some do reach",
+    "the loss distribution of the mechanism itself, by LossDistribution or DominatingPMFs: what"
+    " other data sets reach lies between the ends",
 )
 UPPER_PAIR = PartAccount(
     "a pair that dominates its profile from above only, on a grid",
@@ -86,15 +86,15 @@ CURVE = PartAccount(
 
 
 def account_of(
-    solver: Solver, pair: DominatingPair, width: float, share: float | None
+    solver: Solver, pair: DominatingPair, width: float, share: float | None, *, attained: bool
 ) -> PartAccount:
     """Return the account that a pair gets from the solver of its composition.
 
     ``width`` is that of the bracket of ε, relative to its upper end, and ``share`` how much of it
-    is gone without the part, where known.
+    is gone without the part, where known. ``attained`` tells whether data sets reach the pair.
     """
     found = _account(solver, pair)
-    if pair.attained is not None and width > GRID and found in (DENSITY, ATOMS, LATTICE):
+    if not attained and width > GRID and found in (DENSITY, ATOMS, LATTICE):
         found = ATTAINED
     if width <= ROUNDED:
         return found._replace(narrower=EXACT)

@@ -48,8 +48,8 @@ class Profile:
     released : object, optional
         The release, for messages.
     below : tuple of parts, optional
-        Problems with a profile that is nowhere larger, for the lower ends of brackets. Needed if
-        ``problems`` are computed from above only.
+        Problems that pairs of data sets reach, for the lower ends of brackets. Needed if they do
+        not reach those of ``problems``.
     """
 
     problems: Problems
@@ -180,6 +180,8 @@ class Profile:
         if self.below is None:
             return found
         lower = float(ask(self.below).lower)
+        if all(one.reaches for one in self.solvers()):
+            lower = max(lower, float(found.lower))
         return Bounds(min(lower, float(found.upper)), float(found.upper))
 
 

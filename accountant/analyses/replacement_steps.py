@@ -192,6 +192,7 @@ class ReplacementGame(Solver):
 
     name = "replacement game"
     reason = "equal steps on fixed numbers of draws: the best adversary's choices, step by step"
+    reaches = True
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)

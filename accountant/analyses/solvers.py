@@ -53,6 +53,8 @@ class Solver(ABC):
 
     name: str
     reason: str
+    # Whether data sets reach its lower ends, though they reach no pair of the parts.
+    reaches = False
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts

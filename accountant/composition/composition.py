@@ -13,6 +13,7 @@ from accountant.composition.problems import limited, problems_or_none, symmetris
 from accountant.composition.same_relation import must_be_mechanism, same_relation
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.mechanisms.base import Counted, Mechanism
+from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.gaussian import GaussianPair, merged
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import ProductPair
@@ -99,11 +100,26 @@ class Composition(Mechanism):
         return all(mechanism.covers_removal for mechanism, _ in self.parts)
 
     def from_below(self) -> Composition | None:
-        """Return the composition of lower bounds on the parts, or None if no part has one."""
-        found = [(part.from_below(), part, n) for part, n in self.parts]
-        if not [below for below, _, _ in found if below is not None]:
+        """Return the composition of what data sets reach of the parts; None if that is all.
+
+        Under replace-one a part of two pairs is taken in one order, the same for all.
+        """
+        found = [(part.from_below() or _in_one_order(part), part, n) for part, n in self.parts]
+        if all(below is None for below, _, _ in found):
             return None
         return Composition(tuple((below or part, n) for below, part, n in found))
+
+    @property
+    def attained(self) -> bool:
+        """Whether its parts are, in one order under replace-one."""
+        return self.from_below() is None and all(part.attained for part, _ in self.parts)
+
+    @property
+    def attained_alone(self) -> bool:
+        """That of its part, if it is a single release."""
+        if len(self.parts) == self.parts[0][1] == 1:
+            return self.parts[0][0].attained_alone
+        return self.attained
 
     def adaptively(self) -> Composition:
         """Return the composition with every ``parallel`` in it made adaptive."""
@@ -143,6 +159,14 @@ class Composition(Mechanism):
         if len(self.parts) == 1 and self.parts[0][1] == 1:
             return f"1 * {self.parts[0][0]!r}"
         return " + ".join(f"{n} * {m!r}" if n != 1 else repr(m) for m, n in self.parts)
+
+
+def _in_one_order(mechanism: Mechanism) -> Mechanism | None:
+    """Return the first of two pairs that replace one record in either order."""
+    if mechanism.relation is not NeighbouringRelation.REPLACE_ONE:
+        return None
+    pairs = mechanism.pairs()
+    return None if pairs[0] == pairs[-1] else OnePair(pairs[0], relation=mechanism.relation)
 
 
 def _is_plain(pairs: tuple[DominatingPair, ...]) -> TypeGuard[tuple[GaussianPair]]:

@@ -52,12 +52,17 @@ class _Branches(Mechanism):
         """Return the branches with sets that may depend on earlier outputs."""
         return AdaptiveParallel(tuple(branch.adaptively() for branch in self.branches))
 
-    def from_below(self) -> Self | None:
-        """Return the branches' bounds from below, where any has one."""
+    def from_below(self) -> _Branches | None:
+        """Return what data sets reach of the branches; None if that is all."""
         found = [(branch.from_below(), branch) for branch in self.branches]
         if all(below is None for below, _ in found):
             return None
         return type(self)(tuple(below or branch for below, branch in found))
+
+    @property
+    def attained(self) -> bool:
+        """Whether all branches are."""
+        return self.from_below() is None and all(branch.attained for branch in self.branches)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Branches):
@@ -111,6 +116,10 @@ class AdaptiveParallel(_Branches):
         remove = worst((pairs[0] for pairs in found), alone)
         add = worst((pairs[-1] for pairs in found), alone)
         return (remove,) if remove == add else (remove, add)
+
+    def from_below(self) -> Parallel:
+        """Return the branches of sets that are fixed in advance."""
+        return Parallel(tuple(branch.from_below() or branch for branch in self.branches))
 
     def __repr__(self) -> str:
         return f"parallel({', '.join(map(repr, self.branches))}, adaptive=True)"

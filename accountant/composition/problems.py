@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from accountant.environment import to_nearest
@@ -22,6 +23,7 @@ __all__ = [
     "limited",
     "problems_of",
     "problems_or_none",
+    "reached_problems",
     "symmetrised_pairs",
 ]
 
@@ -34,6 +36,19 @@ ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 def problems_of(mechanism: Mechanism) -> Problems:
     """Return every direction of every alternative; the worst answer is the result."""
     return _problems(counted_alternatives(mechanism))
+
+
+@to_nearest
+def reached_problems(mechanism: Mechanism) -> Problems:
+    """Return the problems of the first alternatives, each of which data sets meet.
+
+    None of their parts where a part alone has too many: that of releasing nothing.
+    """
+    try:
+        rows = [_in_order(_merged(r)) for r in islice(mechanism.alternatives(), MOST_ALTERNATIVES)]
+    except _TooManyError:
+        return ((),)
+    return tuple(dict.fromkeys(_problems(rows)))
 
 
 @to_nearest

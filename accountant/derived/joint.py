@@ -57,6 +57,10 @@ class JointRelease(Mechanism):
         """Return one pair for the larger profile of the two directions."""
         return (joint_pair(problems_of(self.base)),)
 
+    def from_below(self) -> Mechanism:
+        """Return the composition itself, or what data sets reach of it."""
+        return self.base.from_below() or self.base
+
     @property
     def covers_removal(self) -> bool:
         """Whether the bound of the base does."""

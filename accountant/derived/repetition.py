@@ -16,6 +16,7 @@ from accountant.derived.repetition_bounds import (
 )
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
 from accountant.pairs.two_sided import two_sided
 from accountant.search import DOUBLES, bisect
@@ -123,6 +124,11 @@ class BestOfRuns(Mechanism):
         bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
         return (_pair(bounds),)
 
+    def from_below(self) -> Mechanism | None:
+        """Return one run: with equal scores, the best of the runs is any of them."""
+        below = self.base.from_below()
+        return below if self.stopping_probability == 1.0 else below or self.base
+
     @property
     def covers_removal(self) -> bool:
         """Whether the bound of the base does."""
@@ -174,6 +180,10 @@ class BestOfPoissonRuns(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
         return (_pair(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: there may be no run at all."""
+        return nothing(self.relation)
 
     @property
     def covers_removal(self) -> bool:

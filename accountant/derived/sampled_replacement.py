@@ -11,6 +11,7 @@ from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.analyses.profile import Profile
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair
@@ -18,6 +19,7 @@ from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.two_sided import two_sided
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
+from accountant.sampling.sampled_pairs import sampled
 
 __all__ = ["SampledReplacement", "sampled_pairs"]
 
@@ -92,6 +94,18 @@ class SampledReplacement(Mechanism):
             # Sampling never increases the profile, and the profile is already negligible.
             return release.pairs()
         return (ReplacementPair(q, (1.0,), (distance,)),)
+
+    def from_below(self) -> Mechanism:
+        """Return the loss of a record among others that are all like the one in its place.
+
+        A sample without the record is then one with its replacement; a blank is like no record.
+        """
+        if self.relation is not _REPLACE_ONE:
+            return nothing(self.relation)
+        pair = (self.mechanism.from_below() or self.mechanism).pairs()[0]
+        q = self.sampling_probability
+        found = GaussianPair(np.inf) if q == 0.0 else pair if q == 1.0 else sampled(pair, q)
+        return OnePair(found, relation=self.relation)
 
 
 def sampled_pairs(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:

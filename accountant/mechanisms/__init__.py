@@ -11,6 +11,7 @@ from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.discrete_sum import DiscreteGaussianSum
 from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.mixture import MixtureOfGaussians
@@ -31,6 +32,7 @@ __all__ = [
     "DiscreteGaussianSum",
     "DiscreteGaussianVector",
     "DiscreteLaplace",
+    "DominatedBy",
     "DominatingPMFs",
     "DominatingPair",
     "ExponentialMechanism",

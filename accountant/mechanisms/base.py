@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from accountant._binding import bound
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.pairs.base import DominatingPair, FloatArray, GaussianPart, Masses
+from accountant.pairs.base import DominatingPair, FloatArray, GaussianPart, Masses, has_pld
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
@@ -105,11 +105,25 @@ class Mechanism(Described, ABC):
         """
 
     def from_below(self) -> Mechanism | None:
-        """Return a mechanism whose profile is nowhere above, for the lower ends of brackets.
+        """Return a mechanism whose losses pairs of data sets reach, for the lower ends of brackets.
 
-        None where :meth:`pairs` serve for both ends.
+        None where data sets reach :meth:`pairs` themselves, also in compositions. Override it where
+        your pairs only dominate: ``Gaussian(math.inf)`` releases nothing, so lower ends are 0.
         """
         return None
+
+    @property
+    def attained(self) -> bool:
+        """Whether data sets reach the dominating pairs, so that brackets have the truth inside.
+
+        False of what is known by a Rényi curve alone.
+        """
+        return self.from_below() is None and all(has_pld(pair) for pair in self.pairs())
+
+    @property
+    def attained_alone(self) -> bool:
+        """Whether the profile of a single release is reached, at each ε by data of its own."""
+        return self.attained
 
     def adaptively(self) -> Mechanism:
         """Return it with every ``parallel`` in it made adaptive: itself where there is none."""
@@ -171,12 +185,13 @@ class Mechanism(Described, ABC):
         return self.profile().epsilon(delta)
 
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
-        """Return a certified bracket of ε(delta) for the stated dominating pairs.
+        """Return a certified bracket of ε(delta).
 
-        The lower end is 0 where the analysis bounds from above only (Rényi). Where a pair is only
-        computed from above (random allocation), it is that of a pair below the mechanism. A pair
-        that is made of upper ends of a profile (a composition on a sample, under replace-one) is
-        stated by these: its lower end may lie above what the mechanism spends.
+        The upper end holds for all neighbouring data sets, and some pair of data sets reaches the
+        lower end: that of the dominating pairs where they are :attr:`attained`, else that of
+        :meth:`from_below`, and 0 where no such pair is known, or where the analysis bounds from
+        above only (Rényi). For a stated guarantee (``PureDP``, ``DominatingPMFs``) it is what some
+        mechanism with that guarantee reaches.
         """
         return self.profile().epsilon_bounds(delta)
 
@@ -189,7 +204,7 @@ class Mechanism(Described, ABC):
         return self.profile().delta(epsilon)
 
     def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
-        """Return a certified bracket of δ(epsilon) for the stated dominating pairs."""
+        """Return a certified bracket of δ(epsilon), with ends as of :meth:`epsilon_bounds`."""
         return self.profile().delta_bounds(epsilon)
 
     @overload

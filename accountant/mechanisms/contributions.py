@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from accountant import checks
 from accountant._rounding import times_up
@@ -18,6 +18,9 @@ class BoundedContribution(Mechanism):
 
     A record that is replaced takes its contribution away and brings another: twice as far.
     """
+
+    # Whether Theorem E15 has its pair on a Poisson sample under replace-one.
+    is_unimodal: ClassVar[bool] = False
 
     if TYPE_CHECKING:
         sensitivity: float

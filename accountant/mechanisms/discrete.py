@@ -48,6 +48,9 @@ class DiscreteGaussian(BoundedContribution):
     ``accountant.sampling.discrete_gaussian_sum_of_vectors(sigma, coordinates=1)`` is sharper.
     """
 
+    # exp(-x²/2σ²) falls in |x|.
+    is_unimodal = True
+
     noise_multiplier: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -81,6 +84,13 @@ class DiscreteGaussianPair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return one atom for every integer within reach of either centre."""
+        return self._from(0)
+
+    def centred(self) -> Atoms:
+        """Return them with as many integers on the left as on the right: the noise is unimodal."""
+        return self._from(self.shift)
+
+    def _from(self, further: int) -> Atoms:
         sigma, shift = self.sigma, self.shift
         if shift == 0 or sigma == math.inf:
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
@@ -93,13 +103,15 @@ class DiscreteGaussianPair(AtomicPair):
                 " ZCDP(sensitivity**2 / (2 * sigma**2)) instead"
             )
         span = math.ceil(REACH * sigma)
-        x = np.arange(-span, span + shift + 1, dtype=np.float64)
+        x = np.arange(-span - further, span + shift + 1, dtype=np.float64)
         noise = np.arange(-span, span + 1, dtype=np.float64)
         total = math.fsum(np.exp(-0.5 * (noise / sigma) ** 2).tolist())
         p = np.exp(-0.5 * ((x - shift) / sigma) ** 2) / total
         q = np.exp(-0.5 * (x / sigma) ** 2) / total
         loss = shift * (2.0 * x - shift) / (2.0 * sigma) / sigma
         keep = (p > 0.0) | (q > 0.0)
+        if further:
+            keep |= keep[::-1]
         most = float(np.abs(loss[keep]).max())
         # The exponent, at most 750, carries three roundings. Below the normal doubles each mass is
         # a few of the least off; those that are less than one are a hundredth of all, at most.
@@ -158,6 +170,9 @@ class DiscreteLaplace(BoundedContribution):
     Sundararajan 2012; docs/theorems_mechanisms.md, Theorem M13).
     """
 
+    # exp(-|x|/b) falls in |x|.
+    is_unimodal = True
+
     scale: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -204,6 +219,17 @@ class DiscreteLaplacePair(AtomicPair):
         loss = (2.0 * x - shift) / b
         error = (32.0 + 4.0 * min(most, 700.0)) * U
         return Atoms(loss, q[::-1].copy(), q, 0.0, 0.0, error, 4.0 * U * most)
+
+    def centred(self) -> Atoms:
+        """Return the integers from -Δ to Δ, the ends with their tails: the noise is unimodal."""
+        table, shift = self._table, self.shift
+        if shift == 0 or table.loss.size == 1:
+            return table
+        loss = np.concatenate([np.full(shift, table.loss[0]), table.loss])
+        q = np.concatenate([table.q[:0:-1], [math.tanh(0.5 / self.scale)], table.q[1:]])
+        # To the left of 0 the ratio is e^{-Δ/b}; to the right of Δ it is its inverse.
+        p = np.concatenate([q[: shift + 1] * math.exp(-shift / self.scale), table.p[1:]])
+        return table._replace(loss=loss, p=p, q=q)
 
     @property
     def lattice(self) -> tuple[float, float] | None:

@@ -69,6 +69,9 @@ class DiscreteGaussianSum(BoundedContribution):
     '9.482'
     """
 
+    # A convolution of symmetric log-concave laws is symmetric and log-concave (Theorem M22).
+    is_unimodal = True
+
     noise_multiplier: float
     contributors: int = field(kw_only=True)
     sensitivity: int = field(default=1, kw_only=True)
@@ -105,6 +108,13 @@ class DiscreteGaussianSumPair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return one atom for every integer within reach of either centre."""
+        return self._from(0)
+
+    def centred(self) -> Atoms:
+        """Return them with as many on the left as on the right: sums stay log-concave."""
+        return self._from(self.shift)
+
+    def _from(self, further: int) -> Atoms:
         shift, variance = self.shift, self.sigma * self.sigma * self.clients
         if shift == 0 or self.sigma == math.inf:
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
@@ -122,7 +132,7 @@ class DiscreteGaussianSumPair(AtomicPair):
         span = math.ceil(min(reach * math.sqrt(variance), MOST_ATOMS)) + 1
         if not (2 * span + shift <= MOST_ATOMS):
             self._refuse()
-        x = np.arange(-span, span + shift + 1)
+        x = np.arange(-span - further, span + shift + 1)
         log_p, log_q = log_factor[(x - shift) % factor.size], log_factor[x % factor.size]
         # With the noise's own mass on either side of 0 for the total.
         noise = np.arange(-span, span + 1)
@@ -134,6 +144,8 @@ class DiscreteGaussianSumPair(AtomicPair):
         # The ratio of a log-concave law and its shift increases; so does its running maximum.
         loss = np.maximum.accumulate(loss)
         keep = (p > 1e-305) | (q > 1e-305)
+        if further:
+            keep |= keep[::-1]
         most = float(np.abs(loss[keep]).max()) + float(np.abs(log_factor).max())
         # The exponent carries four roundings.
         return Atoms(

@@ -52,6 +52,9 @@ class Laplace(BoundedContribution):
     0.5
     """
 
+    # The logarithm of the density has slopes of at most 1/b: in any number of coordinates.
+    is_unimodal = True
+
     scale: float
     sensitivity: float = field(default=1.0, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)

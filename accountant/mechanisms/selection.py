@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from accountant import checks
-from accountant._rounding import half_square, ratio_up, sum_up, times_up, up
+from accountant._rounding import U, half_square, ratio_up, sum_up, times_up, up
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.contributions import BoundedContribution
+from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
-from accountant.mechanisms.stated_guarantees import EpsilonGuarantee
+from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
@@ -46,9 +49,18 @@ class ExponentialMechanism(EpsilonGuarantee):
     docs/theorems_mechanisms.md, and D_α <= αε²/8 (Cesar, Rogers 2021).
     """
 
+    @property
+    def attained_alone(self) -> bool:
+        """True: two candidates reach the profile at each ε, with scores of their own."""
+        return True
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair of a bounded range, which is its own reverse."""
         return (BoundedRangePair(self.epsilon0),)
+
+    def from_below(self) -> Mechanism:
+        """Return the choice between two candidates that change places (Theorem M8)."""
+        return RandomizedResponse(0.5 * self.epsilon0, relation=self.relation)
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +103,22 @@ class ReportNoisyMax(BoundedContribution):
         moved = self.distance
         reach = _quotient(moved * (1.0 if self.monotonic else 2.0), self.scale)
         return (BoundedRangePair(reach) if self.noise == "gumbel" else ResponsePair(reach),)
+
+    @property
+    def attained_alone(self) -> bool:
+        """Whether it is the exponential mechanism, of which two candidates reach the profile."""
+        return self.noise == "gumbel"
+
+    def from_below(self) -> Mechanism:
+        """Return the choice between two candidates that change places (Theorem M8)."""
+        half = 0.5 * _quotient(self.distance * (1.0 if self.monotonic else 2.0), self.scale)
+        half = min(half, 700.0) * (1.0 - 32.0 * U)
+        odds = half
+        if self.noise == "exponential":
+            odds = math.log1p(2.0 * math.expm1(half))
+        elif self.noise == "laplace":
+            odds = math.log1p((4.0 * math.expm1(half) - 2.0 * half) / (2.0 + half))
+        return RandomizedResponse(odds * (1.0 - 32.0 * U), relation=self.relation)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,6 +169,10 @@ class AboveThreshold(BoundedContribution):
         answers = times_up(_quotient(each, self.query_scale), self.positives)
         return (ResponsePair(sum_up([_quotient(moved, self.threshold_scale), answers])),)
 
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: no data are known to reach the bound."""
+        return nothing(self.relation)
+
 
 class BoundedRangePair(ExponentialLossPair):
     """The least pair that dominates every mechanism whose losses lie in a range of ``reach``.
@@ -150,11 +182,6 @@ class BoundedRangePair(ExponentialLossPair):
     """
 
     sharper_rdp = True
-
-    @property
-    def attained(self) -> DominatingPair:
-        """Randomised response of ε/2, whose losses lie in a range of ε."""
-        return ResponsePair(0.5 * self._least)
 
     @property
     def rho(self) -> float:

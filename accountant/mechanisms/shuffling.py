@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfilePair
@@ -77,6 +78,10 @@ class ShuffledResponses(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""
         return (ProfilePair(ShuffledBounds(self.epsilon0, self.dataset_size, self.k)),)
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: clones bound from above only."""
+        return nothing(self.relation)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ class Skellam(BoundedContribution):
     '14.450'
     """
 
+    # The ratios I_{k+1}/I_k of successive masses are below one (Theorem M21).
+    is_unimodal = True
+
     variance: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -85,11 +88,18 @@ class SkellamPair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return one atom for every integer within reach of either centre."""
+        return self._from(0)
+
+    def centred(self) -> Atoms:
+        """Return them with as many integers on the left as on the right: I_k falls with |k|."""
+        return self._from(self.shift)
+
+    def _from(self, further: int) -> Atoms:
         variance, shift = self.variance, self.shift
         if shift == 0:
             return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         if variance < LEAST_VARIANCE:
-            return _without_noise(variance, shift)
+            return _without_noise(variance, shift, further > 0)
         reach = _reach(variance)
         if not (variance <= MOST_VARIANCE and shift <= max(reach, FARTHEST)):
             raise UnsupportedError(
@@ -97,8 +107,8 @@ class SkellamPair(AtomicPair):
                 f" within reach of the noise; got variance = {variance!r} and sensitivity"
                 f" {shift}"
             )
-        log_mass, error = _log_masses(variance, reach + shift)
-        x = np.arange(-reach, reach + shift + 1)
+        log_mass, error = _log_masses(variance, reach + shift + further)
+        x = np.arange(-reach - further, reach + shift + 1)
         log_p, log_q = log_mass[np.abs(x - shift)], log_mass[np.abs(x)]
         # The ratio of a log-concave law and its shift increases: so does its running maximum, which
         # is as close to the truth as the ratios are.
@@ -127,13 +137,16 @@ class SkellamPair(AtomicPair):
         return True
 
 
-def _without_noise(variance: float, shift: int) -> Atoms:
-    """Return the two outcomes that are left when the noise is all but surely 0."""
+def _without_noise(variance: float, shift: int, centred: bool) -> Atoms:
+    """Return the two outcomes that are left when the noise is all but surely 0, or -Δ, 0 and Δ."""
     # P{X = Δ} = (V/2)^Δ/Δ!·(1 + O(V²)): almost nothing, but not nothing.
     loss = shift * (math.log(2.0) - math.log(variance)) + math.lgamma(shift + 1.0)
     least = math.exp(-loss)
+    losses, p, q = [-loss, loss], [least, 1.0], [1.0, least]
+    if centred:
+        losses, p, q = [-loss, *losses], [0.0, *p], [least, *q]
     return Atoms(
-        np.array([-loss, loss]), np.array([least, 1.0]), np.array([1.0, least]),
+        np.array(losses), np.array(p), np.array(q),
         0.0, 0.0, 8.0 * U + 64.0 * U * min(loss, 1e3), 64.0 * U * loss,
     )  # fmt: skip
 

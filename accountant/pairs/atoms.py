@@ -88,6 +88,13 @@ class AtomicPair(DominatingPair):
     def atoms(self) -> Atoms:
         """Return the atoms; those of next to no mass may be left out."""
 
+    def centred(self) -> Atoms | None:
+        """Return the atoms of symmetric unimodal noise on cells that x ↦ -x exchanges, in order.
+
+        None for any other pair. Theorem E15 asks for it.
+        """
+        return None
+
     @property
     def _table(self) -> Atoms:
         # A pair with few atoms keeps them itself: a question asks for them dozens of times.

@@ -208,14 +208,6 @@ class DominatingPair:
         """
         return False
 
-    @property
-    def attained(self) -> DominatingPair | None:
-        """A pair of a mechanism that has the guarantee, for lower ends where :meth:`rdp` rules.
-
-        Only asked for where the curve may be below the pair's own: see :attr:`sharper_rdp`.
-        """
-        return None
-
     def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
         """Return a dominating pair with a loss distribution, for a pair that has none itself.
 

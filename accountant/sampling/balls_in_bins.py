@@ -15,6 +15,7 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.matrix import BandedToeplitz
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.bins_bound import Circle, conditional_epsilon
@@ -134,7 +135,8 @@ class BallsInBins(Sampler):
         one = self.strategy.sensitivity_bounds().lower
         relative = up(float(whole) / float(one), 4.0)
         at = ratio_down(noise, relative) if noise < math.inf else noise
-        return Allocated(at, steps=self.bins // self.strategy.bands, relation=self.relation)
+        bins = self.bins // self.strategy.bands
+        return DominatedBy(Allocated(at, steps=bins, relation=self.relation))
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return none: :meth:`epsilon_bounds` has lower ends of its own."""

@@ -19,13 +19,14 @@ from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from accountant.mechanisms.gaussian import Gaussian
+    from accountant.mechanisms.base import Mechanism
 
 __all__ = ["MatrixMechanism", "square_root_strategy", "tree_strategy"]
 
@@ -171,8 +172,8 @@ class MatrixMechanism:
         return whole and float(np.abs(self.strategy).sum()) ** 2 < 2.0**52
 
     @to_nearest
-    def mechanism(self, noise_multiplier: float) -> Gaussian:
-        """Return the Gaussian mechanism of the whole run.
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return the Gaussian mechanism of the whole run, or what dominates it.
 
         Parameters
         ----------
@@ -180,25 +181,20 @@ class MatrixMechanism:
             Standard deviation of the noise on every coordinate of the encoding, over the bound on
             one contribution.
         """
+        lower, upper = self.sensitivity_bounds()
+        found = self._moved_by(noise_multiplier, float(upper))
+        return found if lower == upper else DominatedBy(found)
+
+    def _moved_by(self, noise_multiplier: float, sensitivity: float) -> Mechanism:
         from accountant.mechanisms.gaussian import Gaussian
 
-        return Gaussian(
-            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
-            sensitivity=float(self.sensitivity_bounds().upper),
-            relation=self.relation,
-        )
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        return Gaussian(noise, sensitivity=sensitivity, relation=self.relation)
 
     @to_nearest
     def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
         """Bracket ε(delta) of the whole run, in nats."""
-        from accountant.mechanisms.gaussian import Gaussian
-
-        low = float(self.sensitivity_bounds().lower)
-        below = Gaussian(
-            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier),
-            sensitivity=low,
-            relation=self.relation,
-        )
+        below = self._moved_by(noise_multiplier, float(self.sensitivity_bounds().lower))
         upper = float(self.mechanism(noise_multiplier).epsilon(delta))
         return Bounds(min(float(below.epsilon_bounds(delta).lower), upper), upper)
 

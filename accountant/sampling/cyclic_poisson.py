@@ -11,6 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.errors import DomainError
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.poisson_batches import poisson_gaussian
@@ -107,7 +108,8 @@ class CyclicPoisson(Sampler):
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return one Poisson-subsampled Gaussian for every block of ``bands`` steps."""
-        return self._blocks(noise_multiplier, -(-self.steps // self.bands))
+        found = self._blocks(noise_multiplier, -(-self.steps // self.bands))
+        return DominatedBy(found) if self.steps % self.bands else found
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the blocks that are complete, for a record of the first class."""

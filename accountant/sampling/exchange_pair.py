@@ -1,27 +1,41 @@
-"""The attained pair of Gaussian noise on a Poisson sample under replace-one (E7)."""
+"""The attained pairs of noise on a Poisson sample under replace-one (Theorems E7 and E15)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._core import answers as core
-from accountant._rounding import TINY, U, half_square, lift, ratio_up, up
+from accountant._rounding import TINY, U, half_square, lift, product_up, ratio_up, up
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
 from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
+from accountant.sampling.sampled_atoms import SampledAtoms
+from accountant.sampling.sampled_pairs import divergence_of_masses
 
 if TYPE_CHECKING:
     from accountant.pairs.base import FloatArray
 
-__all__ = ["MOST_SQUARED_DISTANCE", "ExchangePair", "exchange_pair", "noise_below"]
+__all__ = [
+    "ATTAINED",
+    "MOST_SQUARED_DISTANCE",
+    "ExchangePair",
+    "ExchangedAtoms",
+    "ExchangedLaplace",
+    "exchange_pair",
+    "exchanged",
+    "noise_below",
+]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _CELLS = 4096
@@ -33,6 +47,9 @@ _LEAST_RISE = 1e-30
 MOST_SQUARED_DISTANCE = 1e3
 # Hides more than any noise whose pair is that of the noise unsampled.
 _LEAST_NOISE = 0.032
+# Rates, and distances of Laplace noise in scales, whose products and exponentials are doubles.
+_LEAST_RATE = 1e-280
+_LEAST_REACH, _MOST_REACH = 1e-200, 1200.0
 
 
 def exchange_pair(noise: float, q: float) -> DominatingPair:
@@ -184,3 +201,182 @@ class ExchangePair(DominatingPair):
         excess += math.exp(min(tail - 0.5 * _MARGIN**2, 700.0))
         slack = found.relative_error + 1e-11
         return min(plain, divergence(lift(excess) * (1.0 + slack), order))
+
+
+def exchanged(plain: DominatingPair, q: float) -> DominatingPair | None:
+    """Return the pair of Theorem E15 for noise whose pair of two contributions is ``plain``.
+
+    None where its losses would leave the doubles. The mechanism knows that the theorem holds.
+    """
+    if q < _LEAST_RATE:
+        return None
+    if isinstance(plain, LaplacePair):
+        if not _LEAST_REACH < plain.reach < _MOST_REACH:
+            return None
+        return ExchangedLaplace(plain, q)
+    if not isinstance(plain, AtomicPair) or type(plain).centred is AtomicPair.centred:
+        return None
+    half = plain.shift // 2  # type: ignore[attr-defined]
+    one = replace(plain, shift=half)  # type: ignore[type-var]
+    return ExchangedAtoms(plain, one, q)
+
+
+@dataclass(frozen=True)
+class ExchangedAtoms(AtomicPair):
+    """(1-q)·f + q·f(· - Δ) against (1-q)·f + q·f(· + Δ), f symmetric and unimodal on the integers.
+
+    Parameters
+    ----------
+    plain, one : AtomicPair
+        The pairs of noise at distance 2Δ and at distance Δ.
+    q : float
+        In (0, 1).
+    """
+
+    plain: AtomicPair
+    one: AtomicPair
+    q: float
+
+    def atoms(self) -> Atoms:
+        """Return one atom for every cell; the second law is the reflection of the first."""
+        q, table = self.q, self.one.centred()
+        assert table is not None
+        if table.infinite_p > 0.0:  # no noise: a record that was drawn is seen
+            rest = np.array([1.0 - q])
+            return Atoms(np.zeros(1), rest, rest, q, q, 8.0 * U, 0.0)
+        moved = loss_of_sample(q, table.loss)
+        loss = np.maximum.accumulate(moved - moved[::-1])
+        p = (1.0 - q) * table.q + q * table.p
+        error = 2.0 * table.loss_error + 64.0 * U * float(np.abs(moved).max())
+        return Atoms(
+            loss, p, p[::-1].copy(), 0.0, 0.0, table.relative_error + 8.0 * U, error,
+            table.absolute_error + 1e-323,
+        )  # fmt: skip
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The ends of the atoms, or no ends where the noise has none."""
+        ends = self.plain.support
+        return ends if math.isinf(ends[1]) else super().support
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True: a reflection exchanges the two."""
+        return True
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was drawn is seen."""
+        return product_up(self.q, self.plain.variation)
+
+    @property
+    def rho(self) -> float:
+        """No more than without sampling: the coin may be revealed."""
+        return min(self.plain.rho, super().rho)
+
+    @property
+    def mu(self) -> float:
+        """No more than without sampling."""
+        return min(self.plain.mu, super().mu)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence, rounded up; where there are outcomes beyond the atoms, a bound.
+
+        That of the noise without sampling, or of a removal: the second law is at least (1-q)·f.
+        """
+        plain = self.plain.finite_rdp(order)
+        if math.isfinite(self.support[1]):
+            return min(plain, super().finite_rdp(order))
+        removal = SampledAtoms(self.one, self.q, False).finite_rdp(order)
+        return min(plain, up(removal - math.log1p(-self.q), 8.0))
+
+
+@dataclass(frozen=True)
+class ExchangedLaplace(DominatingPair):
+    """The same for Laplace noise; contributions may be vectors of ℓ1 norm Δ.
+
+    To the right of 0 the noise moved left is e^-a times the noise, a the distance in scales, so
+    that the loss is g(L) - g(-a), L that of the noise moved right and g that of a sample.
+
+    Parameters
+    ----------
+    plain : LaplacePair
+        The pair of noise at distance 2Δ.
+    q : float
+        In (0, 1).
+    """
+
+    plain: LaplacePair
+    q: float
+
+    @property
+    def _one(self) -> LaplacePair:
+        return LaplacePair(0.5 * self.plain.reach)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The loss of a sample at the ends of the noise's, -a and a."""
+        a = self._one.reach
+        low, high = loss_of_sample(self.q, np.array([-a, a])).tolist()
+        return low, high
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From the loss of all that is to the left of -Δ to that of all to the right of Δ."""
+        low, high = self._ends
+        most = up(high - low, 40.0)
+        return -most, most
+
+    @property
+    def lattice(self) -> tuple[float, float]:
+        """The two ends, where the atoms are."""
+        low, high = self._ends
+        return low - high, 2.0 * (high - low)
+
+    @property
+    def loss_error(self) -> float:
+        """The error of the noise's, which a sample does not enlarge, and of the edges carried."""
+        return up(2.0 * self._one.loss_error + 64.0 * U * (self._one.reach + self.support[1]))
+
+    @property
+    def variation(self) -> float:
+        """Only a record that was drawn is seen."""
+        return product_up(self.q, float(self.plain.profile(0.0).upper))
+
+    @property
+    def rho(self) -> float:
+        """No more than without sampling, and that of the largest loss."""
+        return min(self.plain.rho, rho_of_pure(self.pure_epsilon))
+
+    @property
+    def mu(self) -> float:
+        """No more than without sampling, and that of the largest loss."""
+        return min(self.plain.mu, mu_of_pure(self.pure_epsilon))
+
+    def masses(self, edges: FloatArray) -> Masses:
+        """Return the masses right of 0, and left of it their reflection."""
+        edges = np.asarray(edges, dtype=np.float64)
+        right, error = self._right(edges[edges >= 0.0])
+        left, _ = self._right(-edges[edges < 0.0][::-1])
+        p, q = (
+            np.concatenate([left[1 - i][:0:-1], [left[1 - i][0] + right[i][0]], right[i][1:]])
+            for i in (0, 1)
+        )
+        return Masses(p, q, error)
+
+    def _right(self, edges: FloatArray) -> tuple[FloatArray, float]:
+        """Return both masses of the cells above 0 between 0 and ``edges`` >= 0, and their error."""
+        q, a, least = self.q, self._one.reach, self._ends[0]
+        inner = np.maximum(loss_of_sample_inverse(q, edges + least), -a)
+        found = self._one.masses(np.maximum.accumulate(np.concatenate([[-a], inner])))
+        right, noise = found.p[1:], found.q[1:]
+        first = q * right + (1.0 - q) * noise
+        second = ((1.0 - q) + q * math.exp(-a)) * noise
+        return np.array([first, second]), found.relative_error + 16.0 * U
+
+    def rdp(self, order: float) -> float:
+        """Return the divergence, rounded up: by chords, or that without sampling."""
+        return min(self.plain.rdp(order), divergence_of_masses(self, order))
+
+
+ATTAINED = (ExchangedAtoms, ExchangedLaplace)  # by opposite contributions

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 from accountant import checks
 from accountant._rounding import lift, ratio_down, ratio_up
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.poisson_batches import poisson_gaussian
-from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair, is_game
+from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class FixedSizeSampled(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S6 (Balle, Barthe, Gaboardi 2018; composed as in Zhu, Dong, Wang 2022):
-    a symmetric pair, whose profile at ε >= 0 is attained. Several equal steps are bounded by
-    Theorem S19: what an adversary gains who chooses every step, which is about a tenth less.
+    a symmetric pair, whose profile at ε >= 0 one release attains. Several equal steps are bounded
+    by Theorem S19: what an adversary gains who chooses every step, which is about a tenth less.
     """
 
     noise_multiplier: float
@@ -73,6 +74,12 @@ class FixedSizeSampled(Mechanism):
             # Sampling only hides (Theorem S6); there is next to nothing to hide.
             return Gaussian(self.noise_multiplier, relation=self.relation).pairs()
         return (FixedSizePair(ratio_up(self.batch_size, self.dataset_size), (1.0,), (distance,)),)
+
+    def from_below(self) -> Mechanism:
+        """Return the loss of a record +1 that becomes -1 among records that are all -1."""
+        probability = ratio_down(self.batch_size, self.dataset_size)
+        step = poisson_gaussian(0.5 * self.noise_multiplier, probability)
+        return OnePair(step.pairs()[0], relation=self.relation)
 
 
 @dataclass(frozen=True)
@@ -166,15 +173,9 @@ class FixedSizeSampler(StepSampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return the loss of a record +1 that becomes -1 among records that are all -1.
+        """Return the mechanism itself, whose lower ends are reached.
 
-        In a game a record that chooses its contributions step by step reaches the lower end of the
-        mechanism itself (Theorem S22).
+        By a record +1 that becomes -1 among records that are all -1; in a game, by one that chooses
+        its contributions step by step (Theorem S22).
         """
-        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        one = FixedSizeSampled(noise, batch_size=self.batch_size, dataset_size=self.dataset_size)
-        pair = one.pairs()[0]
-        if isinstance(pair, FixedSizePair) and is_game(pair, self.steps):
-            return (WorstCaseInstance(self.steps * one),)
-        probability = ratio_down(self.batch_size, self.dataset_size)
-        return (WorstCaseInstance(self.steps * poisson_gaussian(0.5 * noise, probability)),)
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

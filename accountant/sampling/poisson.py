@@ -14,12 +14,14 @@ from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.contributions import BoundedContribution
+from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.exchange_pair import exchange_pair, noise_below
+from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
 
 __all__ = ["PoissonSampled"]
@@ -57,8 +59,9 @@ class PoissonSampled(Mechanism):
     composition that, and a pair made of its joint profile (docs/theorems_adapters.md, Theorem E1).
 
     Under replace-one, Gaussian noise, composed or not, has the pair (1-q)·N(0, σ²) + q·N(1, σ²)
-    against (1-q)·N(0, σ²) + q·N(-1, σ²), attained (Theorem E7); every other mechanism the symmetric
-    pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the mechanism (Theorem E2).
+    against (1-q)·N(0, σ²) + q·N(-1, σ²), attained (Theorem E7), and so has other symmetric unimodal
+    noise (Laplace, discrete Gaussian, discrete Laplace, Skellam: E15); every other mechanism the
+    symmetric pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the mechanism (E2).
 
     Examples
     --------
@@ -119,7 +122,7 @@ class PoissonSampled(Mechanism):
         return sampled(remove, q), sampled(add, q, remove)
 
     def _exchanged(self) -> tuple[DominatingPair, ...]:
-        """Return the pair of a sample of which a record is replaced (Theorems E7 and E2)."""
+        """Return the pair of a sample of which a record is replaced (Theorems E7, E15 and E2)."""
         q, inner = self.sampling_probability, self.mechanism
         if isinstance(inner, PoissonSampled):
             # A sample of a sample is one at the product of the rates; a larger rate dominates.
@@ -129,23 +132,39 @@ class PoissonSampled(Mechanism):
         noise = _gaussian_noise(inner)
         if noise is not None:
             return (exchange_pair(noise, q),)
+        if isinstance(inner, BoundedContribution) and inner.is_unimodal:
+            pair = exchanged(inner.pairs()[0], q)
+            if pair is not None:
+                return (pair,)
         return bound().sampled_replacement(inner, q)
 
-    def from_below(self) -> PoissonSampled | None:
+    def from_below(self) -> Mechanism | None:
         """Return the sample of what bounds the inner mechanism from below.
 
         Gaussian noise so small or so large that the pair of an exchange is that of the noise
-        unsampled is taken larger: more noise is post-processing.
+        unsampled is taken larger: more noise is post-processing. Under replace-one what has no
+        pair of its own (Theorems E7 and E15), and a sample of a sample, has no lower end.
         """
-        inner = self.mechanism.from_below()
-        if self.relation is _REPLACE_ONE and 0.0 < self.sampling_probability < 1.0:
-            noise = _gaussian_noise(self.mechanism)
-            below = None if noise is None else noise_below(noise)
-            if below is not None:
-                return PoissonSampled(
-                    Gaussian(below, relation=_REPLACE_ONE), self.sampling_probability
-                )
-        return None if inner is None else PoissonSampled(inner, self.sampling_probability)
+        q, inner = self.sampling_probability, self.mechanism
+        below = inner.from_below()
+        if q in (0.0, 1.0):
+            return below if q else None
+        if self.relation is _REPLACE_ONE:
+            noise = _gaussian_noise(inner)
+            has_own = noise is not None or isinstance(self.pairs()[0], ATTAINED)
+            if isinstance(inner, PoissonSampled) or not has_own:
+                return nothing(_REPLACE_ONE)
+            more = None if noise is None else noise_below(noise)
+            if more is not None:
+                return PoissonSampled(Gaussian(more, relation=_REPLACE_ONE), q)
+        return None if below is None else PoissonSampled(below, q)
+
+    @property
+    def attained_alone(self) -> bool:
+        """As the mechanism: each value of the profile is one of the profile without sampling."""
+        if self.relation is _REPLACE_ONE:
+            return self.attained
+        return self.mechanism.attained_alone
 
     def group(self, size: int) -> Mechanism:
         """Return the mechanism for a group: a binomial number of its records is used.

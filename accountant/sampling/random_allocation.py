@@ -15,6 +15,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -202,7 +203,8 @@ class RandomAllocation(Sampler):
         """Return the epochs, each one or more allocations of one step."""
         block = self.steps_per_epoch // self.participations
         one = Allocated(noise_multiplier, steps=block, relation=self.relation)
-        return (self.epochs * self.participations) * one
+        found = (self.epochs * self.participations) * one
+        return found if self.participations == 1 else DominatedBy(found)
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the pair itself, from below; with more participations, sums over an epoch.

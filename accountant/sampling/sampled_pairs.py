@@ -36,7 +36,7 @@ from accountant.sampling.sampled_curve import curve_of_sample
 if TYPE_CHECKING:
     from accountant.pairs.base import FloatArray, JointPair
 
-__all__ = ["SampledCurve", "SampledLosses", "SampledPair", "sampled"]
+__all__ = ["SampledCurve", "SampledLosses", "SampledPair", "divergence_of_masses", "sampled"]
 
 CELLS = 2048
 
@@ -185,15 +185,6 @@ class SampledPair(SampledCurve):
         return (low, high - low) if high > low else None
 
     @property
-    def attained(self) -> DominatingPair | None:
-        """The sample of what the inner pair has."""
-        inner = self.inner.attained
-        reverse = None if self.reverse is None else self.reverse.attained
-        if inner is None or (reverse is None and self.reverse is not None):
-            return None
-        return sampled(inner, self.q, reverse if self.add else None)
-
-    @property
     def sharper_rdp(self) -> bool:
         """As the inner pair: its curve is the one amplified."""
         return self.inner.sharper_rdp
@@ -273,7 +264,7 @@ class SampledPair(SampledCurve):
         low, high = self.support
         if not (math.isfinite(low) and math.isfinite(high)):
             return curve
-        return min(curve, _from_masses(self, order))
+        return min(curve, divergence_of_masses(self, order))
 
     @property
     def rho(self) -> float:
@@ -295,7 +286,7 @@ class SampledLosses(SampledPair):
 
 
 @lru_cache(maxsize=4096)
-def _from_masses(pair: SampledPair, order: float) -> float:
+def divergence_of_masses(pair: DominatingPair, order: float) -> float:
     """Bound D_α by chords of x ↦ x^α - 1 - α(x - 1), x = e^L, over narrow cells (Theorem M17)."""
     # Exponentials, or differences of edges, that leave the doubles.
     if not 1e-280 < max(abs(end) for end in pair.support) < 700.0:

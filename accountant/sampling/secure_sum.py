@@ -10,6 +10,7 @@ from accountant import checks
 from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.discrete_sum import CLIENTS
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.skellam import VARIANCE
 from accountant.mechanisms.stated_guarantees import ApproximateDP
@@ -68,10 +69,10 @@ def discrete_gaussian_sum_of_vectors(
     Notes
     -----
     *Guarantee.* The noisy vector is, but for an event of that δ, a randomised rounding of a vector
-    with Gaussian noise (docs/theorems_mechanisms.md, Theorem M23). The lower ends of the answer are
-    those of that Gaussian, not of the integers, whose cost may be less; it is at least that of
-    :class:`~accountant.mechanisms.discrete_sum.DiscreteGaussianSum` at an integer sensitivity,
-    which is that of a Gaussian of variance n σ² to within rounding.
+    with Gaussian noise (docs/theorems_mechanisms.md, Theorem M23). Lower ends are 0: the
+    integers may cost less than that Gaussian, though at least what
+    :class:`~accountant.mechanisms.discrete_sum.DiscreteGaussianSum` costs at an integer
+    sensitivity, which is that of a Gaussian of variance n σ² to within rounding.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def discrete_gaussian_sum_of_vectors(
     noise = math.inf if sigma == math.inf else min(sigma * math.sqrt(variance), sys.float_info.max)
     smooth = Gaussian(noise * (1.0 - 8.0 * U), sensitivity=norm, relation=relation)
     sampled = PoissonSampled(smooth, rate) if rate < 1.0 else smooth
-    return sampled + ApproximateDP(0.0, delta=lost, relation=relation)
+    return DominatedBy(sampled + ApproximateDP(0.0, delta=lost, relation=relation))
 
 
 def skellam_sum_of_vectors(
@@ -132,8 +133,8 @@ def skellam_sum_of_vectors(
     Notes
     -----
     *Guarantee.* The noisy vector is as private as one with that Gaussian noise
-    (docs/theorems_mechanisms.md, Theorem M24). The lower ends of the answer are those of that
-    Gaussian. For one integer :class:`~accountant.mechanisms.skellam.Skellam` is exact.
+    (docs/theorems_mechanisms.md, Theorem M24). Lower ends are 0.
+    For one integer :class:`~accountant.mechanisms.skellam.Skellam` is exact.
 
     Examples
     --------
@@ -156,4 +157,4 @@ def skellam_sum_of_vectors(
     square = 2.0 * bend / (1.0 + math.sqrt(1.0 - bend)) * (1.0 + 16.0 * U)
     noise = min(1.0 / math.sqrt(square), sys.float_info.max) if square > 0.0 else math.inf
     smooth = Gaussian(noise * (1.0 - 8.0 * U), sensitivity=norm, relation=relation)
-    return PoissonSampled(smooth, rate) if rate < 1.0 else smooth
+    return DominatedBy(PoissonSampled(smooth, rate) if rate < 1.0 else smooth)

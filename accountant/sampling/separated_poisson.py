@@ -12,6 +12,7 @@ from accountant import checks
 from accountant._rounding import ratio_down, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import DominatedBy, nothing
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
@@ -91,6 +92,10 @@ class SeparatedParticipations(Mechanism):
                 pair = _blend(weight, self._counted(count), pair)
             beyond = further
         return (pair,)
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: the sum over a run says more, but is another release."""
+        return nothing(self.relation)
 
     def _counted(self, count: int) -> GaussianPair:
         noise = self.noise_multiplier
@@ -177,7 +182,8 @@ class SeparatedPoisson(Sampler):
         """Return Poisson-subsampled steps, or the mixture over the number of participations."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         if self.bands == 1:
-            return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
+            found = self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
+            return found if self.min_separation == 1 else DominatedBy(found)
         return SeparatedParticipations(
             noise,
             sampling_probability=self.sampling_probability,

@@ -12,6 +12,7 @@ from accountant import checks
 from accountant._rounding import U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -61,6 +62,11 @@ class ShuffledBatches(EpochSampler):
 
     name: ClassVar[str] = "shuffled"
     theorem: ClassVar[str] = "S11, S12"
+
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return one Gaussian per epoch, which dominates: the order hides when a record comes."""
+        found = super().mechanism(noise_multiplier)
+        return found if self.steps_per_epoch == 1 else DominatedBy(found)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Shuffle, then cut: O(records) an epoch."""

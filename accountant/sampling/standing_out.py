@@ -26,6 +26,8 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The table of outcomes: standard scores beyond which nothing matters, and its spacing.
 _REACH, _STEP = 9.0, 1e-3
+# Beyond this score the normal density leaves the doubles; what lies there is one outcome.
+_FARTHEST = 37.5
 # The next knot is at least so many spacings above the loss at which an interval begins.
 _LEAST = 0.25
 # Losses are lowered by this much: intervals end where a series puts the ends.
@@ -45,7 +47,7 @@ class _Table(NamedTuple):
 
 
 def _table(weights: tuple[float, ...], shift: float) -> _Table:
-    x = np.arange(-_REACH, _REACH + len(weights) * shift, _STEP)
+    x = np.arange(-_REACH, min(_REACH + len(weights) * shift, _FARTHEST), _STEP)
     sums = [np.zeros(x.size) for _ in range(4)]
     plain = sums
     for k, weight in enumerate(weights):

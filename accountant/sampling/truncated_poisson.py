@@ -6,7 +6,6 @@ import math
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from accountant import checks
 from accountant._rounding import ratio_up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
@@ -156,6 +155,14 @@ class TruncatedPoissonSampled(Mechanism):
             for i, pair in enumerate(usual)
         )
 
+    def from_below(self) -> Mechanism | None:
+        """Return Poisson sampling at the probability of being drawn below the cap."""
+        overflow = self.overflow
+        if overflow == 0.0 or self.sampling_probability == 0.0:
+            return None
+        q = self.sampling_probability * (1.0 - overflow) * (1.0 - 2.0**-50)
+        return poisson_gaussian(self.noise_multiplier, q, self.relation)
+
     def _hides(self, share: float) -> bool:
         """Tell whether Theorem S21 is the better one, by the variances of dP/dQ."""
         if not 0.1 < self.noise_multiplier < 1e6 or share > 0.99:
@@ -230,11 +237,5 @@ class TruncatedPoissonSampler(Sampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return Poisson sampling at the probability of being drawn below the cap."""
-        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        full = overflow_probability(self.dataset_size - 1, self.sampling_probability, self.cap)
-        probability = self.sampling_probability * (1.0 - full) * (1.0 - 2.0**-50)
-        if self.cap >= self.dataset_size:
-            probability = self.sampling_probability
-        step = poisson_gaussian(noise, max(probability, 0.0), self.relation)
-        return (WorstCaseInstance(self.steps * step),)
+        """Return the mechanism, whose lower ends are those of draws below the cap."""
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

@@ -13,15 +13,16 @@ from accountant import checks
 from accountant._rounding import U, ratio_up, times_up, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
-from accountant.sampling.fixed_size import FixedSizeSampled, FixedSizeSampler
+from accountant.sampling.fixed_size import FixedSizeSampled
 from accountant.sampling.mixture_pair import MixturePair
-from accountant.sampling.replacement_pair import ReplacementPair, is_game
+from accountant.sampling.replacement_pair import ReplacementPair
 from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
@@ -137,12 +138,8 @@ class WithReplacementSampled(Mechanism):
         if self.dataset_size == 1:  # the only record is drawn every time
             distance = ratio_up(2 * self.batch_size, self.noise_multiplier)
             return (ReplacementPair(1.0, (1.0,), (distance,), 0.0, 2.0**-46),)
-        if self.batch_size == 1 and self.relation is NeighbouringRelation.REPLACE_ONE:
-            # One record, uniformly: the same step as without replacement.
-            once = FixedSizeSampled(
-                self.noise_multiplier, batch_size=1, dataset_size=self.dataset_size
-            )
-            return once.pairs()
+        if self._once is not None:
+            return self._once.pairs()
         draws = _draws(self.batch_size, self.dataset_size)
         weights = draws.weights
         remainder, error = draws.remainder, draws.relative_error
@@ -168,10 +165,26 @@ class WithReplacementSampled(Mechanism):
             ),
         )
 
-    def from_below(self) -> WithReplacementSampled | None:
-        """Return the release with more noise, which is post-processing, where shifts are told."""
-        if self.relation is not NeighbouringRelation.ADD_OR_REMOVE or self.dataset_size == 1:
+    @property
+    def _once(self) -> FixedSizeSampled | None:
+        """One record, uniformly: the same step as without replacement."""
+        if self.batch_size > 1 or self.relation is not NeighbouringRelation.REPLACE_ONE:
             return None
+        return FixedSizeSampled(self.noise_multiplier, batch_size=1, dataset_size=self.dataset_size)
+
+    def from_below(self) -> Mechanism | None:
+        """Return the release with more noise, which is post-processing, where shifts are told.
+
+        Under replace-one the loss of a record +1 that becomes -1 among records that are all -1.
+        """
+        if self.dataset_size == 1:
+            return None
+        if self._once is not None:
+            return self._once.from_below()
+        if self.relation is NeighbouringRelation.REPLACE_ONE:
+            added = replace(self, relation=NeighbouringRelation.ADD_OR_REMOVE)
+            pair = (added.from_below() or added).pairs()[0]
+            return OnePair(pair, relation=self.relation)
         is_told = ratio_up(2, self.noise_multiplier) > _FARTHEST
         return replace(self, noise_multiplier=_MORE_NOISE) if is_told else None
 
@@ -216,24 +229,9 @@ class WithReplacementSampler(StepSampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return the add-or-remove pair: a record +1 among records that are all -1.
-
-        In a game of replace-one its lower end is reached step by step (Theorem S22).
-        """
-        replaced = WithReplacementSampled(
-            noise_multiplier,
-            batch_size=self.batch_size,
-            dataset_size=self.dataset_size,
-            relation=self.relation,
-        )
-        if self.batch_size == 1 and self.relation is NeighbouringRelation.REPLACE_ONE:
-            same = FixedSizeSampler(dataset_size=self.dataset_size, batch_size=1, steps=self.steps)
-            return same.worst_case_instances(noise_multiplier)
-        pair = replaced.pairs()[0]
-        if isinstance(pair, WithReplacementPair) and is_game(pair, self.steps):
-            return (WorstCaseInstance(self.steps * replaced),)
+        """Return the mechanism itself, whose lower ends are reached but for draws left out."""
         one = WithReplacementSampled(
             noise_multiplier, batch_size=self.batch_size, dataset_size=self.dataset_size
         )
-        left_out = sum(pair.infinite_mass for pair in one.pairs())
-        return (WorstCaseInstance(self.steps * one, self.steps * left_out),)
+        left_out = sum(pair.left_out for pair in one.pairs())
+        return (WorstCaseInstance(self.mechanism(noise_multiplier), self.steps * left_out),)

@@ -109,7 +109,7 @@ def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
     noise = SecureGenerator(3).discrete_gaussian(vector.size + 1, counted.scale)
     for told in (norm, 1e-18, 1e18):
         alone = [int(x) for x in counted.message(vector, SecureGenerator(3), told) - noise]
-        farthest = Fraction(counted.mechanism(vector.size).parts[0][0].sensitivity)
+        farthest = Fraction(counted.mechanism(vector.size).mechanism.parts[0][0].sensitivity)
         assert sum(x * x for x in alone) <= farthest**2
         assert sum(x * x for x in alone[:-1]) <= 2**20
 
@@ -189,7 +189,7 @@ def test_skellam_noise_has_the_deviation_that_is_charged():
     cost = (100 * secure.mechanism(4000)).epsilon(DELTA)
     assert cost == pytest.approx((100 * ac.Gaussian(2.0)).epsilon(DELTA), rel=5e-3)
     # What the account counts is what was drawn: sixteen honest clients of this variance.
-    unit = secure.mechanism(4000)
+    unit = secure.mechanism(4000).mechanism
     drawn = math.sqrt(16) * secure.scale / secure.levels
     assert unit.noise_multiplier / unit.sensitivity <= drawn * (1 + 1e-12)
 

@@ -45,6 +45,7 @@ EXAMPLES = [
     m.DiscreteGaussian(3.0),
     m.DiscreteGaussianSum(3.0, contributors=10, sensitivity=2),
     m.Skellam(9.0),
+    m.DominatedBy(2 * m.Gaussian(3.0)),
     m.DiscreteGaussianVector(3.0),
     m.DiscreteLaplace(2.0),
     m.PureDP(0.5),
@@ -89,7 +90,7 @@ EXAMPLES = [
 # They hold functions.
 UNWRITABLE = {"RenyiCurve", "LossDistribution"}
 # What only bounds another mechanism from below is never released.
-FROM_BELOW = {"SumOfParticipations", "SumOverSteps"}
+FROM_BELOW = {"OnePair", "SumOfParticipations", "SumOverSteps"}
 
 
 def shipped():

@@ -8,6 +8,7 @@ import pytest
 
 import accountant as ac
 from accountant import sampling
+from accountant.sampling import correlated_noise
 
 
 def brute_sensitivity(matrix, separation, most):
@@ -73,3 +74,20 @@ def test_correlated_noise_is_gaussian():
 def test_strategies_that_are_refused(bad):
     with pytest.raises((ac.DomainError, ac.ArgumentTypeError), match="strategy must"):
         sampling.MatrixMechanism(bad)
+
+
+@pytest.mark.parametrize(("separation", "most"), [(1, 3), (2, 2), (2, 4), (3, 3), (4, 2)])
+def test_a_row_at_its_best_has_the_best_pattern_around_it(separation, most):
+    """Against all patterns that hold the step, the ones that just keep the separation included."""
+    rng = np.random.default_rng(separation * 10 + most)
+    for steps in (5, 9):
+        row = rng.random(steps)
+        for i in range(steps):
+            patterns = [
+                pattern
+                for size in range(1, most + 1)
+                for pattern in combinations(range(steps), size)
+                if i in pattern and all(b - a >= separation for a, b in pairwise(pattern))
+            ]
+            best = max(sum(row[j] for j in pattern) for pattern in patterns)
+            assert correlated_noise._row(row, i, separation, most) >= best * (1 - 1e-12)

@@ -1,6 +1,7 @@
 """Cyclic Poisson sampling: its account, by brute force in the encoding, and its batches."""
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import accountant as ac
 from accountant import matrix, sampling
 from accountant.sampling import CyclicPoisson
+from accountant.sampling.cyclic_poisson import class_rate
 from support.oracle import moments
 
 
@@ -121,3 +123,20 @@ def test_extreme_rates(q):
     if q == 0.5:
         assert bounds.upper == ac.Gaussian(1.0).epsilon(1e-5)
         assert all(len(set(batch)) == batch.size for batch in sampler.batches(seed=0))
+
+
+@pytest.mark.parametrize("bands", [2, 3, 7, 10, 49])
+@pytest.mark.parametrize("q", [1e-300, 1e-9, 0.01, 0.0123, 0.02])
+def test_the_rate_of_a_class_is_rounded_up(q, bands):
+    rate = class_rate(q, bands)
+    exact = bands * Fraction(q)
+    assert exact <= Fraction(rate)
+    assert Fraction(math.nextafter(rate, 0.0)) < exact
+
+
+def test_a_last_block_that_is_cut_short_is_no_lower_end():
+    whole = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=2, steps=20)
+    assert whole.mechanism(1.0).attained
+    cut = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=2, steps=21)
+    assert cut.mechanism(1.0).epsilon_bounds(1e-5).lower == 0.0
+    assert cut.epsilon_bounds(1.0, 1e-5).lower == whole.epsilon_bounds(1.0, 1e-5).lower

@@ -211,3 +211,24 @@ def test_lower_ends_of_what_is_made_of_allocations():
         assert 0.0 < bounds.lower < bounds.upper * (1.0 - 1e-6)
         assert mechanism.epsilon(1e-5) == bounds.upper
     assert ac.parallel(one, ac.Gaussian(10.0)).epsilon_bounds(1e-5).lower >= plain.lower
+
+
+@pytest.mark.parametrize("participations", [2, 3, 5])
+def test_a_record_takes_part_in_as_many_steps_as_it_picks(participations):
+    """No step is picked twice, and every set of steps is as likely."""
+    sampler = sampling.RandomAllocation(
+        dataset_size=6000, steps_per_epoch=5, epochs=2, participations=participations
+    )
+    batches = list(sampler.batches(1))
+    assert len(batches) == 10
+    for epoch in (batches[:5], batches[5:]):
+        table = np.zeros((6000, 5), dtype=int)
+        for step, batch in enumerate(epoch):
+            np.add.at(table[:, step], batch, 1)
+        assert table.max() == 1
+        assert (table.sum(axis=1) == participations).all()
+        _, counts = np.unique(table, axis=0, return_counts=True)
+        sets = math.comb(5, participations)
+        assert counts.size == sets
+        mean = 6000 / sets
+        assert np.abs(counts - mean).max() <= 6.0 * math.sqrt(mean)

@@ -191,3 +191,15 @@ def test_a_smaller_last_batch_has_no_bound_on_its_variation():
     sampler = sampling.ShuffledBatches(dataset_size=10, batch_size=3, epochs=1)
     with pytest.raises(ac.DomainError, match="batch_size must divide"):
         sampler.variation_bound(1.0)
+
+
+@pytest.mark.parametrize("relation", [Relation.ZERO_OUT, Relation.REPLACE_ONE])
+@pytest.mark.parametrize("epochs", [1, 4, 16])
+def test_data_sets_differ_by_no_more_than_the_bound_on_variation(epochs, relation):
+    sampler = sampling.ShuffledBatches(
+        dataset_size=3000, batch_size=1, epochs=epochs, relation=relation
+    )
+    bound = sampler.variation_bound(1.5)
+    assert bound < 1.0
+    for instance in sampler.worst_case_instances(1.5):
+        assert float(instance.mechanism.delta_bounds(0.0).lower) - instance.excess <= bound

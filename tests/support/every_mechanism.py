@@ -84,6 +84,7 @@ PLAIN = (
     by_density(),
     by_density(infinite=1e-10),
     m.SmoothSensitivityGaussian(5.0, smoothness=0.01),
+    m.DominatedBy(2 * m.Gaussian(2.0)),
     ObjectivePerturbation("Logistic()", data_norm=1.0, regularization=2.0, noise=3.0),
 )
 DERIVED = (

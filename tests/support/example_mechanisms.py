@@ -12,6 +12,7 @@ EXAMPLES = [
     ac.DiscreteGaussian(0.7, sensitivity=3),
     ac.DiscreteGaussianSum(0.9, contributors=5),
     ac.Skellam(6.0, sensitivity=2),
+    ac.mechanisms.DominatedBy(2 * ac.Gaussian(3.0)),
     ac.DiscreteGaussianVector(2.5, sensitivity=0.7),
     ac.DiscreteLaplace(2.0, sensitivity=3),
     ac.DiscreteLaplace(1.0),

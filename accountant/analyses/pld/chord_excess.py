@@ -129,9 +129,10 @@ def tilted_atoms(atoms: AtomsOnGrid, knots: LossGrid, origin: int, tilt: Tilt) -
     at_knot, error = tilt.weigh(atoms.mass, knots.offset + atoms.below * spacing - tilt.centre)
     # in the grid's cell everything but the factor of the knot is of order one
     weights = at_knot * np.exp(tilt.tilt * atoms.past)
-    end = math.exp((tilt.tilt + 1.0) * spacing) * (1.0 + 1e-12)
     height = (np.expm1(-atoms.past) / np.expm1(-spacing)) * -np.expm1(atoms.past - spacing)
-    bumps = at_knot * (1.0 + error) * height * end
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the doubles nothing is bounded
+        end = np.exp((tilt.tilt + 1.0) * spacing) * (1.0 + 1e-12)
+        bumps = at_knot * (1.0 + error) * height * end
     found = float(error.max(initial=0.0)) + U * (16.0 + 8.0 * tilt.tilt * spacing)
     distance = (atoms.below - (knots.first + origin)) * spacing + atoms.past
     return TiltedAtoms(distance, weights, bumps, found)

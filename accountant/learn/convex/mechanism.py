@@ -17,6 +17,7 @@ from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
 from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.ledger import register
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.dominated_by import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, boundary
@@ -80,6 +81,10 @@ class ObjectivePerturbation(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair, which dominates both directions."""
         return (self.pair,)
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: no data are known to reach the bound."""
+        return nothing(self.relation)
 
     @property
     def pair(self) -> ConvexNormalPair:

@@ -3,8 +3,10 @@
 ``plugin`` plants one of them in a pytest process of its own, so that any test can be asked.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,20 +15,30 @@ from accountant._core import training
 from accountant.analyses.pld import loss_grid
 from accountant.audit import confidence, one_run
 from accountant.composition import Composition
-from accountant.learn import release
+from accountant.learn import plan, release
 from accountant.learn.blocks import aggregate
 from accountant.learn.local import bounded, responses
 from accountant.learn.pate import aggregation
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
 from accountant.mechanisms import shuffling
+from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.selection import ReportNoisyMax
 from accountant.mechanisms.shuffling import ShuffledBounds
 from accountant.noise import exact_samplers as noise_exact
 from accountant.noise import laplace
 from accountant.noise.generator import SecureGenerator
 from accountant.pairs import product
-from accountant.sampling import amplification
+from accountant.sampling import (
+    amplification,
+    correlated_noise,
+    cyclic_poisson,
+    exchange_pair,
+    fixed_size,
+    random_allocation,
+    shuffled,
+    truncated_poisson,
+)
 from support.planted.registry import wrap
 
 
@@ -233,6 +245,51 @@ def to_the_nearest(original):
     return lambda units: float(units / (1 << 1074))
 
 
+def rate_rounded_down(original):
+    def fraction_up(rate):
+        found = original(rate)
+        return found if Fraction(found) == rate else math.nextafter(found, 0.0)
+
+    return fraction_up
+
+
+def one_more_than_the_cap(original):
+    return property(
+        lambda self: truncated_poisson.overflow_probability(
+            self.dataset_size - 1, self.sampling_probability, self.cap + 1
+        )
+    )
+
+
+def cap_of_the_expected_batch(original):
+    return property(lambda self: plan.batch_cap(self.expected_batch_size))
+
+
+def picks_that_repeat(original):
+    def picks(self, rng):
+        return rng.integers(self.steps_per_epoch, size=(self.dataset_size, self.participations))
+
+    return picks
+
+
+def one_step_further_apart(original):
+    def row(values, i, separation, most):
+        left, right = values[: max(i - separation, 0)][::-1], values[i + separation :]
+        sides = [side for side in (left, right) if side.size]
+        best = correlated_noise._best_path
+        return values[i] + sum(best(side, separation, most - 1) for side in sides)
+
+    return row
+
+
+def against_no_contribution(original):
+    def atoms(self):
+        loss = exchange_pair.loss_of_sample(self.q, self.one.centred().loss)
+        return original(self)._replace(loss=loss, q=self.one.centred().q)
+
+    return atoms
+
+
 def one_ratio(original):
     return property(lambda self: 0.5 * original.fget(self))
 
@@ -423,5 +480,63 @@ BUGS = (
         "what is spent is shown rounded to the nearest double",
         wrap(exact_sums, "to_float_up", to_the_nearest),
         "ledger/test_exact_sums.py::test_charges_are_rounded_up_and_capacities_down",
+    ),
+    Named(
+        "class-rate-rounded-down",
+        "the rate within a class of cyclic Poisson sampling is rounded down",
+        wrap(cyclic_poisson, "fraction_up", rate_rounded_down),
+        "sampling/test_cyclic_poisson.py::test_the_rate_of_a_class_is_rounded_up",
+    ),
+    Named(
+        "cap-one-later",
+        "a truncated batch overflows when the others are one more than fill it",
+        wrap(truncated_poisson.TruncatedPoissonSampled, "overflow", one_more_than_the_cap),
+        "sampling/test_truncated_poisson.py::test_a_batch_overflows_where_the_others_fill_it",
+    ),
+    Named(
+        "cap-of-a-public-size",
+        "a run with a secret number of records pays for the rounding of its expected batch",
+        wrap(plan.Plan, "batch_cap", cap_of_the_expected_batch),
+        "learn/test_plan.py::test_a_secret_size_has_the_cap_of_the_most_records",
+    ),
+    Named(
+        "batch-share-rounded-down",
+        "the share of a batch of a fixed size is rounded down",
+        wrap(fixed_size, "ratio_up", lambda original: fixed_size.ratio_down),
+        "sampling/test_fixed_size.py::test_the_rate_is_at_least_the_share_of_a_batch",
+    ),
+    Named(
+        "picks-repeat",
+        "a record may pick a step of random allocation twice",
+        wrap(random_allocation.RandomAllocation, "_picks", picks_that_repeat),
+        "sampling/test_random_allocation.py::test_a_record_takes_part_in_as_many_steps_as_it_picks",
+    ),
+    Named(
+        "one-step-further-apart",
+        "earlier participations keep one step more than the separation",
+        wrap(correlated_noise, "_row", one_step_further_apart),
+        "sampling/test_correlated_noise.py::test_a_row_at_its_best_has_the_best_pattern_around_it",
+    ),
+    Named(
+        "variation-of-one-epoch",
+        "shuffled batches differ as in one epoch, however many there are",
+        wrap(
+            shuffled.ShuffledBatches,
+            "variation_bound",
+            lambda original: lambda self, noise: original(self, noise) / self.epochs,
+        ),
+        "sampling/test_shuffled.py::test_data_sets_differ_by_no_more_than_the_bound_on_variation",
+    ),
+    Named(
+        "bound-taken-for-attained",
+        "what dominates a sampler is taken for what data reach",
+        wrap(DominatedBy, "from_below", lambda original: lambda self: None),
+        "mechanisms/test_dominated_by.py::test_blocks_of_an_allocation_are_no_lower_end",
+    ),
+    Named(
+        "second-law-not-moved",
+        "a replaced record is compared with one that contributes nothing",
+        wrap(exchange_pair.ExchangedAtoms, "atoms", against_no_contribution),
+        "sampling/test_exchange_pair.py::test_a_step_is_the_worst_of_all_contributions",
     ),
 )

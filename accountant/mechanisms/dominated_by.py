@@ -1,0 +1,103 @@
+"""What is known of a release from one side: a mechanism above it, or two data sets below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import mechanism_of
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.relations import NeighbouringRelation
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.base import Counted
+    from accountant.pairs.base import DominatingPair
+
+__all__ = ["DominatedBy", "OnePair", "nothing"]
+
+ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
+
+
+def nothing(relation: NeighbouringRelation) -> Mechanism:
+    """Return what releases nothing, which is below every mechanism."""
+    return Gaussian(math.inf, relation=relation)
+
+
+@dataclass(frozen=True, repr=False)
+class DominatedBy(Mechanism):
+    """A release that costs at most what a mechanism does, and perhaps less.
+
+    Samplers return it where their theorem is an upper bound. Upper ends are the mechanism's; lower
+    ends are 0, because no pair of data sets is known to reach the mechanism's pair.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What dominates the release.
+
+    Notes
+    -----
+    *Guarantee.* That of the mechanism, under its relation: a pair that dominates may take the place
+    of another in every composition (docs/theorems_mechanisms.md, Theorem M1).
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> from accountant.mechanisms import DominatedBy
+    >>> DominatedBy(ac.PureDP(1.0)).epsilon_bounds(0.0)
+    Bounds(0.0, 1.0)
+    """
+
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        mechanism_of(self.mechanism)
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """That of the mechanism."""
+        return self.mechanism.relation
+
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the mechanism's bound does."""
+        return self.mechanism.covers_removal
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the mechanism's."""
+        return self.mechanism.pairs()
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing."""
+        return nothing(self.relation)
+
+    def adaptively(self) -> DominatedBy:
+        """Return the same with every ``parallel`` in the mechanism made adaptive."""
+        return DominatedBy(self.mechanism.adaptively())
+
+    def alternatives(self, count: int = 1) -> Iterator[Counted]:
+        """Yield those of the mechanism."""
+        return self.mechanism.alternatives(count)
+
+    def group(self, size: int) -> DominatedBy:
+        """Return what the mechanism's group dominates."""
+        return DominatedBy(self.mechanism.group(size))
+
+    def under(self, relation: NeighbouringRelation) -> DominatedBy:
+        """Return what the mechanism dominates under another relation."""
+        return DominatedBy(self.mechanism.under(relation))
+
+
+@dataclass(frozen=True, repr=False)
+class OnePair(Mechanism):
+    """The loss of two data sets in one order, for lower ends."""
+
+    pair: DominatingPair
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the pair."""
+        return (self.pair,)
