@@ -29,6 +29,8 @@ STAGES = numbers.STAGES + 1
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
+# What the labels of releases whose noise can be recomputed hold: SecureGenerator.why_not_private.
+MARK = "not private: "
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Statement:
         The document from which another program checks ε, or why there is none.
     assumptions, theorems : tuple of str
         What a reviewer must check; where the proofs are.
+    marks : tuple of str
+        Labels that say of releases that they are not private, as of a generator with a seed.
     """
 
     deployment: Deployment
@@ -132,6 +136,7 @@ class Statement:
     certificate: Enclosure
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
+    marks: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -263,8 +268,14 @@ def statement(
         tone=tone(spent["headline"].epsilon),
         assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
+        marks=_marks(history),
         **spent,
     )
+
+
+def _marks(history: tuple[Entry, ...]) -> tuple[str, ...]:
+    found = dict.fromkeys(item.label for item in history if item.label and MARK in item.label)
+    return tuple(safe_text.shown(label, LONGEST) for label in list(found)[:MOST_LABELS] if label)
 
 
 def _deployment(given: Deployment | None, title: str | None, unit: str | None) -> Deployment:
