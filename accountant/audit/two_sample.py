@@ -188,7 +188,7 @@ def epsilon_lower_bound(
 
     Examples
     --------
-    >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.8
+    >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.7
     True
     """
     target = checks.number(checks.DELTA, delta)
