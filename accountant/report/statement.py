@@ -106,6 +106,9 @@ class Statement:
         The document from which another program checks ε, or why there is none.
     assumptions, theorems : tuple of str
         What a reviewer must check; where the proofs are.
+    attained : bool
+        Whether data sets are known to reach the dominating pairs, so that a narrow bracket is exact
+        and not only a bracket of what the theorems state.
     marks : tuple of str
         Labels that say of releases that they are not private, as of a generator with a seed.
     """
@@ -136,6 +139,7 @@ class Statement:
     certificate: Enclosure
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
+    attained: bool = False
     marks: tuple[str, ...] = ()
 
     @property
@@ -252,7 +256,7 @@ def statement(
     # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
     used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
-    used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
+    used |= dict.fromkeys((*facts.of_analysis(spent["analysis"]), *facts.GENERAL))
     used |= dict.fromkeys(n for one in spent["comparisons"] for n in one.theorem.split(", "))
     return Statement(
         deployment=about,
@@ -268,9 +272,15 @@ def statement(
         tone=tone(spent["headline"].epsilon),
         assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
+        attained=_attained(counts),
         marks=_marks(history),
         **spent,
     )
+
+
+def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
+    """Tell whether the lower ends are what data sets reach; not where nothing is known of it."""
+    return all(getattr(mechanism, "attained", False) for mechanism, _ in counts)
 
 
 def _marks(history: tuple[Entry, ...]) -> tuple[str, ...]:
