@@ -289,7 +289,7 @@ class FederatedRounds:
         if not paying:
             raise BudgetExceeded(
                 f"no client can pay for round {state.rounds + 1}: all {len(state.clients)} have"
-                f" made the rounds, of the {self._planned} planned, that their budgets admit with"
+                f" made the rounds, of the {self._planned} planned, that their budgets allow with"
                 " this noise. The models released so far stay private"
             )
         blocks = [_TENANT + name for name in paying]

@@ -87,14 +87,14 @@ class Mechanism(Described, ABC):
         Of the class: one sentence that says what the mechanism is, for statements.
     selection : Selection or None
         Of the class: how it chooses records; None where its bound counts on no sampling.
-    on_trust : str
+    claim : str
         Of the class: what it takes on trust, as in "a pure ε"; empty where a theorem proves it.
     """
 
     theorems: ClassVar[tuple[str, ...]] = ()
     about: ClassVar[str] = ""
     selection: ClassVar[Selection | None] = None
-    on_trust: ClassVar[str] = ""
+    claim: ClassVar[str] = ""
 
     # NumPy's integers must leave ``n * mechanism`` to the mechanism.
     __array_ufunc__ = None

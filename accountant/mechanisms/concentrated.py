@@ -40,7 +40,7 @@ class ZCDP(Mechanism):
 
     theorems = ("M12", "C15")
     about = "Any ρ-zero-concentrated mechanism: D_α <= ρα at every order (Bun, Steinke 2016)."
-    on_trust = "a ρ"
+    claim = "a ρ"
 
     rho0: float = field(metadata={"argument": "rho"})
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -84,7 +84,7 @@ class TruncatedCDP(Mechanism):
 
     theorems = ("M12", "C15")
     about = "Any (ρ, ω)-truncated concentrated mechanism: D_α <= ρα for 1 < α < ω."
-    on_trust = "a (ρ, ω)"
+    claim = "a (ρ, ω)"
 
     rho0: float = field(metadata={"argument": "rho"})
     _: KW_ONLY
@@ -143,7 +143,7 @@ class RenyiCurve(Mechanism):
 
     theorems = ("M12",)
     about = "A Rényi curve of the user's own: a function, or a table of orders."
-    on_trust = "a Rényi curve"
+    claim = "a Rényi curve"
 
     curve: Callable[[float], float]
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)

@@ -110,7 +110,7 @@ class GDP(Mechanism):
 
     theorems = ("M11",)
     about = "Any mechanism that is μ-Gaussian differentially private."
-    on_trust = "a μ"
+    claim = "a μ"
 
     mu0: float = field(metadata={"argument": "mu"})
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)

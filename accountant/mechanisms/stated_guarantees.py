@@ -68,7 +68,7 @@ class PureDP(EpsilonGuarantee):
 
     theorems = ("M7",)
     about = "Any ε-differentially private mechanism."
-    on_trust = "a pure ε"
+    claim = "a pure ε"
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return randomised response, which is its own reverse."""
@@ -94,7 +94,7 @@ class ApproximateDP(Mechanism):
 
     theorems = ("M7",)
     about = "Any (ε, δ)-differentially private mechanism."
-    on_trust = "an (ε, δ)"
+    claim = "an (ε, δ)"
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
     _: KW_ONLY

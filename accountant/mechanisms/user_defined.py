@@ -58,7 +58,7 @@ class DominatingPMFs(Mechanism):
 
     theorems = ("M2",)
     about = "A mechanism dominated by two probability mass functions on the same outcomes."
-    on_trust = "a dominating pair"
+    claim = "a dominating pair"
 
     p: tuple[float, ...]
     q: tuple[float, ...]
@@ -186,7 +186,7 @@ class LossDistribution(Mechanism):
 
     theorems = ("M2",)
     about = "A mechanism known by the distribution functions of its privacy loss."
-    on_trust = "a loss distribution"
+    claim = "a loss distribution"
 
     below_p: Callable[[FloatArray], FloatArray]
     above_p: Callable[[FloatArray], FloatArray]

@@ -26,7 +26,7 @@ _SEARCHES = ("BestOfRuns", "BestOfPoissonRuns", "PrivateSelection")
 def summary(s: Statement) -> tuple[tuple[str, str], ...]:
     """Return the questions and answers of the first section."""
     found = (
-        ("Marked as not private", _marks(s)),
+        ("Marked as not private", _not_private(s)),
         ("What is protected", f"{facts.PROTECTED.get(s.relation, 'nothing')}: {s.unit}."),
         ("Neighbouring relation", f"{s.relation}. {s.definition}"),
         ("Who must be trusted", MODELS[s.deployment.model]),
@@ -122,12 +122,13 @@ def _size(s: Statement) -> str:
     )
 
 
-def _marks(s: Statement) -> str:
-    if not s.marks:
+def _not_private(s: Statement) -> str:
+    if not s.not_private:
         return ""
+    said = "; ".join(s.not_private)
     return (
-        "The ledger says of some releases: " + "; ".join(s.marks) + ". No number here holds against"
-        " who can recompute the noise."
+        f"The ledger says of some releases: {said}. No number here holds against who can recompute"
+        " the noise."
     )
 
 

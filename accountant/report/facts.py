@@ -129,10 +129,10 @@ def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
     for kind in kinds:
         if kind.selection is not None:
             found.append(kind.selection.check)
-        claim = kind.on_trust or ("" if "about" in vars(kind) else "its pairs")
-        if claim:
+        trusted = kind.claim or ("" if "about" in vars(kind) else "its pairs")
+        if trusted:
             found.append(
-                f"{kind.__name__} takes {claim} on trust: somebody must have proved it for the"
+                f"{kind.__name__} takes {trusted} on trust: somebody must have proved it for the"
                 " mechanism that was run."
             )
     relations = {mechanism.relation for mechanism in mechanisms}

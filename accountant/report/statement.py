@@ -109,7 +109,7 @@ class Statement:
     attained : bool
         Whether data sets are known to reach the dominating pairs, so that a narrow bracket is exact
         and not only a bracket of what the theorems state.
-    marks : tuple of str
+    not_private : tuple of str
         Labels that say of releases that they are not private, as of a generator with a seed.
     """
 
@@ -140,7 +140,7 @@ class Statement:
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
     attained: bool = False
-    marks: tuple[str, ...] = ()
+    not_private: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -273,7 +273,7 @@ def statement(
         assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
         attained=_attained(counts),
-        marks=_marks(history),
+        not_private=_not_private(history),
         **spent,
     )
 
@@ -283,7 +283,7 @@ def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
     return all(getattr(mechanism, "attained", False) for mechanism, _ in counts)
 
 
-def _marks(history: tuple[Entry, ...]) -> tuple[str, ...]:
+def _not_private(history: tuple[Entry, ...]) -> tuple[str, ...]:
     found = dict.fromkeys(item.label for item in history if item.label and MARK in item.label)
     return tuple(safe_text.shown(label, LONGEST) for label in list(found)[:MOST_LABELS] if label)
 

@@ -564,7 +564,7 @@ def test_a_seed_is_told_by_the_ledger_and_the_statement(tmp_path):
         ledger = spent.ledger(f"federation/clients/{NAMES[0]}")
     assert [(each.label, each.count) for each in ledger.history] == [(one.reasons[0], 2), (None, 1)]
     told = statement(ledger, certificate=False)
-    assert told.marks == one.reasons
+    assert told.not_private == one.reasons
     for page in (told.html(), told.markdown().replace("\\", "")):
         assert "Marked as not private" in page
         assert one.reasons[0] in page
