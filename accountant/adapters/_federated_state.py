@@ -129,7 +129,10 @@ def read(path: Path) -> State | None:
         with np.load(path, allow_pickle=False) as stored:
             told = json.loads(str(stored["told"]))
             if told.pop("format") != _FORMAT:
-                raise LedgerError(f"{path} was written by another version")
+                raise LedgerError(
+                    f"{path} was written by another version, which did not say what its rounds"
+                    " cost. Go on with that version, or begin another directory"
+                )
             told["clients"] = {
                 name: tuple(Share(*share) for share in held)
                 for name, held in told["clients"].items()

@@ -119,7 +119,7 @@ def audit_trainer(
     -----
     *Guarantee.* If the claim is true, the report flags it with probability at most
     1 - confidence: Theorem A10 of docs/theorems_audit.md for the first two methods, A7 to A9 for
-    the others.
+    the others. High scores accuse: they are the claim's own likelihood ratios.
     """
     kind = checks.choice("method", method, METHODS)
     sure = checks.number(CONFIDENCE, confidence)

@@ -1,5 +1,6 @@
 """Rounds of a federation: what they release, what they charge, and what a crash leaves."""
 
+import json
 import math
 import os
 import shutil
@@ -574,3 +575,12 @@ def test_a_server_of_secure_sums_draws_nothing(tmp_path):
     one = made(tmp_path, SECURE)
     rounds_of(one, 1)
     assert one.reasons == ()
+
+
+def test_a_file_that_does_not_say_what_its_rounds_cost_is_refused(tmp_path):
+    made(tmp_path).close()
+    told = {"format": "accountant-federation-1", "rounds": 0, "charges": 0, "clients": {}}
+    with (tmp_path / "released.npz").open("wb") as stream:
+        np.savez(stream, model=np.zeros(3), told=np.array(json.dumps(told)))
+    with pytest.raises(errors.LedgerError, match="another version"):
+        made(tmp_path)
