@@ -387,7 +387,7 @@ def test_a_statement_is_the_same_without_docstrings():
 @pytest.mark.parametrize("kind", [ShuffledBatches, CyclicBatches])
 def test_epochs_do_not_say_that_each_step_uses_all_records(kind):
     run = kind(dataset_size=1000, batch_size=10, epochs=3)
-    made = statement(_of(run.mechanism(2.0)), certificate=False)
+    made = statement(_of(1 * run.mechanism(2.0)), certificate=False)
     assert made.releases[0].sampler == facts.NO_SAMPLING
     assert "all records" not in made.releases[0].sampler
     assert "all records" not in made.markdown().split("## What was released")[1].split("##")[0]
