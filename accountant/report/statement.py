@@ -279,8 +279,8 @@ def statement(
 
 
 def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
-    """Tell whether the lower ends are what data sets reach; not where nothing is known of it."""
-    return all(getattr(mechanism, "attained", False) for mechanism, _ in counts)
+    """Tell whether data sets reach the pairs of everything that was released."""
+    return all(mechanism.attained for mechanism, _ in counts)
 
 
 def _not_private(history: tuple[Entry, ...]) -> tuple[str, ...]:

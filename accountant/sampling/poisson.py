@@ -73,7 +73,7 @@ class PoissonSampled(Mechanism):
     True
     """
 
-    theorems = ("M6", "M16", "E1", "E7", "E2")
+    theorems = ("M6", "M16", "E1", "E7", "E15", "E2")
     about = "A mechanism run on a Poisson sample of the records."
     selection = Selection(
         "Poisson: each record independently with probability q",
