@@ -51,7 +51,7 @@ class DominatedBy(Mechanism):
     Bounds(0.0, 1.0)
     """
 
-    theorems = ()
+    theorems = ("M1",)
     about = "A release that costs at most what a mechanism does, and perhaps less."
 
     mechanism: Mechanism
