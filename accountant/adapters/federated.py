@@ -19,9 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from accountant import checks, store
 from accountant.adapters import _federated_state as memory
 from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
-from accountant.errors import BudgetExceeded, DomainError, LedgerError
+from accountant.composition import composed
+from accountant.errors import BudgetExceeded, DomainError, LedgerError, UnsupportedError
 from accountant.ledger import Accountant, Budget
+from accountant.mechanisms import Mechanism
 from accountant.noise import SecureGenerator
+from accountant.store import texts
 
 __all__ = ["CentralNoise", "FederatedRounds", "Round", "SecureSumNoise"]
 
@@ -62,7 +65,8 @@ class FederatedRounds:
         Holds the budgets (``budgets.db``) and what was released last (``released.npz``): all that
         a server needs that takes over after a crash. Never restore only one of the two.
     noise : CentralNoise or SecureSumNoise
-        What a round releases.
+        What a round releases. After a restart it may be another: earlier rounds keep their price,
+        and clients pay from what their budgets hold beside the rounds planned before.
     budgets : Mapping[str, Budget]
         The budget of every client, by its name. A client takes part until its own is spent; one
         that is new joins with the next round.
@@ -74,7 +78,8 @@ class FederatedRounds:
     server_learning_rate : float
         By which the mean update is multiplied.
     generator : SecureGenerator, optional
-        Of coins and noise; give one with a seed for tests only.
+        Of coins and noise; give one with a seed for tests only. Charges then say in their label,
+        and :attr:`reasons`, that the models are not private.
 
     Notes
     -----
@@ -90,6 +95,8 @@ class FederatedRounds:
         Another server uses the directory.
     LedgerError
         A part of the directory is missing, damaged, or older than the rest.
+    DomainError
+        A client had another budget before, or earlier rounds another neighbouring relation.
     """
 
     def __init__(
@@ -133,51 +140,80 @@ class FederatedRounds:
                         " might be released twice. Restore the whole directory"
                     )
         self._store = store.open(f"sqlite:///{budgets}", create=True)
-        noise = self.noise
-        self._state = found or memory.State(start, clipping_norm=noise.rule.clipping_norm)
-        if self._state.model.shape != start.shape:
+        state = found or memory.State(start, clipping_norm=self.noise.rule.clipping_norm)
+        if state.model.shape != start.shape:
             raise DomainError(
-                f"model must have the {self._state.model.size} numbers of the model that was"
+                f"model must have the {state.model.size} numbers of the model that was"
                 f" released; got {start.size}"
             )
+        # Clients draw the noise of a secure sum.
+        central = isinstance(self.noise, CentralNoise)
+        label = self._generator.why_not_private if central else ""
+        now = state.priced(texts.text_of_mechanism(self.mechanism), label)
         if found is not None:
-            self._require_same_age(found)
-        self._join(clients, found is not None)
-        memory.write(self._path, self._state)
+            _require_relation(state, self.mechanism)
+            unfinished = self._charged_ahead(found)
+            if unfinished and (found.present, found.label) != (now.present, now.label):
+                # This server cannot make that round again: it would be another charge.
+                state = found.charged(unfinished)
+                now = state.priced(now.mechanisms[now.present], label)
+        self._remember(self._joined(now, clients, found is not None))
 
-    def _require_same_age(self, state: memory.State) -> None:
-        """Refuse a state that is older than the charges: its next round was released already."""
-        told = {
-            name: min(max(state.charges - first, 0), cap)
-            for name, (first, cap) in state.clients.items()
-        }
+    def _charged_ahead(self, state: memory.State) -> list[str]:
+        """Return who was charged for a round that was not released.
+
+        A state that is older than the charges is refused: its next round was released already.
+        """
+        found = []
         for block in self._store.blocks(_TENANT + "*"):
             name = block.address.removeprefix(_TENANT)
+            paid = sum(share.paid for share in state.clients.get(name, ()))
             # One more was charged if the server ended between recording and releasing.
-            if not block.releases <= told.get(name, 0) + 1:
+            if not block.releases <= paid + 1:
                 raise LedgerError(
                     f"{self._path} is older than the charges of client {name}: rounds that it does"
                     " not know were released. Restore the whole directory"
                 )
+            if block.releases > paid:
+                found.append(name)
+        return found
 
-    def _join(self, clients: dict[str, Budget], later: bool) -> None:
-        """Plan the rounds of clients that are new, those of one budget together."""
-        by_budget: dict[Budget, list[str]] = {}
+    def _joined(self, state: memory.State, clients: dict[str, Budget], later: bool) -> memory.State:
+        """Give a share of rounds as they are now to clients without one, those alike together."""
+        shared = {name for name, _ in state.shares()}
+        alike: dict[tuple[Budget, tuple[memory.Share, ...] | None], list[str]] = {}
         for name, budget in sorted(clients.items()):
-            if name not in self._state.clients:
-                by_budget.setdefault(budget, []).append(name)
-        for budget, names in by_budget.items():
+            held = None if name in shared else state.clients.get(name, ())
+            alike.setdefault((budget, held), []).append(name)
+        # After a restart the next charge may have been made, without those who are new. Where
+        # nobody could pay for it, it was not.
+        first = state.charges + (later and bool(state.paying()))
+        joined = dict(state.clients)
+        for (budget, held), names in alike.items():
             blocks = [_TENANT + name for name in names]
-            self._store.add_blocks(blocks, budget)
-            fits = Accountant(budget).affordable_by_filter(self.mechanism)["plan"]
-            count = min(fits, self._planned)
-            if count > 0:
-                said = f"{self.mechanism!r} {blocks!r}".encode()
-                key = "plan-" + hashlib.sha256(said).hexdigest()
-                self._store.plan(blocks, self.mechanism, count, key=key)
-            # After a restart the next charge may have been made, without those who are new.
-            first = self._state.charges + later
-            self._state.clients.update(dict.fromkeys(names, (first, count)))
+            self._store.add_blocks(blocks, budget)  # refuses another budget than before
+            if held is not None:
+                most = self._planned_on(blocks, budget) if not held else self._left_on(blocks)
+                share = memory.Share(state.present, first, most)
+                joined |= dict.fromkeys(names, (*held, share))
+        return replace(state, clients=joined)
+
+    def _planned_on(self, blocks: list[str], budget: Budget) -> int:
+        """Plan the rounds of clients that are new; return how many."""
+        fits = Accountant(budget).affordable_by_filter(self.mechanism)["plan"]
+        count = min(fits, self._planned)
+        if count > 0:
+            said = f"{self.mechanism!r} {blocks!r}".encode()
+            key = "plan-" + hashlib.sha256(said).hexdigest()
+            self._store.plan(blocks, self.mechanism, count, key=key)
+        return count
+
+    def _left_on(self, blocks: list[str]) -> int:
+        """Return how many rounds clients can pay beside what was planned with other noise."""
+        try:
+            return min(self._store.affordable(blocks, self.mechanism), self._planned)
+        except UnsupportedError:  # their filter has no price for this mechanism
+            return 0
 
     @property
     def model(self) -> FloatArray:
@@ -194,30 +230,51 @@ class FederatedRounds:
         """Whether a round was begun and not released."""
         return self._open is not None
 
-    def paying(self, charge: int | None = None) -> tuple[str, ...]:
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why what was released is not private, as after a server with a seed; else empty."""
+        return self._state.reasons
+
+    def paying(self) -> tuple[str, ...]:
         """Return the clients whose budget admits the next round, sorted."""
-        number = self._state.charges if charge is None else charge
-        return tuple(
-            name
-            for name, (first, count) in sorted(self._state.clients.items())
-            if first <= number < first + count
-        )
+        return self._state.paying()
 
     def affordable(self) -> int:
         """Return for how many more rounds some client can pay."""
-        ends = [first + count for first, count in self._state.clients.values() if count]
-        return max(max(ends, default=0) - self._state.charges, 0)
+        state = self._state
+        ahead = [
+            max(share.first - state.charges, 0) + share.most - share.paid
+            for _, share in state.shares()
+            if share.paid < share.most
+        ]
+        return max(ahead, default=0)
 
     def epsilon(self, delta: float, *, ahead: int = 0) -> float:
         """Return the largest ε of a client at ``delta``, after ``ahead`` more rounds.
 
-        ``ahead=1`` is what will be spent when the next round is released.
+        Each round counts with the noise it was made with. ``ahead=1`` is what will be spent when
+        the next round is released.
         """
-        number = self._state.charges + int(checks.integer("ahead", ahead, 0))
-        most = max(
-            (min(number - first, cap) for first, cap in self._state.clients.values()), default=0
-        )
-        return (most * self.mechanism).epsilon(delta) if most > 0 else 0.0
+        state = self._state
+        number = state.charges + int(checks.integer("ahead", ahead, 0))
+        most: dict[tuple[tuple[int, int], ...], int] = {}
+        for held in state.clients.values():
+            past = tuple(
+                (share.mechanism, share.paid) for share in held if share.mechanism != state.present
+            )
+            now = sum(
+                min(share.paid + max(number - max(share.first, state.charges), 0), share.most)
+                for share in held
+                if share.mechanism == state.present
+            )
+            most[past] = max(now, most.get(past, 0))
+        mechanisms = [texts.mechanism_of(text) for text in state.mechanisms]
+        spent = [
+            composed(tuple((mechanisms[i], n) for i, n in (*past, (state.present, now)) if n))
+            for past, now in most.items()
+            if now or any(n for _, n in past)
+        ]
+        return max((each.epsilon(delta) for each in spent), default=0.0)
 
     def begin(self) -> Round:
         """Charge the next round to all clients that can pay, then draw who is asked.
@@ -231,14 +288,16 @@ class FederatedRounds:
         paying = self.paying()
         if not paying:
             raise BudgetExceeded(
-                f"no client can pay for round {state.rounds + 1}: the budgets of all"
-                f" {len(state.clients)} are spent. The models released so far stay private"
+                f"no client can pay for round {state.rounds + 1}: all {len(state.clients)} have"
+                f" made the rounds, of the {self._planned} planned, that their budgets allow with"
+                " this noise. The models released so far stay private"
             )
         blocks = [_TENANT + name for name in paying]
-        self._store.charge(blocks, self.mechanism, key=f"round-{state.charges}")
+        key = f"round-{state.charges}"
+        self._store.charge(blocks, self.mechanism, label=state.label or None, key=key)
         if isinstance(self.noise, SecureSumNoise):
             # Whoever is asked sends noise that the server may see: another attempt is another sum.
-            self._remember(replace(state, charges=state.charges + 1))
+            self._remember(state.charged(paying))
             asked = paying
         else:
             drawn = self._generator.subset(len(paying), self.noise.sampling_probability)
@@ -280,9 +339,8 @@ class FederatedRounds:
         else:
             mean, rule = noise.release(kept.values(), length, asked.clients, rule, self._generator)
         # A secure sum was counted when it was asked for.
-        charges = self._state.charges + (not secure)
-        paid = replace(self._state, charges=charges, clipping_norm=rule.clipping_norm)
-        return self._released(mean, paid)
+        paid = self._state if secure else self._state.charged(self.paying())
+        return self._released(mean, replace(paid, clipping_norm=rule.clipping_norm))
 
     def _asked(self) -> Round:
         if self._open is None:
@@ -307,6 +365,15 @@ class FederatedRounds:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _require_relation(state: memory.State, mechanism: Mechanism) -> None:
+    for each in map(texts.mechanism_of, state.mechanisms):
+        if each.relation is not mechanism.relation:
+            raise DomainError(
+                f"noise must have the neighbouring relation of earlier rounds, {each.relation!r};"
+                f" got {mechanism.relation!r}. Begin another directory"
+            )
 
 
 def _vector(sent: object, length: int) -> FloatArray | None:

@@ -66,6 +66,8 @@ def secure_sum_mod(
     generator : SecureGenerator, optional
         Of the client; one that is seeded hides nothing.
     """
+    if generator is not None and generator.seeded:
+        LOG.warning("a client's messages are %s", generator.why_not_private)
 
     def mod(
         message: Message, context: Any, call_next: Callable[[Message, Any], Message]
@@ -178,6 +180,8 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
                 )
             result = super().start(grid, self._arrays(), more, *args, **options)
             result.arrays = self._arrays()
+            for reason in self.rounds.reasons:
+                LOG.warning("the models are %s", reason)
             return result
         finally:
             self.rounds.close()

@@ -145,6 +145,8 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
                 f"{federation.rounds} rounds were released, ε = {spent:.4f} at δ = {self.delta:g};"
                 f" budgets admit {federation.affordable()} more"
             )
+            for reason in federation.reasons:
+                self.warning(f"the models are {reason}")
         finally:
             federation.close()
 

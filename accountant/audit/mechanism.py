@@ -40,6 +40,7 @@ def audit_mechanism(
     threshold: Threshold | None = None,
     method: str = "auto",
     score: Callable[[FloatArray], float] | None = None,
+    direction: str = "both",
     vectorized: bool = False,
     name: str = "mechanism",
 ) -> AuditReport:
@@ -71,6 +72,8 @@ def audit_mechanism(
         uses it if the claim is Gaussian.
     score : callable, optional
         A function of one output; by default its inner product with canary minus baseline.
+    direction : {"both", "higher", "lower"}
+        As in :func:`~accountant.audit.error_rates`: which scores indicate the canary.
     vectorized : bool
         Whether ``release`` takes an array of many values along the first axis and releases each
         with noise of its own.
@@ -106,12 +109,12 @@ def audit_mechanism(
     )
     if without.shape != with_record.shape or np.array_equal(without, with_record):
         raise DomainError("canary and baseline must have one shape and differ")
-    direction = (with_record - without).ravel()
+    along = (with_record - without).ravel()
     if threshold is None:
-        middle = 0.5 * float(direction @ (with_record + without).ravel())
+        middle = 0.5 * float(along @ (with_record + without).ravel())
         threshold = "split" if score else ("split", middle)
     draw = _scores_at_once if vectorized else _scores
-    worlds = [draw(release, value, n, direction, score) for value in (without, with_record)]
+    worlds = [draw(release, value, n, along, score) for value in (without, with_record)]
     return audit_observations(
         *worlds,
         claimed=claimed,
@@ -119,6 +122,7 @@ def audit_mechanism(
         confidence=confidence,
         threshold=threshold,
         method=method,
+        direction=direction,
         name=name,
     )
 
@@ -127,13 +131,13 @@ def _scores(
     release: Callable[[Any], Any],
     value: FloatArray,
     n: int,
-    direction: FloatArray,
+    along: FloatArray,
     score: Callable[[FloatArray], float] | None,
 ) -> FloatArray:
-    """Return the scores of n releases of one value, by default along the direction."""
+    """Return the scores of n releases of one value, by default along a vector."""
 
     def projected(output: FloatArray) -> float:
-        return float(direction @ np.asarray(output, dtype=np.float64).ravel())
+        return float(along @ np.asarray(output, dtype=np.float64).ravel())
 
     measure = score or projected
     return np.array([measure(release(value.copy())) for _ in range(n)])
@@ -143,7 +147,7 @@ def _scores_at_once(
     release: Callable[[Any], Any],
     value: FloatArray,
     n: int,
-    direction: FloatArray,
+    along: FloatArray,
     score: Callable[[FloatArray], float] | None,
 ) -> FloatArray:
     """Return the same scores by one call of the release."""
@@ -151,7 +155,7 @@ def _scores_at_once(
     if len(outputs) != n:
         raise DomainError("a vectorized release must return one output for each value")
     if score is None:
-        found: FloatArray = outputs.reshape(n, -1).astype(np.float64) @ direction
+        found: FloatArray = outputs.reshape(n, -1).astype(np.float64) @ along
         return found
     return np.array([score(outputs[i]) for i in range(n)])
 
@@ -165,6 +169,7 @@ def audit_observations(
     confidence: float = 0.95,
     threshold: Threshold = "split",
     method: str = "auto",
+    direction: str = "both",
     name: str = "observations",
 ) -> AuditReport:
     """Audit a claim by scores from paired runs, independent within and between the two samples.
@@ -173,7 +178,7 @@ def audit_observations(
     ----------
     without, with_canary : array_like
         Scores of runs under two neighbouring data sets.
-    claimed, delta, confidence, threshold, method, name
+    claimed, delta, confidence, threshold, method, direction, name
         As in :func:`audit_mechanism`.
 
     Returns
@@ -204,6 +209,7 @@ def audit_observations(
         confidence=sure,
         threshold=threshold,
         objective=None if gaussian else objective,
+        direction=direction,
     )
     if gaussian and family is not None:
         lower, how = family.epsilon_lower(rates, target), "trade-off curve, Theorem A6"
@@ -220,6 +226,7 @@ def audit_observations(
         observations=Observations(np.asarray(without, float), np.asarray(with_canary, float)),
         rates=rates,
         curve=_curve(claimed, target, family),
+        direction=direction,
     )
 
 

@@ -18,6 +18,7 @@ from accountant.audit.confidence import (
     whole,
 )
 from accountant.audit.independent import independent_tail
+from accountant.audit.two_sample import DIRECTIONS
 from accountant.errors import DomainError
 from accountant.search import narrow
 
@@ -42,7 +43,7 @@ BLOCK = 128
 
 
 class Guesses(NamedTuple):
-    """How a guesser of coins did.
+    """How a guesser of coins did, who guessed "in" for high scores.
 
     Attributes
     ----------
@@ -56,9 +57,41 @@ class Guesses(NamedTuple):
     made: int
     correct: int
 
+    @property
+    def direction(self) -> str:
+        """Which scores were guessed "in": "higher", "lower", or "both"."""
+        return "higher"
 
-def count_guesses(scores: object, included: object, made: int) -> Guesses:
-    """Guess "in" for the highest scores and "out" for the lowest, half of ``made`` each.
+
+class LowScoreGuesses(Guesses):
+    """Those of a guesser who guessed "in" for low scores."""
+
+    __slots__ = ()
+
+    @property
+    def direction(self) -> str:
+        """Which scores were guessed "in"."""
+        return "lower"
+
+
+class TwoWayGuesses(Guesses):
+    """Those of the better of two guessers, one for each direction; bounds pay for both (A9)."""
+
+    __slots__ = ()
+
+    @property
+    def direction(self) -> str:
+        """Which scores were guessed "in"."""
+        return "both"
+
+
+_KINDS = {"both": TwoWayGuesses, "higher": Guesses, "lower": LowScoreGuesses}
+
+
+def count_guesses(
+    scores: object, included: object, made: int, *, direction: str = "both"
+) -> Guesses:
+    """Guess "in" for the highest scores and "out" for the lowest, or the other way round.
 
     Parameters
     ----------
@@ -67,17 +100,26 @@ def count_guesses(scores: object, included: object, made: int) -> Guesses:
     included : array_like of bool, shape (m,)
         The coins.
     made : int
-        Guesses to make, at most m; fixed before the run.
+        Guesses to make, at most m, half of them "in"; fixed before the run.
+    direction : {"both", "higher", "lower"}
+        Which scores indicate a canary; a loss is lower with it. Fixed before the run: otherwise
+        both are tried, and share the error.
     """
+    named = checks.choice("direction", direction, tuple(DIRECTIONS))
     s = np.asarray(scores, dtype=np.float64)
     coins = np.asarray(included, dtype=bool)
     if s.ndim != 1 or s.shape != coins.shape or not s.size or np.isnan(s).any():
         raise DomainError("scores and included must have one shape (m,), m >= 1, without NaN")
     count = whole("made", made, 1, s.size, "There is one guess for each canary at most")
+    correct = max(_correct(way * s, coins, count) for way in DIRECTIONS[named])
+    return _KINDS[named](s.size, count, correct)
+
+
+def _correct(s: FloatArray, coins: NDArray[np.bool_], count: int) -> int:
+    """Return how many are right of guesses "in" for the highest scores, "out" for the lowest."""
     order = np.argsort(s, kind="stable")
     out, into = order[: count // 2], order[s.size - (count - count // 2) :]
-    correct = int(coins[into].sum()) + int((~coins[out]).sum())
-    return Guesses(s.size, count, correct)
+    return int(coins[into].sum()) + int((~coins[out]).sum())
 
 
 def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
@@ -87,7 +129,7 @@ def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
     -----
     *Guarantee.* An upper bound on P{correct >= guesses.correct} whatever the mechanism and the
     guesser, if adding or removing any one canary is (epsilon, delta)-private (Theorem A7,
-    docs/theorems_audit.md).
+    docs/theorems_audit.md); of two guessers the sum of their bounds (A9).
 
     Examples
     --------
@@ -97,11 +139,11 @@ def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
     m, r, v = guesses
     p = _sigmoid_up(epsilon)
     tail = binomial_tail(v, r, p)
-    if delta == 0.0 or v <= 0 or tail >= 1.0:
-        return tail
-    # A failure of privacy matters only where the guesses to come leave the count one short.
-    extra = (1.0 - p) * delta * m * min(1.0, _short_of(v, r, p) / r)
-    return min(1.0, (tail + extra) * (1.0 + 1e-12))
+    if not (delta == 0.0 or v <= 0 or tail >= 1.0):
+        # A failure of privacy matters only where the guesses to come leave the count one short.
+        extra = (1.0 - p) * delta * m * min(1.0, _short_of(v, r, p) / r)
+        tail = (tail + extra) * (1.0 + 1e-12)
+    return min(1.0, _guessers(guesses) * tail)
 
 
 def _short_of(v: int, r: int, p: float) -> float:
@@ -171,6 +213,7 @@ def refutes_curve(guesses: Guesses, curve: Curve, error: float) -> bool:
     over the counts from the observed one down.
     """
     m, k, v = guesses
+    error /= _guessers(guesses)
     # Masses times m: right guesses weighed by the count, wrong ones by what is left of it.
     right, wrong, total = v * error, (k - v) * error, error
     for count in range(v, 0, -1):
@@ -218,7 +261,8 @@ def one_run_mu(guesses: Guesses, *, confidence: float = 0.95, independent: bool 
     error = 1.0 - checks.number(CONFIDENCE, confidence)
     _require(guesses)
     if checks.flag("independent", independent):
-        return _largest(lambda mu: independent_tail(*guesses, mu) <= error, 20.0)
+        share = error / _guessers(guesses)
+        return _largest(lambda mu: independent_tail(*guesses, mu) <= share, 20.0)
     return _largest(lambda mu: refutes_curve(guesses, _gaussian_curve(mu), error), 20.0)
 
 
@@ -253,6 +297,11 @@ def _largest(refuted: Callable[[float], bool], top: float) -> float:
     if not refuted(0.0):
         return 0.0
     return narrow(refuted, 0.0, top, BISECTIONS)[0]
+
+
+def _guessers(guesses: Guesses) -> int:
+    """Return how many guessers share the error."""
+    return len(DIRECTIONS[guesses.direction])
 
 
 def _require(guesses: Guesses) -> None:

@@ -21,6 +21,12 @@ __all__ = ["AuditReport", "Observations"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
+_LOOKED = {
+    "both": "scores looked at both ways",
+    "higher": "high scores accused",
+    "lower": "low scores accused",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Observations:
@@ -29,16 +35,20 @@ class Observations:
     Attributes
     ----------
     without, with_canary : ndarray
-        A high score indicates the canary.
+        Of which either the high or the low ones indicate the canary.
     """
 
     without: FloatArray
     with_canary: FloatArray
 
     def empirical_tradeoff(self) -> tuple[FloatArray, FloatArray]:
-        """Return false-positive and false-negative rates of all thresholds, as observed."""
-        cuts = np.unique(np.concatenate([[-np.inf], self.without, self.with_canary]))
-        low, high = np.sort(self.without), np.sort(self.with_canary)
+        """Return false-positive and false-negative rates of all thresholds, as observed.
+
+        Of tests that accuse high scores, or low ones where those with the canary are lower.
+        """
+        way = 1.0 if np.median(self.with_canary) >= np.median(self.without) else -1.0
+        low, high = np.sort(way * self.without), np.sort(way * self.with_canary)
+        cuts = np.unique(np.concatenate([[-np.inf], low, high]))
         alarms = low.size - np.searchsorted(low, cuts, side="right")
         misses = np.searchsorted(high, cuts, side="right")
         return alarms / low.size, misses / high.size
@@ -69,6 +79,8 @@ class AuditReport:
         The bounded error rates the result is read off.
     curve : callable, optional
         The claim's certified bound on the false-negative rate at a false-positive rate.
+    direction : {"both", "higher", "lower", ""}
+        Which scores were taken to indicate the canary; empty for exact audits, which have none.
     seeded : bool
         Whether the randomness came from a seed, so that the audit can be repeated.
     """
@@ -82,6 +94,7 @@ class AuditReport:
     observations: Observations | None = field(default=None, repr=False)
     rates: tuple[ErrorRates, ...] = field(default=(), repr=False)
     curve: Callable[[Any], Any] | None = field(default=None, repr=False)
+    direction: str = ""
     seeded: bool = False
 
     @property
@@ -100,10 +113,11 @@ class AuditReport:
         """Return one line: the lower bound rounded down, the claim rounded up."""
         verdict = "REFUTED" if self.flagged else "not refuted"
         sure = "exact" if self.confidence == 1.0 else f"{100 * self.confidence:g} % confidence"
+        looked = f", {_LOOKED[self.direction]}" if self.direction else ""
         return (
             f"{self.name}: ε ≥ {text_down(self.epsilon_lower, 4)} beside claimed"
             f" ε = {text_up(self.epsilon_claimed, 4)} at δ = {self.delta:g} ({sure},"
-            f" {self.method}): {verdict}"
+            f" {self.method}{looked}): {verdict}"
         )
 
     def plot(self, path: Path) -> None:

@@ -44,6 +44,8 @@ __all__ = ["CanaryRun", "audit_trainer", "run_with_canaries"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 METHODS = ("two-sample", "clopper-pearson", "one-run", "one-run-tradeoff")
+# The scores are the library's own: a canary's coordinate in the direction of its gradient.
+DIRECTION = "higher"
 SHARES = (2, 8, 32)  # one-run guesses: these parts of the canaries, each at a third of the error
 
 
@@ -117,7 +119,7 @@ def audit_trainer(
     -----
     *Guarantee.* If the claim is true, the report flags it with probability at most
     1 - confidence: Theorem A10 of docs/theorems_audit.md for the first two methods, A7 to A9 for
-    the others.
+    the others. High scores accuse: they are the claim's own likelihood ratios.
     """
     kind = checks.choice("method", method, METHODS)
     sure = checks.number(CONFIDENCE, confidence)
@@ -149,6 +151,7 @@ def audit_trainer(
         observations=observed,
         rates=rates,
         curve=family,
+        direction=DIRECTION,
         seeded=rng is not None,
     )
 
@@ -178,6 +181,7 @@ def _two_sample(
         confidence=confidence,
         threshold=threshold,
         objective=goal,
+        direction=DIRECTION,
     )
     if by_curve and family is not None:
         return family.epsilon_lower(rates, delta), rates, "trade-off curve, Theorem A10"
@@ -211,7 +215,9 @@ def _one_run(
     threshold: Threshold,
 ) -> tuple[float, Any, str]:
     counts = sorted({max(1, run.scores.size // share) for share in SHARES})
-    guesses = {made: count_guesses(run.scores, run.included, made) for made in counts}
+    guesses = {
+        made: count_guesses(run.scores, run.included, made, direction=DIRECTION) for made in counts
+    }
 
     def bound(made: int, sure: float) -> float:
         if kind == "one-run":

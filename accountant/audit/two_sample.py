@@ -33,10 +33,12 @@ Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
 DOWN = 1e-9  # relative; far above the error of logarithms and normal quantiles
 CANDIDATES = 160  # thresholds tried on the half that is for choosing
 RANKS = 12  # of the union bound
+# By which scores are multiplied, so that a high one indicates the canary.
+DIRECTIONS = {"both": (1.0, -1.0), "higher": (1.0,), "lower": (-1.0,)}
 
 
 class ErrorRates(NamedTuple):
-    """Upper confidence bounds on the error rates of one test, ``score > threshold``.
+    """Upper confidence bounds on the error rates of one test.
 
     Attributes
     ----------
@@ -45,11 +47,14 @@ class ErrorRates(NamedTuple):
         hold together with the stated confidence.
     threshold : float
         Of the test.
+    direction : {"higher", "lower"}
+        Whether the test accuses scores above the threshold, or below it.
     """
 
     fpr: float
     fnr: float
     threshold: float
+    direction: str = "higher"
 
 
 def error_rates(
@@ -59,13 +64,14 @@ def error_rates(
     confidence: float = 0.95,
     threshold: Threshold = "split",
     objective: Objective | None = None,
+    direction: str = "both",
 ) -> tuple[ErrorRates, ...]:
     """Bound the error rates of threshold tests; the choice of the threshold is accounted for.
 
     Parameters
     ----------
     without, with_canary : array_like of shape (n,), (m,)
-        Independent scores under the two data sets; a high score indicates the canary.
+        Independent scores under the two data sets.
     confidence : float
         With which all rates returned hold together.
     threshold : {"split", "ranks"}, float, or several of them
@@ -74,6 +80,9 @@ def error_rates(
         bound; a number must not come from these scores. Several share the error.
     objective : callable, optional
         What ``"split"`` maximises, a function of the two rates; Gaussian separation by default.
+    direction : {"both", "higher", "lower"}
+        Which scores indicate the canary; a loss is lower with it. Of both ``"split"`` chooses one
+        with the threshold, at no cost; other thresholds test both, which share the error.
 
     Returns
     -------
@@ -84,32 +93,41 @@ def error_rates(
     *Guarantee.* Theorems A1 (a given threshold), A2 (split) and A3 (ranks) of
     docs/theorems_audit.md: exact for every distribution, ties included.
     """
+    named = checks.choice("direction", direction, tuple(DIRECTIONS))
     x, y = _scores("without", without), _scores("with_canary", with_canary)
     cuts = threshold if isinstance(threshold, tuple) else (threshold,)
     if not cuts:
         raise DomainError("threshold must name at least one")
     error = 0.5 * (1.0 - checks.number(CONFIDENCE, confidence)) / len(cuts)
     goal = objective or mu_from_rates
-    return tuple(rate for cut in cuts for rate in _rates(x, y, error, cut, goal))
+    ways = DIRECTIONS[named]
+    return tuple(rate for cut in cuts for rate in _rates(x, y, error, cut, goal, ways))
 
 
 def _rates(
-    x: FloatArray, y: FloatArray, error: float, threshold: str | float, objective: Objective
+    x: FloatArray,
+    y: FloatArray,
+    error: float,
+    threshold: str | float,
+    objective: Objective,
+    ways: tuple[float, ...],
 ) -> tuple[ErrorRates, ...]:
     if isinstance(threshold, str):
         kind = checks.choice("threshold", threshold, ("split", "ranks"))
         if kind == "ranks":
-            return _by_ranks(x, y, error)
+            share = error / len(ways)
+            return tuple(rate for way in ways for rate in _by_ranks(x, y, share, way))
         if min(x.size, y.size) < 2:
             raise DomainError("splitting needs two observations on each side; give more")
         a, b = x.size // 2, y.size // 2
-        cut = best_threshold(x[:a], y[:b], error, objective)
-        x, y = x[a:], y[b:]
-    else:
-        cut = float(threshold)
-        if math.isnan(cut):
-            raise DomainError("threshold must be a number; got nan")
-    return (_counted(x, y, cut, error),)
+        best = [_best(way * x[:a], way * y[:b], error, objective) for way in ways]
+        way, (_, _, cut) = max(zip(ways, best, strict=True), key=lambda found: found[1][:2])
+        # The observations that chose the direction are not those that are counted (A2).
+        return (_counted(x[a:], y[b:], way * cut, error, way),)
+    cut = float(threshold)
+    if math.isnan(cut):
+        raise DomainError("threshold must be a number; got nan")
+    return tuple(_counted(x, y, cut, error / len(ways), way) for way in ways)
 
 
 def epsilon_from_rates(fpr: float, fnr: float, delta: float) -> float:
@@ -147,12 +165,13 @@ def epsilon_lower_bound(
     delta: float,
     confidence: float = 0.95,
     threshold: Threshold = "split",
+    direction: str = "both",
 ) -> float:
     """Return a lower confidence bound on ε at ``delta``, for any mechanism (Clopper-Pearson).
 
     Parameters
     ----------
-    without, with_canary, confidence, threshold
+    without, with_canary, confidence, threshold, direction
         As in :func:`error_rates`.
     delta : float
         In [0, 1).
@@ -169,7 +188,7 @@ def epsilon_lower_bound(
 
     Examples
     --------
-    >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.8
+    >>> epsilon_lower_bound([0] * 500, [1] * 500, delta=0.0, threshold=0.5) > 4.7
     True
     """
     target = checks.number(checks.DELTA, delta)
@@ -178,7 +197,12 @@ def epsilon_lower_bound(
         return epsilon_from_rates(fpr, fnr, target)
 
     rates = error_rates(
-        without, with_canary, confidence=confidence, threshold=threshold, objective=objective
+        without,
+        with_canary,
+        confidence=confidence,
+        threshold=threshold,
+        objective=objective,
+        direction=direction,
     )
     return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
 
@@ -189,6 +213,7 @@ def mu_lower_bound(
     *,
     confidence: float = 0.95,
     threshold: Threshold = "split",
+    direction: str = "both",
 ) -> float:
     """Return a lower confidence bound on μ, for a mechanism said to be μ-GDP.
 
@@ -205,7 +230,9 @@ def mu_lower_bound(
     >>> 0.85 < mu_lower_bound(x[0], x[1] + 1.0) < 1.0
     True
     """
-    rates = error_rates(without, with_canary, confidence=confidence, threshold=threshold)
+    rates = error_rates(
+        without, with_canary, confidence=confidence, threshold=threshold, direction=direction
+    )
     return max(mu_from_rates(r.fpr, r.fnr) for r in rates)
 
 
@@ -224,13 +251,18 @@ def _scores(name: str, value: object) -> FloatArray:
     return scores
 
 
-def _counted(x: FloatArray, y: FloatArray, cut: float, error: float) -> ErrorRates:
-    alarms, misses = int((x > cut).sum()), int((y <= cut).sum())
-    return ErrorRates(
+def _counted(x: FloatArray, y: FloatArray, cut: float, error: float, way: float) -> ErrorRates:
+    alarms, misses = int((way * x > way * cut).sum()), int((way * y <= way * cut).sum())
+    return _rate(
         clopper_pearson_upper(alarms, x.size, error),
         clopper_pearson_upper(misses, y.size, error),
         cut,
+        way,
     )
+
+
+def _rate(fpr: float, fnr: float, cut: float, way: float) -> ErrorRates:
+    return ErrorRates(fpr, fnr, cut, "higher" if way > 0.0 else "lower")
 
 
 def _candidates(n: int, count: int) -> list[int]:
@@ -239,8 +271,20 @@ def _candidates(n: int, count: int) -> list[int]:
     return sorted({int(k) for k in np.rint(np.concatenate([half, n + 1 - half]))})
 
 
+class _Best(NamedTuple):
+    """What a threshold reaches: at a hundredth of the error before at all of it."""
+
+    strictly: bool
+    value: float
+    threshold: float
+
+
 def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> float:
     """Return the threshold of two samples at which ``objective`` of the bounded rates is best."""
+    return _best(x, y, error, objective).threshold
+
+
+def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _Best:
     # From both samples: the best test may cut in a tail of one where the other has nothing.
     cuts = np.unique(np.concatenate([_order_statistics(v, CANDIDATES) for v in (x, y)]))
     low, high = np.sort(x), np.sort(y)
@@ -258,7 +302,7 @@ def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Object
                 best, chosen = value, cut
         if best > 0.0:
             break
-    return chosen
+    return _Best(best > 0.0 and share < error, best, chosen)
 
 
 def _order_statistics(v: FloatArray, count: int) -> FloatArray:
@@ -266,8 +310,9 @@ def _order_statistics(v: FloatArray, count: int) -> FloatArray:
     return np.asarray(np.sort(v)[ranks - 1])
 
 
-def _by_ranks(x: FloatArray, y: FloatArray, error: float) -> tuple[ErrorRates, ...]:
-    """Cut at the k-th largest of ``x``: its rate is Beta-distributed, whatever the law (A3)."""
+def _by_ranks(x: FloatArray, y: FloatArray, error: float, way: float) -> tuple[ErrorRates, ...]:
+    """Cut at the k-th most suspect of ``x``: its rate has a beta law, whatever that of x (A3)."""
+    x, y = way * x, way * y
     ranks: Sequence[int] = _candidates(x.size, RANKS)
     share = error / len(ranks)
     descending = np.sort(x)[::-1]
@@ -276,10 +321,11 @@ def _by_ranks(x: FloatArray, y: FloatArray, error: float) -> tuple[ErrorRates, .
         cut = float(descending[k - 1])
         misses = int((y <= cut).sum())
         rates.append(
-            ErrorRates(
+            _rate(
                 clopper_pearson_upper(k - 1, x.size, share),
                 clopper_pearson_upper(misses, y.size, share),
-                cut,
+                way * cut,
+                way,
             )
         )
     return tuple(rates)

@@ -96,5 +96,6 @@ def _values(report: AuditReport) -> dict[str, object]:
         "delta": report.delta,
         "confidence": report.confidence,
         "method": report.method,
+        "direction": report.direction,
         "refuted": report.flagged,
     }

@@ -52,6 +52,9 @@ class Composition(Mechanism):
     3 * Gaussian(4.0) + Laplace(2.0)
     """
 
+    theorems = ("M1", "M18")
+    about = "Several releases about the same records, each with a count."
+
     parts: tuple[tuple[Mechanism, int], ...]
 
     def __post_init__(self) -> None:

@@ -77,8 +77,11 @@ class _Branches(Mechanism):
 class Parallel(_Branches):
     """Releases about disjoint sets of records that are fixed before any release.
 
-    Made by :func:`parallel`, which states the conditions.
+    Made by :func:`parallel`, which states the conditions (Theorem M18).
     """
+
+    theorems = ("M18",)
+    about = "Releases about disjoint sets of records that are fixed before any release."
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the worst of the branches' pairs; analyses use the branches instead."""
@@ -105,8 +108,11 @@ class Parallel(_Branches):
 class AdaptiveParallel(_Branches):
     """Releases about disjoint sets of records that may depend on earlier releases.
 
-    Made by :func:`parallel` with ``adaptive=True``, which states the conditions.
+    Made by :func:`parallel` with ``adaptive=True``, which states the conditions (Theorem M18).
     """
+
+    theorems = ("M18",)
+    about = "Releases about disjoint sets of records that may depend on earlier releases."
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair a direction that dominates every branch."""

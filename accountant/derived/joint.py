@@ -43,6 +43,9 @@ class JointRelease(Mechanism):
     True
     """
 
+    theorems = ("E1",)
+    about = "A composition as one release, for one draw of a Poisson sample that its parts share."
+
     base: Mechanism
 
     def __post_init__(self) -> None:

@@ -84,6 +84,9 @@ class BestOfRuns(Mechanism):
     True
     """
 
+    theorems = ("P4", "P5", "P7", "E1")
+    about = "Run K times, with settings drawn at random, and release the best run's output."
+
     base: Mechanism
     stopping_probability: float
     eta: float = field(default=1.0, kw_only=True)
@@ -164,6 +167,11 @@ class BestOfPoissonRuns(Mechanism):
     Steinke's Rényi bound D_α + m·δ(log(1 + 1/(α-1))) + log m/(α-1), plus a term for no run at all
     (docs/theorems_selection.md, Theorem P6).
     """
+
+    theorems = ("P6",)
+    about = (
+        "Run a Poisson number of times, with settings drawn at random, and release the best output."
+    )
 
     base: Mechanism
     mean: float

@@ -10,7 +10,7 @@ from accountant import checks
 from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.analyses.profile import Profile
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
@@ -58,6 +58,14 @@ class SampledReplacement(Mechanism):
     >>> SampledReplacement(noise, 0.01).epsilon(1e-5) < noise.epsilon(1e-5) / 2
     True
     """
+
+    theorems = ("E2",)
+    about = "A release on a sample that holds the record with probability q, under replace-one."
+    selection = Selection(
+        "a random sample: each record is in it with probability at most q",
+        "Every step draws a fresh sample, by independent coins or as a uniform subset of fixed"
+        " size; where records are blanked, blanks are drawn like records.",
+    )
 
     mechanism: Mechanism
     sampling_probability: float

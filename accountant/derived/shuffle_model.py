@@ -62,6 +62,9 @@ class ShuffleModel(Mechanism):
     True
     """
 
+    theorems = ("H1", "H4")
+    about = "The reports of dataset_size users, each through one local randomiser, in random order."
+
     randomizer: Randomizer
     _: KW_ONLY
     dataset_size: int

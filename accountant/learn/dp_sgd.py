@@ -178,17 +178,19 @@ def train_dp_sgd(
     book = as_ledger(ledger)
     place = as_checkpoint(checkpoint)
     saved = None if place is None else place.load()
+    generator = _generator(rng)
+    mark = f"; {generator.why_not_private}" if generator.seeded else ""
     plan = make_plan(
         records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
         noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
         expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
         steps=steps, epochs=epochs, ledger=book,
-        # The label tells this run's charges from another's.
-        run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}",
+        # The label tells this run's charges from another's, and statements what a seed undoes.
+        run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}{mark}",
     )  # fmt: skip
     run = Run(
         model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
-        _radius(projection_radius), book, _generator(rng), nonprivate_diagnostics,
+        _radius(projection_radius), book, generator, nonprivate_diagnostics,
     )  # fmt: skip
     if place is not None:
         run.resume(saved, place.path)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, overload
 
 from accountant._binding import bound
 from accountant.environment import to_nearest
@@ -34,6 +34,7 @@ __all__ = [
     "GaussianPart",
     "Masses",
     "Mechanism",
+    "Selection",
 ]
 
 # Counted mechanisms that are released together.
@@ -64,12 +65,36 @@ class Described:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+class Selection(NamedTuple):
+    """How a mechanism chooses records, in words, and what a reviewer must find in the code."""
+
+    words: str
+    check: str
+
+
 class Mechanism(Described, ABC):
     """A release, described by a frozen value.
 
     Subclasses are frozen dataclasses (``repr`` evaluates back; they hash and compare by value) and
     implement :attr:`relation` and :meth:`pairs`. All numbers are in nats.
+
+    Attributes
+    ----------
+    theorems : tuple of str
+        Of the class: numbers of the theorems of docs/theorems*.md behind its pairs. A privacy
+        statement cites them, and no others.
+    about : str
+        Of the class: one sentence that says what the mechanism is, for statements.
+    selection : Selection or None
+        Of the class: how it chooses records; None where its bound counts on no sampling.
+    claim : str
+        Of the class: what it takes on trust, as in "a pure ε"; empty where a theorem proves it.
     """
+
+    theorems: ClassVar[tuple[str, ...]] = ()
+    about: ClassVar[str] = ""
+    selection: ClassVar[Selection | None] = None
+    claim: ClassVar[str] = ""
 
     # NumPy's integers must leave ``n * mechanism`` to the mechanism.
     __array_ufunc__ = None

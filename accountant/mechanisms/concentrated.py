@@ -32,7 +32,15 @@ class ZCDP(Mechanism):
         The parameter ρ >= 0, finite.
     relation : NeighbouringRelation, keyword only
         The relation under which it holds.
+
+    Notes
+    -----
+    *Guarantee.* By definition; what follows from it is in Theorems M12 and C15.
     """
+
+    theorems = ("M12", "C15")
+    about = "Any ρ-zero-concentrated mechanism: D_α <= ρα at every order (Bun, Steinke 2016)."
+    claim = "a ρ"
 
     rho0: float = field(metadata={"argument": "rho"})
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
@@ -70,8 +78,13 @@ class TruncatedCDP(Mechanism):
 
     Notes
     -----
-    *Guarantee.* By definition (Bun, Dwork, Rothblum, Steinke 2018).
+    *Guarantee.* By definition (Bun, Dwork, Rothblum, Steinke 2018); what follows from it is in
+    Theorems M12 and C15.
     """
+
+    theorems = ("M12", "C15")
+    about = "Any (ρ, ω)-truncated concentrated mechanism: D_α <= ρα for 1 < α < ω."
+    claim = "a (ρ, ω)"
 
     rho0: float = field(metadata={"argument": "rho"})
     _: KW_ONLY
@@ -125,8 +138,12 @@ class RenyiCurve(Mechanism):
 
     Notes
     -----
-    *Guarantee.* That of the curve: the user's claim.
+    *Guarantee.* That of the curve, the user's claim; what follows from it is in Theorem M12.
     """
+
+    theorems = ("M12",)
+    about = "A Rényi curve of the user's own: a function, or a table of orders."
+    claim = "a Rényi curve"
 
     curve: Callable[[float], float]
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)

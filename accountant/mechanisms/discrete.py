@@ -48,6 +48,9 @@ class DiscreteGaussian(BoundedContribution):
     ``accountant.sampling.discrete_gaussian_sum_of_vectors(sigma, coordinates=1)`` is sharper.
     """
 
+    theorems = ("M13",)
+    about = "Discrete Gaussian noise on one integer: P(x) ∝ exp(-x²/2σ²), x an integer."
+
     # exp(-x²/2σ²) falls in |x|.
     is_unimodal = True
 
@@ -169,6 +172,9 @@ class DiscreteLaplace(BoundedContribution):
     *Guarantee.* The pair of two integers ``sensitivity`` apart, attained (Ghosh, Roughgarden,
     Sundararajan 2012; docs/theorems_mechanisms.md, Theorem M13).
     """
+
+    theorems = ("M13",)
+    about = "Discrete Laplace (two-sided geometric) noise on one integer: P(x) ∝ exp(-|x|/b)."
 
     # exp(-|x|/b) falls in |x|.
     is_unimodal = True

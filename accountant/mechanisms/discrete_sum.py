@@ -69,6 +69,9 @@ class DiscreteGaussianSum(BoundedContribution):
     '9.482'
     """
 
+    theorems = ("M22",)
+    about = "Discrete Gaussian noises of several clients on one integer (the distributed one)."
+
     # A convolution of symmetric log-concave laws is symmetric and log-concave (Theorem M22).
     is_unimodal = True
 

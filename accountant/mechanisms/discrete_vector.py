@@ -41,6 +41,9 @@ class DiscreteGaussianVector(SumNoise):
     True
     """
 
+    theorems = ("T7",)
+    about = "Discrete Gaussian noise on every coordinate of a vector of integers."
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one curve, which serves both directions by reflection."""
         shift = ratio_up(self.distance, self.noise_multiplier)

@@ -51,6 +51,9 @@ class DominatedBy(Mechanism):
     Bounds(0.0, 1.0)
     """
 
+    theorems = ("M1",)
+    about = "A release that costs at most what a mechanism does, and perhaps less."
+
     mechanism: Mechanism
 
     def __post_init__(self) -> None:

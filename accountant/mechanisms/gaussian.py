@@ -83,6 +83,9 @@ class Gaussian(SumNoise):
     True
     """
 
+    theorems = ("M3",)
+    about = "Gaussian noise on a sum of contributions, of any dimension."
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
         return (_pair(self.noise_multiplier, self.distance),)
@@ -101,8 +104,13 @@ class GDP(Mechanism):
 
     Notes
     -----
-    *Guarantee.* Dominated by N(μ, 1) against N(0, 1), by definition (Dong, Roth, Su 2022).
+    *Guarantee.* Dominated by N(μ, 1) against N(0, 1), by definition (Dong, Roth, Su 2022; Theorem
+    M11).
     """
+
+    theorems = ("M11",)
+    about = "Any mechanism that is μ-Gaussian differentially private."
+    claim = "a μ"
 
     mu0: float = field(metadata={"argument": "mu"})
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)

@@ -52,6 +52,9 @@ class Laplace(BoundedContribution):
     0.5
     """
 
+    theorems = ("M5",)
+    about = "Laplace noise in every coordinate of a sum of contributions."
+
     # The logarithm of the density has slopes of at most 1/b: in any number of coordinates.
     is_unimodal = True
 

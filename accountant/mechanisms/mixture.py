@@ -61,6 +61,9 @@ class MixtureOfGaussians(Mechanism):
     True
     """
 
+    theorems = ("M15",)
+    about = "Gaussian noise on a sum to which one record contributes a random multiple."
+
     noise_multiplier: float
     _: KW_ONLY
     sensitivities: tuple[float, ...]

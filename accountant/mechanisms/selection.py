@@ -49,6 +49,9 @@ class ExponentialMechanism(EpsilonGuarantee):
     docs/theorems_mechanisms.md, and D_α <= αε²/8 (Cesar, Rogers 2021).
     """
 
+    theorems = ("M8",)
+    about = "A selection whose losses between two neighbours lie in a range of length ε."
+
     @property
     def attained_alone(self) -> bool:
         """True: two candidates reach the profile at each ε, with scores of their own."""
@@ -86,6 +89,9 @@ class ReportNoisyMax(BoundedContribution):
     Gumbel noise has an ε-bounded range, exponential and Laplace noise are ε-private (Dwork, Roth
     2014; McKenna, Sheldon 2020; docs/theorems_mechanisms.md, Theorem M8).
     """
+
+    theorems = ("M8",)
+    about = "The index of the largest noisy score."
 
     scale: float
     noise: Noise = "gumbel"
@@ -144,6 +150,11 @@ class AboveThreshold(BoundedContribution):
     Li 2017, Theorems 2 to 5; docs/theorems_mechanisms.md, Theorem M8). The noisy answers
     themselves are not part of the release: add a Laplace mechanism for each.
     """
+
+    theorems = ("M8",)
+    about = (
+        "Sparse vector: which of a stream of queries exceed a noisy threshold, stopping in time."
+    )
 
     threshold_scale: float
     query_scale: float = field(kw_only=True)

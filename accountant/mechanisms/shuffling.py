@@ -57,6 +57,11 @@ class ShuffledResponses(Mechanism):
     they belong to.
     """
 
+    theorems = ("P14",)
+    about = (
+        "The multiset of reports of dataset_size users, all made by *one* ε₀-private randomiser."
+    )
+
     epsilon0: float = field(metadata={"argument": "epsilon"})
     _: KW_ONLY
     dataset_size: int

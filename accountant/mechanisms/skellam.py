@@ -60,6 +60,9 @@ class Skellam(BoundedContribution):
     '14.450'
     """
 
+    theorems = ("M21",)
+    about = "Skellam noise on one integer: the difference of two Poisson counts of equal means."
+
     # The ratios I_{k+1}/I_k of successive masses are below one (Theorem M21).
     is_unimodal = True
 

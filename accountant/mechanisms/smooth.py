@@ -43,6 +43,11 @@ class SmoothSensitivityGaussian(Mechanism):
     P12).
     """
 
+    theorems = ("P12",)
+    about = (
+        "A number released with normal noise of σ times a β-smooth bound on its local sensitivity."
+    )
+
     noise_multiplier: float
     _: KW_ONLY
     smoothness: float

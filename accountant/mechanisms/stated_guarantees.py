@@ -66,6 +66,10 @@ class PureDP(EpsilonGuarantee):
     docs/theorems_mechanisms.md, Theorem M7).
     """
 
+    theorems = ("M7",)
+    about = "Any ε-differentially private mechanism."
+    claim = "a pure ε"
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return randomised response, which is its own reverse."""
         return (ResponsePair(self.epsilon0),)
@@ -87,6 +91,10 @@ class ApproximateDP(Mechanism):
     *Guarantee.* Dominated by the extremal pair: with probability δ the loss is infinite, otherwise
     randomised response (Kairouz, Oh, Viswanath 2015; docs/theorems_mechanisms.md, Theorem M7).
     """
+
+    theorems = ("M7",)
+    about = "Any (ε, δ)-differentially private mechanism."
+    claim = "an (ε, δ)"
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
     _: KW_ONLY
@@ -151,6 +159,9 @@ class RandomizedResponse(Mechanism):
     other answers (docs/theorems_mechanisms.md, Theorem M7). Every relation allows any two answers
     already, so the bound does not double under replace-one.
     """
+
+    theorems = ("M7",)
+    about = "The true one of k answers with probability e^ε/(e^ε + k - 1), else another, uniformly."
 
     epsilon0: float = field(metadata={"argument": "epsilon"})
     _: KW_ONLY

@@ -56,6 +56,10 @@ class DominatingPMFs(Mechanism):
     part of the error carried (docs/theorems_mechanisms.md, Theorem M2).
     """
 
+    theorems = ("M2",)
+    about = "A mechanism dominated by two probability mass functions on the same outcomes."
+    claim = "a dominating pair"
+
     p: tuple[float, ...]
     q: tuple[float, ...]
     infinite_loss: bool = field(default=False, kw_only=True)
@@ -177,8 +181,12 @@ class LossDistribution(Mechanism):
     Notes
     -----
     *Guarantee.* That the pair dominates, and that the four functions are its own, is the user's
-    claim.
+    claim; what follows from it is in Theorem M2.
     """
+
+    theorems = ("M2",)
+    about = "A mechanism known by the distribution functions of its privacy loss."
+    claim = "a loss distribution"
 
     below_p: Callable[[FloatArray], FloatArray]
     above_p: Callable[[FloatArray], FloatArray]

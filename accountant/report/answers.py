@@ -26,6 +26,7 @@ _SEARCHES = ("BestOfRuns", "BestOfPoissonRuns", "PrivateSelection")
 def summary(s: Statement) -> tuple[tuple[str, str], ...]:
     """Return the questions and answers of the first section."""
     found = (
+        ("Marked as not private", _not_private(s)),
         ("What is protected", f"{facts.PROTECTED.get(s.relation, 'nothing')}: {s.unit}."),
         ("Neighbouring relation", f"{s.relation}. {s.definition}"),
         ("Who must be trusted", MODELS[s.deployment.model]),
@@ -118,6 +119,16 @@ def _size(s: Statement) -> str:
     return (
         f"{told} Whoever guesses by the release whether a given record was used, and would be right"
         f" half of the time without it, is right at most {_percent(even.accuracy)} of the time."
+    )
+
+
+def _not_private(s: Statement) -> str:
+    if not s.not_private:
+        return ""
+    said = "; ".join(s.not_private)
+    return (
+        f"The ledger says of some releases: {said}. No number here holds against who can recompute"
+        " the noise."
     )
 
 

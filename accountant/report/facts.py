@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from accountant.composition import AdaptiveParallel, Composition, Parallel
 from accountant.mechanisms import Mechanism
 
 __all__ = [
     "GENERAL",
+    "NO_SAMPLING",
     "PROTECTED",
     "QUESTIONS",
     "about",
     "assumptions",
-    "of_name",
+    "of_analysis",
     "sampler",
     "theorems",
 ]
 
-# Theorems of mechanisms whose docstring names none, and of the analyses.
+# Theorems of the analyses.
 _THEOREMS = {
-    "AdaptiveParallel": ("M18",),
-    "GDP": ("M11",),
-    "LossDistribution": ("M2",),
-    "Parallel": ("M18",),
-    "RenyiCurve": ("M12",),
-    "TruncatedCDP": ("M12", "C15"),
-    "ZCDP": ("M12", "C15"),
     "nothing": (),
     "profile": ("G9",),
     "gaussian": ("M3",),
@@ -47,55 +39,8 @@ _THEOREMS = {
 }
 # Every statement uses these: composition, fixed parameters, prefixes, attacks, chords, the μ.
 GENERAL = ("M1", "L1", "L8", "C8", "C16", "C19", "C20", "R1", "R2", "R3", "R4")
-_NUMBER = re.compile(r"\b[A-Z]\d{1,2}\b")
-
-
-class SamplerFacts(NamedTuple):
-    """How records are chosen, and what a reviewer must find in the code."""
-
-    name: str
-    check: str
-
-
-SAMPLERS = {
-    "PoissonSampled": SamplerFacts(
-        "Poisson: each record independently with probability q",
-        "Batches are drawn by an independent coin for every record and every step, so that their"
-        " sizes vary and empty batches still release noise. Shuffling the data and cutting it into"
-        " batches is not Poisson sampling, and costs more.",
-    ),
-    "TruncatedPoissonSampled": SamplerFacts(
-        "Poisson, cut down to a cap",
-        "Batches are drawn by independent coins; only what exceeds the cap is dropped, uniformly.",
-    ),
-    "FixedSizeSampled": SamplerFacts(
-        "a uniform batch of fixed size, without replacement",
-        "Every step draws a fresh uniform subset of the stated size from all records; the number of"
-        " records is public.",
-    ),
-    "WithReplacementSampled": SamplerFacts(
-        "a batch of fixed size, with replacement",
-        "Every step draws each member of its batch independently and uniformly from all records;"
-        " a record drawn twice counts twice.",
-    ),
-    "SeparatedParticipations": SamplerFacts(
-        "Poisson with a pause: a record that took part waits a stated number of steps",
-        "Every record that is not waiting is drawn by an independent coin; the strategy that"
-        " correlates the noise has at most as many bands as the pause has steps.",
-    ),
-    "Allocated": SamplerFacts(
-        "random allocation: each record in one step of an epoch, picked uniformly",
-        "Each record picks its step independently and uniformly, afresh in every epoch; batch sizes"
-        " vary.",
-    ),
-}
-SAMPLERS["AllocatedMechanism"] = SAMPLERS["Allocated"]
-SAMPLERS["SampledReplacement"] = SamplerFacts(
-    "a random sample: each record is in it with probability at most q",
-    "Every step draws a fresh sample, by independent coins or as a uniform subset of fixed size;"
-    " where records are blanked, blanks are drawn like records.",
-)
-ALL_RECORDS = "all records"
+# Also of epochs that shuffle or cut the records in order, which are charged as one release each.
+NO_SAMPLING = "in any way, once a release: the bound counts on no sampling"
 
 PROTECTED = {
     "add-or-remove": "the presence of one record",
@@ -134,22 +79,12 @@ _ALWAYS = (
 _BUDGET = (
     "The budget {budget!r} limited the ledger, and each release was recorded before it was made."
 )
-_CLAIMS = {
-    "RenyiCurve": "a Rényi curve",
-    "DominatingPMFs": "a dominating pair",
-    "LossDistribution": "a loss distribution",
-    "PureDP": "a pure ε",
-    "ApproximateDP": "an (ε, δ)",
-    "ZCDP": "a ρ",
-    "TruncatedCDP": "a (ρ, ω)",
-    "GDP": "a μ",
-}
 
 
 def about(mechanism: Mechanism) -> str:
     """Return one sentence that says what the mechanism is."""
-    document = (type(mechanism).__doc__ or type(mechanism).__name__).strip()
-    return document.split("\n\n")[0].replace("\n", " ").replace("``", "").strip()
+    kind = type(mechanism)
+    return str(vars(kind).get("about") or f"{kind.__name__}, defined by the caller.")
 
 
 def inner(mechanism: Mechanism) -> Iterator[Mechanism]:
@@ -168,35 +103,36 @@ def inner(mechanism: Mechanism) -> Iterator[Mechanism]:
 
 def sampler(mechanism: Mechanism) -> str:
     """Return how the mechanism chooses records."""
-    for part in inner(mechanism):
-        if (found := SAMPLERS.get(type(part).__name__)) is not None:
-            return found.name
-    return ALL_RECORDS
+    found = (part.selection for part in inner(mechanism) if part.selection is not None)
+    return next((each.words for each in found), NO_SAMPLING)
 
 
 def theorems(mechanism: Mechanism) -> tuple[str, ...]:
     """Return the numbers of the theorems that bound the mechanism."""
     found: dict[str, None] = {}
     for part in inner(mechanism):
-        found |= dict.fromkeys(of_name(type(part).__name__, type(part).__doc__))
+        # Of the class itself: those of its base are not about the pairs of what derives from it.
+        found |= dict.fromkeys(vars(type(part)).get("theorems", ()))
     return tuple(found)
 
 
-def of_name(name: str, document: str | None = None) -> tuple[str, ...]:
-    """Return the theorems of a mechanism or an analysis by its name."""
-    return _THEOREMS.get(name) or tuple(dict.fromkeys(_NUMBER.findall(document or "")))
+def of_analysis(name: str) -> tuple[str, ...]:
+    """Return the theorems of an analysis by its name."""
+    return _THEOREMS.get(name, ())
 
 
 def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
     """Return the assumptions behind the numbers, for a reviewer to check."""
     found = list(_ALWAYS)
     parts = [part for mechanism in mechanisms for part in inner(mechanism)]
-    for name in dict.fromkeys(type(part).__name__ for part in parts):
-        if name in SAMPLERS:
-            found.append(SAMPLERS[name].check)
-        if name in _CLAIMS:
+    kinds: dict[type[Mechanism], None] = dict.fromkeys(type(part) for part in parts)
+    for kind in kinds:
+        if kind.selection is not None:
+            found.append(kind.selection.check)
+        trusted = kind.claim or ("" if "about" in vars(kind) else "its pairs")
+        if trusted:
             found.append(
-                f"{name} takes {_CLAIMS[name]} on trust: somebody must have proved it for the"
+                f"{kind.__name__} takes {trusted} on trust: somebody must have proved it for the"
                 " mechanism that was run."
             )
     relations = {mechanism.relation for mechanism in mechanisms}

@@ -76,7 +76,7 @@ def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) ->
         "steps_words": _steps_words(statement),
         "certify": answers.certify(statement),
         "larger": _larger_words(statement),
-        "own": facts.of_name(statement.analysis),
+        "own": facts.of_analysis(statement.analysis),
         "question": facts.QUESTIONS.get(statement.relation, "what was released"),
     }
 
@@ -84,6 +84,12 @@ def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) ->
 def _steps_words(statement: Statement) -> str:
     """Say whether ε over the releases is exact, or a bound."""
     delta = plain(statement.headline.delta)
+    if not statement.attained:
+        return (
+            f"A certified upper bound on ε at δ = {delta} had the releases stopped early (solid),"
+            " with the lower end of its bracket (dashed). Where they agree they are the ε of the"
+            " worst case that the theorems state; whether data reach it is not known."
+        )
     if all(step.epsilon - step.epsilon_lower <= EXACT * step.epsilon for step in statement.steps):
         return (
             f"Exact ε at δ = {delta} had the releases stopped early: the bounds from above and"

@@ -29,6 +29,8 @@ STAGES = numbers.STAGES + 1
 
 # Rows of the list of releases, and labels of a row, before "and so on".
 MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
+# What the labels of releases whose noise can be recomputed hold: SecureGenerator.why_not_private.
+MARK = "not private: "
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ class Statement:
         The document from which another program checks ε, or why there is none.
     assumptions, theorems : tuple of str
         What a reviewer must check; where the proofs are.
+    attained : bool
+        Whether data sets are known to reach the dominating pairs, so that a narrow bracket is exact
+        and not only a bracket of what the theorems state.
+    not_private : tuple of str
+        Labels that say of releases that they are not private, as of a generator with a seed.
     """
 
     deployment: Deployment
@@ -132,6 +139,8 @@ class Statement:
     certificate: Enclosure
     assumptions: tuple[str, ...]
     theorems: tuple[str, ...]
+    attained: bool = False
+    not_private: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -247,7 +256,7 @@ def statement(
     # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
     used = dict.fromkeys(n for mechanism in kinds for n in facts.theorems(mechanism))
-    used |= dict.fromkeys((*facts.of_name(spent["analysis"]), *facts.GENERAL))
+    used |= dict.fromkeys((*facts.of_analysis(spent["analysis"]), *facts.GENERAL))
     used |= dict.fromkeys(n for one in spent["comparisons"] for n in one.theorem.split(", "))
     return Statement(
         deployment=about,
@@ -263,8 +272,20 @@ def statement(
         tone=tone(spent["headline"].epsilon),
         assumptions=facts.assumptions(list(kinds), budget),
         theorems=tuple(used),
+        attained=_attained(counts),
+        not_private=_not_private(history),
         **spent,
     )
+
+
+def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
+    """Tell whether data sets reach the pairs of everything that was released."""
+    return all(mechanism.attained for mechanism, _ in counts)
+
+
+def _not_private(history: tuple[Entry, ...]) -> tuple[str, ...]:
+    found = dict.fromkeys(item.label for item in history if item.label and MARK in item.label)
+    return tuple(safe_text.shown(label, LONGEST) for label in list(found)[:MOST_LABELS] if label)
 
 
 def _deployment(given: Deployment | None, title: str | None, unit: str | None) -> Deployment:

@@ -14,6 +14,7 @@ from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import has_pld
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.mechanism_pair import MechanismPair, is_resolved
+from accountant.sampling.random_allocation import ALLOCATION
 
 if TYPE_CHECKING:
     from accountant.pairs.base import DominatingPair
@@ -57,6 +58,10 @@ class AllocatedMechanism(Mechanism):
     >>> one.epsilon(1e-6) < 0.12 < ac.Laplace(1.0).epsilon(1e-6)
     True
     """
+
+    theorems = ("S23",)
+    about = "Several runs of a mechanism; a record takes part in exactly one, picked uniformly."
+    selection = ALLOCATION
 
     mechanism: Mechanism
     _: KW_ONLY

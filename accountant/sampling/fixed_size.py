@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
 from accountant._rounding import lift, ratio_down, ratio_up
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
@@ -48,6 +48,14 @@ class FixedSizeSampled(Mechanism):
     a symmetric pair, whose profile at ε >= 0 one release attains. Several equal steps are bounded
     by Theorem S19: what an adversary gains who chooses every step, which is about a tenth less.
     """
+
+    theorems = ("S6", "S19")
+    about = "One Gaussian release of the sum over a uniform batch of fixed size."
+    selection = Selection(
+        "a uniform batch of fixed size, without replacement",
+        "Every step draws a fresh uniform subset of the stated size from all records; the number of"
+        " records is public.",
+    )
 
     noise_multiplier: float
     _: KW_ONLY

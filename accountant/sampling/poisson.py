@@ -13,7 +13,7 @@ from accountant import checks
 from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
@@ -72,6 +72,15 @@ class PoissonSampled(Mechanism):
     >>> 2.843 < (1000 * ac.PoissonSampled(noise, 0.01)).epsilon(1e-5) < 2.844
     True
     """
+
+    theorems = ("M6", "M16", "E1", "E7", "E15", "E2")
+    about = "A mechanism run on a Poisson sample of the records."
+    selection = Selection(
+        "Poisson: each record independently with probability q",
+        "Batches are drawn by an independent coin for every record and every step, so that their"
+        " sizes vary and empty batches still release noise. Shuffling the data and cutting it into"
+        " batches is not Poisson sampling, and costs more.",
+    )
 
     mechanism: Mechanism
     sampling_probability: float

@@ -14,7 +14,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
@@ -42,6 +42,12 @@ _LEAST_NOISE = 0.15
 # Above it the likelihood ratio differs from one by less than the errors its grid carries; there is
 # next to nothing to hide there.
 _MOST_NOISE = 1e8
+
+ALLOCATION = Selection(
+    "random allocation: each record in one step of an epoch, picked uniformly",
+    "Each record picks its step independently and uniformly, afresh in every epoch; batch sizes"
+    " vary.",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +77,10 @@ class Allocated(Mechanism):
     >>> ac.sampling.Allocated(1.0, steps=1000).epsilon(1e-6) < ac.Gaussian(1.0).epsilon(1e-6) / 10
     True
     """
+
+    theorems = ("S1", "S4", "S5")
+    about = "Several Gaussian releases; a record takes part in exactly one, picked uniformly."
+    selection = ALLOCATION
 
     noise_multiplier: float
     _: KW_ONLY

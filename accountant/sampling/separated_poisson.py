@@ -11,7 +11,7 @@ import numpy as np
 from accountant import checks
 from accountant._rounding import ratio_down, up
 from accountant.errors import DomainError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import DominatedBy, nothing
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.relations import NeighbouringRelation
@@ -59,6 +59,14 @@ class SeparatedParticipations(Mechanism):
     *Guarantee.* Theorem X7 (i): a mixture of Gaussian mechanisms, one for every number of
     participations, whose probabilities are those of binomial tails.
     """
+
+    theorems = ("X7",)
+    about = "A run of Gaussian releases whose number of participations is random, and told."
+    selection = Selection(
+        "Poisson with a pause: a record that took part waits a stated number of steps",
+        "Every record that is not waiting is drawn by an independent coin; the strategy that"
+        " correlates the noise has at most as many bands as the pause has steps.",
+    )
 
     noise_multiplier: float
     _: KW_ONLY

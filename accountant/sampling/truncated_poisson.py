@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from accountant._rounding import ratio_up
 from accountant.environment import to_nearest
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -116,6 +116,13 @@ class TruncatedPoissonSampled(Mechanism):
     Under the other relations the pair of Theorem E2 for a distance of two contributions, else that
     of :class:`~accountant.sampling.PoissonSampled` (docs/theorems_adapters.md, Theorem E8).
     """
+
+    theorems = ("S13", "S21", "E2", "E8")
+    about = "One Gaussian release of the sum over a Poisson sample that is cut down to a cap."
+    selection = Selection(
+        "Poisson, cut down to a cap",
+        "Batches are drawn by independent coins; only what exceeds the cap is dropped, uniformly.",
+    )
 
     noise_multiplier: float
     _: KW_ONLY

@@ -12,7 +12,7 @@ import numpy as np
 from accountant import checks
 from accountant._rounding import U, ratio_up, times_up, up
 from accountant.errors import PrecisionError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
@@ -113,6 +113,14 @@ class WithReplacementSampled(Mechanism):
     the sum by 2, attained) and Theorem S7 (replace-one; Balle, Barthe, Gaboardi 2018). Several
     equal steps under replace-one have Theorems S19 and S20.
     """
+
+    theorems = ("S8", "S7", "S19", "S20")
+    about = "One Gaussian release of the sum over a batch drawn with replacement."
+    selection = Selection(
+        "a batch of fixed size, with replacement",
+        "Every step draws each member of its batch independently and uniformly from all records;"
+        " a record drawn twice counts twice.",
+    )
 
     noise_multiplier: float
     _: KW_ONLY

@@ -1,5 +1,6 @@
 """Rounds of a federation: what they release, what they charge, and what a crash leaves."""
 
+import json
 import math
 import os
 import shutil
@@ -17,6 +18,7 @@ from accountant.adapters.federated import CentralNoise, FederatedRounds, SecureS
 from accountant.learn import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import Grid, SecureGenerator
+from accountant.report import statement
 
 NAMES = [f"hospital-{i:03d}" for i in range(40)]
 DELTA = 1e-5
@@ -445,3 +447,140 @@ def test_mistakes_of_a_run_are_told(tmp_path):
         one.release({})
     with pytest.raises(ac.BudgetExceeded):
         made(tmp_path / "nobody", budgets={}).begin()
+
+
+LOUD, RARE = CentralNoise(10.0, 0.5, 0.25), CentralNoise(10.0, 0.5, 0.01)
+
+
+def rounds_of(one, count):
+    for _ in range(count):
+        asked = one.begin()
+        one.release({} if isinstance(one.noise, CentralNoise) else sent(one, asked))
+    return one.epsilon(DELTA)
+
+
+@pytest.mark.parametrize("noise", [LOUD, RARE], ids=["louder", "louder and rarer"])
+def test_rounds_keep_the_price_of_the_noise_they_were_made_with(noise, tmp_path):
+    """Five rounds at 11.48 were told as .82, or .0053, when the noise was another later."""
+    whole = CentralNoise(1.0, 0.5)
+    one = made(tmp_path, whole, rounds=5)
+    before = rounds_of(one, 5)
+    assert before == pytest.approx(11.480, abs=1e-3)
+    one.close()
+    one = made(tmp_path, noise)
+    assert one.epsilon(DELTA) == before
+    told = one.epsilon(DELTA, ahead=2)
+    both = ac.Composition(((ac.Gaussian(1.0), 5), (noise.mechanism(3), 2)))
+    assert rounds_of(one, 2) == told == both.epsilon(DELTA) > before
+    one.close()
+    # What the store was charged is what is told.
+    with store.open(f"sqlite:///{tmp_path / 'budgets.db'}") as spent:
+        ledger = spent.ledger(f"federation/clients/{NAMES[0]}")
+    assert ledger.epsilon(DELTA) == pytest.approx(told)
+    one = made(tmp_path, whole, rounds=5)
+    assert one.epsilon(DELTA) == told
+    assert not one.paying()  # the rounds planned with this noise are made
+
+
+def test_other_noise_is_paid_beside_the_plan_and_within_the_budget(tmp_path):
+    budget = Budget(6.0, DELTA)
+    full, roomy = dict.fromkeys(NAMES, budget), {"roomy": ROOMY}
+    one = made(tmp_path, budgets=full | roomy, rounds=10**6)
+    rounds_of(one, 2)
+    one.close()
+    one = made(tmp_path, LOUD, budgets=full | roomy | {"new": budget}, rounds=3)
+    # Plans of all that a budget allows are charged in full, so that only who is new can pay.
+    assert one.paying() == ("new",)
+    rounds_of(one, 3)
+    assert one.affordable() == 0
+    one.close()
+    one = made(tmp_path, budgets=full | roomy, rounds=10**6)
+    assert len(one.paying()) == len(NAMES) + 1
+    rounds_of(one, 1)
+    assert charged(tmp_path) == dict.fromkeys([*NAMES, "roomy"], 3) | {"new": 3}
+    one.close()
+    with store.open(f"sqlite:///{tmp_path / 'budgets.db'}") as spent:
+        assert spent.ledger("federation/clients/new").counts == ((LOUD.mechanism(3), 3),)
+        assert spent.ledger("federation/clients/roomy").counts == ((CENTRAL.mechanism(3), 3),)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_unfinished_round_is_charged_where_the_next_server_has_other_noise(tmp_path):
+    died_in(tmp_path, "asked", CENTRAL)
+    one = made(tmp_path, LOUD)
+    assert one.epsilon(DELTA) == (3 * CENTRAL.mechanism(3)).epsilon(DELTA)
+    rounds_of(one, 2)
+    one.close()
+    one = made(tmp_path)
+    told = rounds_of(one, 1)
+    both = ac.Composition(((CENTRAL.mechanism(3), 4), (LOUD.mechanism(3), 2)))
+    assert told == both.epsilon(DELTA)
+    assert set(charged(tmp_path).values()) == {6}
+
+
+@pytest.mark.parametrize("after_restart", [False, True])
+def test_who_joins_when_all_others_are_spent_can_pay(after_restart, tmp_path):
+    """The next charge had nobody to pay for it, and so it was the next one for ever."""
+    one = made(tmp_path, budgets=dict.fromkeys(NAMES[:3], ROOMY), rounds=2)
+    rounds_of(one, 2)
+    with pytest.raises(ac.BudgetExceeded, match="all 3 have made the rounds, of the 2 planned"):
+        one.begin()
+    one.close()
+    if after_restart:
+        made(tmp_path, budgets={}, rounds=2).close()
+    one = made(tmp_path, budgets={**dict.fromkeys(NAMES[:3], ROOMY), NAMES[9]: ROOMY}, rounds=2)
+    assert one.affordable() == 2
+    assert one.begin().clients == 1
+    one.release({})
+    rounds_of(one, 1)
+    assert charged(tmp_path) == dict.fromkeys((*NAMES[:3], NAMES[9]), 2)
+    assert one.epsilon(DELTA) == (2 * CENTRAL.mechanism(3)).epsilon(DELTA)
+
+
+def test_what_a_directory_was_begun_with_is_kept(tmp_path):
+    one = made(tmp_path)
+    rounds_of(one, 1)
+    one.close()
+    with pytest.raises(errors.DomainError, match="neighbouring relation of earlier rounds"):
+        made(tmp_path, SECURE)
+    with pytest.raises(errors.DomainError, match=r"is there already, with Budget\(50"):
+        made(tmp_path, budgets=dict.fromkeys(NAMES, Budget(0.5, DELTA)))
+    assert made(tmp_path).rounds == 1
+
+
+def test_a_seed_is_told_by_the_ledger_and_the_statement(tmp_path):
+    one = made(tmp_path)
+    assert one.reasons == ()
+    rounds_of(one, 1)
+    assert one.reasons == (SecureGenerator(1).why_not_private,)
+    one.begin()
+    one.close()
+    one = FederatedRounds(
+        tmp_path, CENTRAL, dict.fromkeys(NAMES, ROOMY), model=np.zeros(3), rounds=12
+    )
+    rounds_of(one, 1)
+    assert len(one.reasons) == 1  # what was released stays so
+    one.close()
+    with store.open(f"sqlite:///{tmp_path / 'budgets.db'}") as spent:
+        ledger = spent.ledger(f"federation/clients/{NAMES[0]}")
+    assert [(each.label, each.count) for each in ledger.history] == [(one.reasons[0], 2), (None, 1)]
+    told = statement(ledger, certificate=False)
+    assert told.not_private == one.reasons
+    for page in (told.html(), told.markdown().replace("\\", "")):
+        assert "Marked as not private" in page
+        assert one.reasons[0] in page
+
+
+def test_a_server_of_secure_sums_draws_nothing(tmp_path):
+    one = made(tmp_path, SECURE)
+    rounds_of(one, 1)
+    assert one.reasons == ()
+
+
+def test_a_file_that_does_not_say_what_its_rounds_cost_is_refused(tmp_path):
+    made(tmp_path).close()
+    told = {"format": "accountant-federation-1", "rounds": 0, "charges": 0, "clients": {}}
+    with (tmp_path / "released.npz").open("wb") as stream:
+        np.savez(stream, model=np.zeros(3), told=np.array(json.dumps(told)))
+    with pytest.raises(errors.LedgerError, match="another version"):
+        made(tmp_path)

@@ -213,3 +213,20 @@ def test_what_cannot_be_private_is_refused(tmp_path):
         strategy(tmp_path).start(Grid(app()), whole, num_rounds=1)
     with pytest.raises(ac.errors.DomainError, match="was not opened"):
         strategy(tmp_path).aggregate_train(1, [])
+
+
+def test_other_noise_after_a_restart_and_a_seed_are_logged(tmp_path, caplog):
+    caplog.set_level("INFO", logger="flwr")
+    one = strategy(tmp_path, CentralNoise(1.0, 1.0), planned=5)
+    one.start(Grid(app()), initial(), num_rounds=5)
+    before = one.rounds.epsilon(DELTA)
+    assert before == (5 * ac.Gaussian(1.0)).epsilon(DELTA)
+    again = strategy(tmp_path, CentralNoise(10.0, 1.0, 0.01), planned=5)
+    again.start(Grid(app()), initial(), num_rounds=6)
+    both = 5 * ac.Gaussian(1.0) + ac.PoissonSampled(ac.Gaussian(10.0), 0.01)
+    assert again.rounds.epsilon(DELTA) == both.epsilon(DELTA) > before
+    assert f"round 6: ε = {both.epsilon(DELTA):.4f}" in caplog.text
+    assert "the models are not private: seeded" in caplog.text
+    caplog.clear()
+    secure_sum_mod(SECURE, SecureGenerator(1))
+    assert "a client's messages are not private: seeded" in caplog.text

@@ -187,3 +187,12 @@ def test_parameters_keep_their_names_and_shapes():
     back = unflat(flat(START) + np.arange(7.0), START)
     assert np.array_equal(back["bias"], [0.0, 1.0, 2.0])
     assert np.array_equal(back["weight"], [[3.0, 4.0], [5.0, 6.0]])
+
+
+def test_a_job_with_other_noise_tells_what_earlier_rounds_cost(tmp_path):
+    central(tmp_path, rounds=5, sampling_probability=1.0).run()
+    again = central(tmp_path, rounds=6, noise_multiplier=10.0, sampling_probability=0.01)
+    again.run()
+    both = 5 * ac.Gaussian(1.0) + ac.PoissonSampled(ac.Gaussian(10.0), 0.01)
+    assert any(f"round 6: ε = {both.epsilon(DELTA):.4f}" in each for each in again.said)
+    assert any(f"6 rounds were released, ε = {both.epsilon(DELTA):.4f}" in e for e in again.said)

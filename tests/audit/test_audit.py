@@ -296,3 +296,34 @@ def test_canaries_arrive_with_the_clipping_norm_and_disturb_nobody(rule, dtype):
     # All of the norm, but for what automatic clipping takes of any gradient.
     assert np.allclose(signal[present], rule.sensitivity, rtol=1e-5)
     assert totals.records == 200
+
+
+def test_losses_refute_what_the_same_scores_negated_refute():
+    """The usual membership score is lower with the canary: μ = 5 against a claim of 1."""
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal(20_000), 5.0 + rng.standard_normal(20_000)
+    given = {"claimed": ac.Gaussian(1.0), "delta": 1e-5}
+    high, low = audit_observations(x, y, **given), audit_observations(-x, -y, **given)
+    assert high.epsilon_lower == low.epsilon_lower > 25.0
+    assert low.flagged
+    assert low.direction == "both"
+    assert "scores looked at both ways" in str(low)
+    assert low.rates[0].direction == "lower"
+    wrong = audit_observations(-x, -y, **given, direction="higher")
+    assert not wrong.flagged
+    assert "high scores accused" in str(wrong)
+    assert np.array_equal(
+        high.observations.empirical_tradeoff(), low.observations.empirical_tradeoff()
+    )
+
+
+def test_a_release_of_the_wrong_sign_is_seen():
+    noise = np.random.default_rng(2)
+    report = audit_mechanism(
+        lambda values: noise.standard_normal(values.shape) - 5.0 * values,
+        np.ones(()),
+        claimed=ac.Gaussian(1.0),
+        delta=1e-5,
+        vectorized=True,
+    )
+    assert report.flagged

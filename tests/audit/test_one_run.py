@@ -204,8 +204,58 @@ def test_counting():
     coins = np.array([True, False, True, False, True])
     assert count_guesses(scores, coins, 2) == Guesses(5, 2, 1)
     assert count_guesses(scores, coins, 5) == Guesses(5, 5, 3)
-    for bad in ({"made": 6}, {"made": 0}, {"scores": [1.0]}, {"scores": [math.nan] * 5}):
+    for direction, wrong in {"higher": 0, "lower": 2, "both": 2}.items():
+        found = count_guesses([1.0, 2.0], [True, False], 2, direction=direction)
+        assert found == (2, 2, wrong)
+        assert found.direction == direction
+    for bad in (
+        {"made": 6},
+        {"made": 0},
+        {"direction": "up"},
+        {"scores": [1.0]},
+        {"scores": [math.nan] * 5},
+    ):
         with pytest.raises(AccountantError):
             count_guesses(**({"scores": scores, "included": coins, "made": 2} | bad))
     with pytest.raises(AccountantError):
         one_run_epsilon(Guesses(5, 6, 2), delta=0.0)
+
+
+def test_scores_that_are_lower_with_a_canary_are_seen():
+    """Losses are: they said "not refuted" of what the same scores negated refute."""
+    rng = np.random.default_rng(4)
+    coins = rng.random(2000) < 0.5
+    scores = rng.standard_normal(2000) + 3.0 * coins
+    seen = [count_guesses(way * scores, coins, 500) for way in (1.0, -1.0)]
+    assert seen[0] == seen[1]
+    assert seen[0].direction == "both"
+    assert one_run_epsilon(seen[0], delta=1e-5) > 3.0
+    assert one_run_mu(seen[0]) > 1.5
+    assert one_run_mu(seen[0], independent=True) > 2.0
+    wrong = count_guesses(-scores, coins, 500, direction="higher")
+    assert one_run_epsilon(wrong, delta=1e-5) == 0.0
+
+
+@pytest.mark.parametrize("made", [1, 4, 5, 8])
+def test_two_guessers_share_the_error(made):
+    """All 2⁸ coins, of which the scores say nothing: an honest mechanism, ε = μ = 0."""
+    scores = np.random.default_rng(made).standard_normal(8)
+    found = [
+        count_guesses(scores, coins, made) for coins in itertools.product([False, True], repeat=8)
+    ]
+    values = np.array([one_run_p_value(each, 0.0, 0.0) for each in found])
+    for level in set(values.tolist()):
+        assert np.mean(values <= level) <= level * (1 + 1e-12)
+    flagged = [one_run_epsilon(each, delta=0.0, confidence=0.7) > 0.0 for each in found]
+    assert np.mean(flagged) <= 0.3
+
+
+@pytest.mark.parametrize("more", [{}, {"independent": True}], ids=str)
+def test_two_guessers_are_told_the_bound_of_one_at_half_the_error(more):
+    two = count_guesses(np.arange(60.0), np.arange(60) >= 28, 40)
+    one = count_guesses(np.arange(60.0), np.arange(60) >= 28, 40, direction="higher")
+    assert two == one == (60, 40, 40)
+    expected = one_run_mu(one, confidence=0.95, **more)
+    assert one_run_mu(two, confidence=0.9, **more) == pytest.approx(expected, abs=1e-9)
+    expected = one_run_epsilon(one, delta=1e-5, confidence=0.95)
+    assert one_run_epsilon(two, delta=1e-5, confidence=0.9) == pytest.approx(expected, abs=1e-9)

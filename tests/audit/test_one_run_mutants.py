@@ -102,7 +102,7 @@ def test_guesses_are_the_ends_of_the_scores():
     coins = np.array([False, False, True, True, False, True])
     # In order: 5 1 0 3 4 2, with coins T F F T F T.
     for made, correct in ((1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (6, 4)):
-        assert count_guesses(scores, coins, made) == Guesses(6, made, correct)
+        assert count_guesses(scores, coins, made, direction="higher") == Guesses(6, made, correct)
 
 
 def test_the_error_is_shared():

@@ -32,18 +32,22 @@ def exact_flagging(p, q, n, confidence, threshold, flagged):
 @pytest.mark.parametrize("threshold", [0.5, "ranks"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5])
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
-def test_randomised_response_is_flagged_no_more_often_than_allowed(threshold, epsilon, confidence):
+@pytest.mark.parametrize("direction", ["both", "higher", "lower"])
+def test_randomised_response_is_flagged_no_more_often_than_allowed(
+    threshold, epsilon, confidence, direction
+):
     # Every pair of samples of size 7, with its probability; the claim is the truth.
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
 
     def flagged(x, y, sure, cut):
-        return epsilon_lower_bound(x, y, delta=0.0, confidence=sure, threshold=cut) > epsilon
+        given = {"confidence": sure, "threshold": cut, "direction": direction}
+        return epsilon_lower_bound(x, y, delta=0.0, **given) > epsilon
 
     found = exact_flagging(
         [truth, 1 - truth], [1 - truth, truth], 7, confidence, threshold, flagged
     )
     assert found <= 1 - confidence
-    if confidence == 0.5 and threshold == 0.5:
+    if confidence == 0.5 and threshold == 0.5 and (direction == "higher" or not epsilon):
         assert found > 0.01  # it can flag: the test above is not idle
 
 
@@ -128,7 +132,7 @@ def test_bad_input_is_refused(given):
 @pytest.mark.parametrize("n", [5, 40, 3000])
 def test_rates_at_order_statistics_are_quantiles_of_their_law(n):
     x = np.random.default_rng(n).random(n)
-    rates = error_rates(x, x, confidence=0.9, threshold="ranks")
+    rates = error_rates(x, x, confidence=0.9, threshold="ranks", direction="higher")
     descending = np.sort(x)[::-1]
     for rate in rates:
         k = int(np.flatnonzero(descending == rate.threshold)[0]) + 1
@@ -143,3 +147,58 @@ def test_what_chose_the_threshold_is_not_counted():
     y = np.concatenate([np.ones(500), np.tile([0.0, 1.0], 250)])
     assert epsilon_lower_bound(x, y, delta=0.0) == 0.0
     assert epsilon_lower_bound(x, y, delta=0.0, threshold=0.5) > 0.5
+
+
+@pytest.mark.parametrize("threshold", [1.0, (0.5, 1.5), "ranks"], ids=str)
+def test_rates_of_both_directions_hold_together(threshold):
+    """Exactly, for all samples of size 6 of laws on 0, 1, 2, with each sample's probability."""
+    p, q, n = [0.3, 0.4, 0.3], [0.1, 0.6, 0.3], 6
+    counts = [c for c in itertools.product(range(n + 1), repeat=3) if sum(c) == n]
+    worst = {"higher": 0.0, "lower": 0.0, "both": 0.0}
+    for direction in worst:
+        for a, b in itertools.product(counts, repeat=2):
+            x, y = (np.repeat(np.arange(3.0), each) for each in (a, b))
+            rates = error_rates(x, y, confidence=0.5, threshold=threshold, direction=direction)
+            if not all(holds(rate, p, q) for rate in rates):
+                chance = stats.multinomial(n, p).pmf(a) * stats.multinomial(n, q).pmf(b)
+                worst[direction] += chance
+    assert max(worst.values()) <= 0.5
+    assert worst["both"] > 0.0
+
+
+def holds(rate, p, q):
+    """Tell whether the true error rates of a test are within their bounds."""
+    way = 1.0 if rate.direction == "higher" else -1.0
+    accused = [way * score > way * rate.threshold for score in range(3)]
+    alarms = math.fsum(chance for chance, each in zip(p, accused, strict=True) if each)
+    misses = math.fsum(chance for chance, each in zip(q, accused, strict=True) if not each)
+    return alarms <= rate.fpr + 1e-15 and misses <= rate.fnr + 1e-15
+
+
+def test_the_half_that_chose_the_direction_is_not_counted():
+    """All samples of four and four of one law: nothing may be seen more often than allowed."""
+    flagged = 0.0
+    for x in itertools.product([0.0, 1.0], repeat=4):
+        for y in itertools.product([0.0, 1.0], repeat=4):
+            found = epsilon_lower_bound(x, y, delta=0.0, confidence=0.5)
+            flagged += (found > 0.0) / 2**8
+    assert flagged <= 0.5
+    # The first half sees low scores accuse, the second half the contrary.
+    turned = epsilon_lower_bound(
+        [0.0] * 50 + [1.0] * 50, [1.0] * 50 + [0.0] * 50, delta=0.0, threshold="split"
+    )
+    assert turned == 0.0
+
+
+@pytest.mark.parametrize("threshold", ["split", "ranks", 2.5, ("split", 2.5)], ids=str)
+def test_scores_that_are_lower_with_the_canary_are_seen(threshold):
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal(2000), 5.0 + rng.standard_normal(2000)
+    negated = {2.5: -2.5, ("split", 2.5): ("split", -2.5)}.get(threshold, threshold)
+    high = epsilon_lower_bound(x, y, delta=1e-5, threshold=threshold)
+    low = epsilon_lower_bound(-x, -y, delta=1e-5, threshold=negated)
+    assert high == low > 4.0
+    told = {rate.direction for rate in error_rates(-x, -y, threshold=negated)}
+    assert told == ({"lower"} if threshold == "split" else {"higher", "lower"})
+    assert mu_lower_bound(-x, -y, threshold=negated) == mu_lower_bound(x, y, threshold=threshold)
+    assert epsilon_lower_bound(-x, -y, delta=1e-5, threshold=negated, direction="higher") < 0.5

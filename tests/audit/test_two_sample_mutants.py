@@ -29,16 +29,21 @@ def _digits():
 
 def test_one_given_threshold_is_counted_on_everything():
     x, y = [0.0, 1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 3.0, 5.0]
-    (rate,) = error_rates(x, y, confidence=0.9, threshold=2.0)
+    (rate,) = error_rates(x, y, confidence=0.9, threshold=2.0, direction="higher")
     assert rate.fpr == clopper_pearson_upper(2, 5, 0.05)  # 3 and 4 are above
     assert rate.fnr == clopper_pearson_upper(2, 4, 0.05)  # the two at it are not
     assert rate.threshold == 2.0
-    low, high = error_rates(x, y, confidence=0.9, threshold=(1.0, 2.5))
+    low, high = error_rates(x, y, confidence=0.9, threshold=(1.0, 2.5), direction="higher")
     assert low.fpr == clopper_pearson_upper(3, 5, 0.025)
     assert low.fnr == clopper_pearson_upper(0, 4, 0.025)
     assert high.fnr == clopper_pearson_upper(2, 4, 0.025)
-    (half,) = error_rates(np.array([True, False]), np.array([1, 1]), threshold=0.5)
-    assert half.fpr == clopper_pearson_upper(1, 2, (1.0 - 0.95) / 2)
+    half, other = error_rates(np.array([True, False]), np.array([1, 1]), threshold=0.5)
+    assert half.fpr == other.fpr == clopper_pearson_upper(1, 2, (1.0 - 0.95) / 4)
+    assert (half.direction, other.direction) == ("higher", "lower")
+    assert (half.fnr, other.fnr) == (clopper_pearson_upper(0, 2, (1.0 - 0.95) / 4), 1.0)
+    # Below 2 lie two of five without and none of four with; the others are misses.
+    (lower,) = error_rates(x, y, confidence=0.9, threshold=2.0, direction="lower")
+    assert lower == (clopper_pearson_upper(2, 5, 0.05), 1.0, 2.0, "lower")
 
 
 def test_halves_choose_and_count():
@@ -74,7 +79,7 @@ def test_ranks_are_dense_at_both_ends(n, count):
 def test_ranks_bound_the_rates_of_their_own_thresholds():
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal(40), rng.standard_normal(30) + 1
-    rates = error_rates(x, y, confidence=0.9, threshold="ranks")
+    rates = error_rates(x, y, confidence=0.9, threshold="ranks", direction="higher")
     ranks = two_sample._candidates(40, two_sample.RANKS)
     assert len(rates) == len(ranks)
     for k, rate in zip(ranks, rates, strict=True):
@@ -82,6 +87,13 @@ def test_ranks_bound_the_rates_of_their_own_thresholds():
         assert int((x > rate.threshold).sum()) == k - 1
         assert rate.fpr == clopper_pearson_upper(k - 1, 40, share)
         assert rate.fnr == clopper_pearson_upper(int((y <= rate.threshold).sum()), 30, share)
+    # The same of what is negated, in the other direction, and both at half of the error.
+    lower = error_rates(-x, -y, confidence=0.9, threshold="ranks", direction="lower")
+    assert [rate[:2] for rate in lower] == [rate[:2] for rate in rates]
+    assert [rate.threshold for rate in lower] == [-rate.threshold for rate in rates]
+    both = error_rates(x, y, confidence=0.8, threshold="ranks")
+    assert both[: len(ranks)] == rates
+    assert len(both) == 2 * len(ranks)
 
 
 def test_the_threshold_chosen_is_the_best():
@@ -137,10 +149,12 @@ def test_rates_that_refute_nothing():
 def test_bounds_are_those_of_the_best_test():
     x, y = [0] * 50 + [1] * 5, [1] * 60
     fpr, fnr = clopper_pearson_upper(5, 55, 0.025), clopper_pearson_upper(0, 60, 0.025)
-    found = epsilon_lower_bound(x, y, delta=0.01, threshold=0.5)
+    given = {"direction": "higher"}
+    found = epsilon_lower_bound(x, y, delta=0.01, threshold=0.5, **given)
     assert found == pytest.approx(epsilon_from_rates(fpr, fnr, 0.01), rel=1e-12)
-    assert mu_lower_bound(x, y, threshold=0.5) == pytest.approx(mu_from_rates(fpr, fnr), rel=1e-12)
-    both = epsilon_lower_bound(x, y, delta=0.01, threshold=(0.5, 7.0))
+    found = mu_lower_bound(x, y, threshold=0.5, **given)
+    assert found == pytest.approx(mu_from_rates(fpr, fnr), rel=1e-12)
+    both = epsilon_lower_bound(x, y, delta=0.01, threshold=(0.5, 7.0), **given)
     fpr, fnr = clopper_pearson_upper(5, 55, 0.0125), clopper_pearson_upper(0, 60, 0.0125)
     assert both == pytest.approx(epsilon_from_rates(fpr, fnr, 0.01), rel=1e-9)
     assert two_sample.gaussian_epsilon(1.0, 1e-5) == gdp.gdp_epsilon_bounds(1.0, 1e-5).lower

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.composition.problems import problems_of, symmetrised_pairs
+from accountant.composition.problems import problems_of, problems_or_none, symmetrised_pairs
 from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.ledger import Accountant, Budget, Odometer
 
@@ -171,3 +171,95 @@ def test_the_order_in_which_releases_are_written_decides_nothing():
     for seed in range(20):
         random.Random(seed).shuffle(counted)
         assert problems_of(ac.Composition(tuple(counted))) == expected
+
+
+ASYMMETRIC = ((0.001, 0.999), (0.1, 0.9))
+
+
+def test_every_release_is_in_the_problem_as_often_as_it_is_made():
+    """Mechanisms of equal pairs, repeated parts, and what releases nothing, against plain lists."""
+    rng = random.Random(3)
+    known = [
+        ac.Gaussian(1.5),
+        ac.Gaussian(3.0, sensitivity=2.0),
+        ac.Gaussian(math.inf),
+        ac.PureDP(0.2),
+        ac.PureDP(0.0),
+        ac.PoissonSampled(ac.Gaussian(0.7), 0.1),
+        ac.PoissonSampled(ac.Laplace(1.5), 0.1),
+        ac.DominatingPMFs(*ASYMMETRIC),
+    ]
+    for _ in range(30):
+        parts = tuple((rng.choice(known), rng.randrange(1, 5)) for _ in range(rng.randrange(1, 7)))
+        expected = []
+        for place in (0, -1):
+            counts = {}
+            for mechanism, n in parts:
+                pair = mechanism.pairs()[place]
+                if pair.pure_epsilon > 0.0:
+                    counts[pair] = counts.get(pair, 0) + n
+            if counts not in expected:
+                expected.append(counts)
+        made = problems_of(ac.Composition(parts))
+        found = [dict(each) for each in made]
+        assert [len(each) for each in found] == [len(each) for each in made]
+        assert found == expected
+
+
+def test_equal_pairs_of_different_mechanisms_are_added_up():
+    alike = [
+        (ac.Gaussian(1.5), ac.Gaussian(3.0, sensitivity=2.0)),
+        (ac.Laplace(2.0), ac.PoissonSampled(ac.Laplace(2.0), 1.0)),
+        (ac.PureDP(0.5), ac.RandomizedResponse(0.5)),
+    ]
+    for one, same in alike:
+        assert one != same
+        assert problems_of(3 * one + 4 * same) == (((one.pairs()[0], 7),),)
+    # What is met in several of disjoint sets, and beside them, is met as often as all together.
+    (p, q), (r, s) = ASYMMETRIC, FIXED[1]
+    often, once = ac.DominatingPMFs(p, q), ac.DominatingPMFs(r, s)
+    run = often + 2 * ac.parallel(often, once, adaptive=False)
+    for epsilon in EPSILONS:
+        assert split([(p, q)], 3, epsilon) <= run.delta(epsilon)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_worse_direction_is_among_the_problems(count):
+    for p, q in (ASYMMETRIC, ASYMMETRIC[::-1]):
+        run = count * ac.DominatingPMFs(p, q)
+        assert len(problems_of(run)) == 2
+        for epsilon in EPSILONS:
+            there, back = product([p] * count), product([q] * count)
+            truth = max(hockey(there, back, epsilon), hockey(back, there, epsilon))
+            assert truth <= run.delta(epsilon)
+
+
+def split(laws, count, epsilon):
+    """Return the largest profile over all ways to meet one of several laws at each release."""
+    found = Fraction(0)
+    for row in itertools.product(laws, repeat=count):
+        p, q = product(one for one, _ in row), product(two for _, two in row)
+        found = max(found, hockey(p, q, epsilon), hockey(q, p, epsilon))
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_way_to_meet_disjoint_sets_is_among_the_problems(count):
+    laws = [*FIXED[:2], ((0.3, 0.7), (0.6, 0.4))]
+    branches = [ac.DominatingPMFs(p, q) for p, q in laws]
+    run = count * ac.parallel(*branches, adaptive=True)
+    for epsilon in EPSILONS:
+        assert split(laws, count, epsilon) <= run.delta(epsilon)
+
+
+def test_too_many_ways_are_charged_at_the_worst_of_each_release():
+    laws = [((0.5 - k / 64, 0.5 + k / 64), (0.5, 0.5)) for k in range(2, 14)]
+    once = ac.parallel(*(ac.DominatingPMFs(p, q) for p, q in laws))
+    run = 3 * once
+    assert problems_or_none(run) == ()
+    assert problems_of(run) != ()
+    for epsilon in EPSILONS[:4]:
+        # Each record is in one of the sets, which may be any.
+        truth = max(split([law], 3, epsilon) for law in laws)
+        assert truth <= run.delta(epsilon)
+    assert problems_or_none(once) == problems_of(once) != ()

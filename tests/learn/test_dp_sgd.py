@@ -32,6 +32,9 @@ def test_the_result_is_random_unless_seeded():
     assert "not private: seeded" in seeded.statement
     assert secure.private
     assert "add-or-remove" in secure.statement
+    # The ledger says it too, for the statements that others read.
+    assert "not private: seeded" in seeded.ledger.history[0].label
+    assert "private" not in secure.ledger.history[0].label
 
 
 def test_history_is_public_unless_asked():

@@ -2,12 +2,13 @@
 
 import html
 import re
+from fractions import Fraction
 
 import pytest
 
 import accountant as ac
 from accountant.display import text_up
-from accountant.report import Deployment, statement
+from accountant.report import Deployment, answers, render, statement
 
 TOLD = Deployment(
     title="Readmission model",
@@ -116,3 +117,11 @@ def test_a_search_over_runs_is_named_as_paid_for():
     ledger = ac.Accountant()
     ledger.compose(BestOfRuns(ac.Gaussian(3.0), 0.5))
     assert "1 searches over private runs" in words(statement(ledger).html())
+
+
+@pytest.mark.parametrize("written", [answers._percent, render.percent])
+def test_shares_are_rounded_up(written):
+    for share in (1 / 3, 0.5, 0.9996, 0.1234, 0.00123456, 0.7, 1e-9):
+        shown = Fraction(written(share).removesuffix(" %")) / 100
+        assert Fraction(share) <= shown <= Fraction(share) * Fraction(101, 100)
+    assert written(1.0) == written(1.5) == "100 %"

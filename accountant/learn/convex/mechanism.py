@@ -63,6 +63,9 @@ class ObjectivePerturbation(Mechanism):
     not a Gaussian mechanism below the ε of Theorem V3, and is never recorded as one.
     """
 
+    theorems = ("V3", "V4", "V5")
+    about = "The exact minimiser of Σ loss + (regularization/2)|θ|² + <b, θ>, b ~ N(0, noise² I)."
+
     loss: Loss | str
     _: KW_ONLY
     data_norm: float
