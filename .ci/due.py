@@ -17,7 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / ".ci" / "full"
-HEADER = "# step, hash of its inputs, date and number of commits when it last passed, seconds it took\n"
+HEADER = (
+    "# step, hash of its inputs, date and number of commits when it last passed, seconds it took\n"
+)
 COMMITS = 30
 DAYS = 7
 
@@ -98,7 +100,10 @@ def due(seconds: int) -> None:
         elif reason:
             print(f"{step}: no time for its {takes} s; {reason}", file=sys.stderr)
         else:
-            print(f"{step}: passed on {row[1]}, {commits() - int(row[2])} commits ago", file=sys.stderr)
+            print(
+                f"{step}: passed on {row[1]}, {commits() - int(row[2])} commits ago",
+                file=sys.stderr,
+            )
 
 
 def passed(step: str, seconds: str) -> None:
