@@ -151,10 +151,9 @@ def test_a_setting_that_no_fit_could_run_with_is_refused_first(estimator, space,
 def test_data_that_no_fit_takes_are_refused_before_the_charge(monkeypatch):
     monkeypatch.setattr(DPSearch, "_run_guarantee", quick_guarantee)
     ledger = ac.Accountant()
-    broken = np.where(np.arange(200)[:, None] == 7, np.nan, X)
     space = {"regularization": [100.0]}
-    with pytest.raises(ValueError, match="NaN"):
-        DPSearch(logistic(), space, ledger=ledger).fit(broken, Y)
+    with pytest.raises(ValueError, match="numbers of samples"):
+        DPSearch(logistic(), space, ledger=ledger).fit(X, Y[1:])
     few = DPLogisticRegression(data_norm=1.0, max_records=199)
     with pytest.raises(DomainError, match="at most 199 rows"):
         DPSearch(few, space, ledger=ledger).fit(X, Y)

@@ -135,7 +135,7 @@ def perturb_objective(
     book = charged(ledger, mechanisms, "objective perturbation")
     # Whatever these public numbers are refused for has been asked: the data come now.
     public_bounds.require_few(rows, limit)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, drawn.b, norm)
     if target == 0.0:

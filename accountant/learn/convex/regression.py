@@ -162,9 +162,10 @@ def _regression_data(
     require_few(rows, MOST_RECORDS)
     norm = checks.number(DATA_NORM, data_norm)
     bound = checks.number(BOUND.renamed("target_bound"), target_bound)
-    labels = real_labels(np.asarray(y))
+    labels = real_labels(y)
     rows = clip_rows(rows, norm)
-    return rows, paired(np.clip(labels, -bound, bound), rows), (norm, bound)
+    labels, rows = paired(np.clip(labels, -bound, bound), rows)
+    return rows, labels, (norm, bound)
 
 
 def _noisy_statistics(

@@ -14,6 +14,7 @@ from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
 from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.validation import class_labels
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms.base import Described
 from accountant.noise.exact_samplers import uniform_index
@@ -91,8 +92,8 @@ class KaryResponse(Described):
         return 1.0 / (1.0 + (self.k - 1) * math.exp(-self.epsilon))
 
     def randomize(self, values: object, *, rng: Generator = None) -> NDArray[np.int64]:
-        """Return every user's report, shape (n,), from true values in [0, k)."""
-        true = _categories(values, self.k)
+        """Return every user's report, shape (n,), from true values in [0, k); any other is 0."""
+        true = _private_categories(values, self.k)
         generator = generator_of(rng)
         keep = _coins(generator, true.size, self.truth * (1.0 - 2.0**-50))
         # Another value, uniformly: skip the true one.
@@ -177,8 +178,8 @@ class Rappor(Described):
         return PureDP(self.report_epsilon, relation=REPLACE_ONE)
 
     def permanent(self, values: object, *, rng: Generator = None) -> NDArray[np.bool_]:
-        """Draw every user's permanent response, shape (n, k)."""
-        true = _categories(values, self.k)
+        """Draw every user's permanent response, shape (n, k); a value outside [0, k) is 0."""
+        true = _private_categories(values, self.k)
         generator = generator_of(rng)
         size = true.size * self.k
         bits = np.zeros((true.size, self.k), bool)
@@ -240,6 +241,11 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     if found.ndim != 1:
         raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)
+
+
+def _private_categories(values: object, k: int) -> NDArray[np.int64]:
+    found = class_labels([values] if np.isscalar(values) else values, None, k)
+    return np.maximum(found, 0).astype(np.int64)
 
 
 def _up(value: float) -> float:

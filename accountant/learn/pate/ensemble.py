@@ -10,6 +10,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.validation import class_labels, container, records_at
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
@@ -104,24 +105,23 @@ class TeacherEnsemble:
                 " relation as ZERO_OUT or REPLACE_ONE, or use balanced=False"
             )
 
-    def fit(self, X: Array, y: Array) -> TeacherEnsemble:
+    def fit(self, X: object, y: object) -> TeacherEnsemble:
         """Fit every teacher to its shard.
 
         Parameters
         ----------
-        X : array of shape (n, …)
-            The private records.
-        y : array of int, shape (n,)
-            Their labels.
+        X : array_like, shape (n, …)
+            The private records. Of a list, a teacher sees an array of the type of its own records:
+            of numbers, or of objects.
+        y : array_like of int, shape (n,)
+            Their labels; a record whose label is no class reaches no teacher.
         """
-        X, y = np.asarray(X), np.asarray(y)
-        if len(X) != len(y):
-            raise DomainError("y must have one label for each record of X, no more and no fewer")
-        if y.dtype.kind not in "iu" or not ((y >= 0) & (y < self.classes)).all():
-            raise DomainError(f"y must hold integers in [0, {self.classes})")
-        place = assign_shards(len(X), self.teachers, balanced=self._balanced, rng=self._rng)
-        rows = [np.flatnonzero(place == t) for t in range(self.teachers)]
-        jobs = ((_fit_one, (self._make, X[r], y[r], self.classes)) for r in rows)
+        rows = container("X", X)
+        labels = class_labels(y, len(rows), self.classes)
+        place = assign_shards(len(rows), self.teachers, balanced=self._balanced, rng=self._rng)
+        shards = (np.flatnonzero((place == t) & (labels >= 0)) for t in range(self.teachers))
+        data = ((records_at(rows, shard), labels[shard]) for shard in shards)
+        jobs = ((_fit_one, (self._make, *own, self.classes)) for own in data)
         self._models = run_jobs(jobs, self._jobs)
         return self
 
