@@ -42,7 +42,12 @@ SCORES = (
 # What an estimator of estimators has that scores them on held-out records, and chooses or combines
 # them by that: searches, feature selection, thresholds, calibration, stacking.
 CHOOSES = ("cv", "scoring")
-HOME = tuple(str(Path(path).parent) + os.sep for path in (str(sklearn.__file__), __file__))
+HOME = tuple(
+    str(path) + os.sep for path in (Path(sklearn.__file__).parent, Path(__file__).parents[1])
+)
+
+# What was told of the last call of the user's: its frame, its line, and the text.
+_ALREADY: set[tuple[int, int, str]] = set()
 
 
 class UnpaidReleaseWarning(UserWarning):
@@ -58,7 +63,7 @@ def look_around(estimator: object) -> None:
         if name == "_fit_and_score" and frame.f_locals.get("parameters") and not _scored():
             raise UnsupportedError(SEARCH)
         if name in SCORES and frame.f_globals.get("__name__", "").startswith("sklearn."):
-            told["scores"] = (  # the outermost is told of
+            told["scores"] = (  # of the outermost
                 f"{name} gives exact results on held-out private records, for which no ledger is"
                 " charged, and fits one model a fold, which only a ledger= of yours adds up"
             )
@@ -66,8 +71,12 @@ def look_around(estimator: object) -> None:
             if isinstance(owner, RANSACRegressor) or any(hasattr(owner, word) for word in CHOOSES):
                 raise UnsupportedError(SEARCH)
             told |= _of_fit(owner, estimator)
+    level, place = _caller()
     for text in told.values():
-        warnings.warn(text, UnpaidReleaseWarning, stacklevel=_of_the_caller())
+        if (*place, text) not in _ALREADY:  # one call clones and fits anew for every fold
+            warnings.warn(text, UnpaidReleaseWarning, stacklevel=level)
+    _ALREADY.clear()
+    _ALREADY.update((*place, text) for text in told.values())
 
 
 def _is_ours(owner: object) -> bool:
@@ -106,11 +115,10 @@ def _scored() -> bool:
     return any(frame.f_code.co_name == "validation_curve" for frame in _frames())
 
 
-def _of_the_caller() -> int:
-    """Return the level of the first call that is neither scikit-learn's nor this package's."""
-    level = 0
-    for level, frame in enumerate(_frames()):
-        file = frame.f_code.co_filename
-        if not file.startswith(HOME) and "joblib" not in file:
-            return level
-    return level
+def _caller() -> tuple[int, tuple[int, int]]:
+    """Return the first call that is neither scikit-learn's nor this package's: level and place."""
+    frames = list(_frames())
+    files = [frame.f_code.co_filename for frame in frames]
+    outside = [not file.startswith(HOME) and "joblib" not in file for file in files]
+    level = outside.index(True) if any(outside) else 0
+    return level, (id(frames[level]), frames[level].f_lineno)

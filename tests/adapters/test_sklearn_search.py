@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import accountant as ac
@@ -73,6 +74,28 @@ def test_one_record_moves_a_score_by_no_more_than_its_part():
             assert 0 <= whole - without <= most
     # Far beyond the bound, too.
     assert search._score(model, X[:1], np.array([1e300])) >= 0
+
+
+def test_a_column_of_labels_counts_every_record_once():
+    """It was compared with every prediction: one record moved the score by twice their number."""
+    with pytest.warns(UserWarning, match="not private"):
+        model = logistic().set_params(random_state=1).fit(X, Y)
+    with pytest.warns(UserWarning, match="column-vector"):
+        assert search._score(model, X, Y[:, None]) == search._score(model, X, Y)
+
+
+@pytest.mark.parametrize("entry", ["secret text", None, float("nan"), 10**400, [1.0, 2.0]])
+@pytest.mark.parametrize("model", [logistic(), DPRidge(data_norm=1.0, target_bound=1.0)], ids=repr)
+def test_a_record_that_cannot_be_read_moves_a_score_by_no_more(model, entry):
+    labels = [*Y.tolist(), entry]
+    model = clone(model).set_params(**({"classes": [0, 1]} if hasattr(model, "classes") else {}))
+    fitted = model.fit(X, Y)
+    most, whole = search._parts(fitted), search._score(fitted, X, Y)
+    rows = X.tolist()
+    assert 0 <= search._score(fitted, [*rows, rows[0]], labels) - whole <= most
+    odd = [entry] * 3
+    assert 0 <= search._score(fitted, [*rows, odd], [*Y.tolist(), 1]) - whole <= most
+    DPSearch(model, SPACE, mean_runs=1.0).fit([*rows, odd], labels)
 
 
 @pytest.mark.slow
