@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -94,7 +95,7 @@ class KaryResponse(Described):
     def randomize(self, values: object, *, rng: Generator = None) -> NDArray[np.int64]:
         """Return every user's report, shape (n,), from true values in [0, k); any other is 0."""
         true = _private_categories(values, self.k)
-        generator = generator_of(rng)
+        generator = _generator_of(rng)
         keep = _coins(generator, true.size, self.truth * (1.0 - 2.0**-50))
         # Another value, uniformly: skip the true one.
         other = (true + 1 + uniform_index(generator, self.k - 1, true.size)) % self.k
@@ -180,7 +181,7 @@ class Rappor(Described):
     def permanent(self, values: object, *, rng: Generator = None) -> NDArray[np.bool_]:
         """Draw every user's permanent response, shape (n, k); a value outside [0, k) is 0."""
         true = _private_categories(values, self.k)
-        generator = generator_of(rng)
+        generator = _generator_of(rng)
         size = true.size * self.k
         bits = np.zeros((true.size, self.k), bool)
         bits[np.arange(true.size), true] = True
@@ -193,7 +194,7 @@ class Rappor(Described):
         kept = np.asarray(permanent, dtype=bool)
         if (self.p, self.q) == (0.0, 1.0):
             return kept
-        generator = generator_of(rng)
+        generator = _generator_of(rng)
         zero = _limit(self.p, up=True)
         limits = np.where(kept, np.uint64(max(_limit(self.q), zero)), np.uint64(zero))
         words = generator.words(kept.size).reshape(kept.shape)
@@ -241,6 +242,19 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     if found.ndim != 1:
         raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)
+
+
+def _generator_of(rng: Generator) -> SecureGenerator:
+    """Return the generator; reports are bare arrays, so a warning says that they are seeded."""
+    generator = generator_of(rng)
+    if generator.seeded:
+        warnings.warn(
+            "rng makes these reports not private: whoever knows it can undo them. Leave it out"
+            " except in tests",
+            UserWarning,
+            stacklevel=3,
+        )
+    return generator
 
 
 def _private_categories(values: object, k: int) -> NDArray[np.int64]:
