@@ -1,5 +1,7 @@
 """The one way in for data: no record changes how another is read, and none raises anything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,26 @@ def test_one_odd_record_changes_no_other(name):
         wrong, one, _ = twins(case, pair)
         assert not wrong, f"{pair.name}: {'; '.join(wrong)}"
         assert one.raised is None, f"{pair.name}: {one.raised}"
+
+
+def framed(data):
+    pandas = pytest.importorskip("pandas")
+    return tuple(
+        pandas.DataFrame(part) if isinstance(part[0], list) else pandas.Series(part)
+        for part in data
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in READING if not odd.in_a_table(READING[name])])
+def test_one_odd_record_in_a_frame_changes_no_other(name):
+    """A frame's columns are of the type that all of their entries have."""
+    for pair, lost in odd.odd_pairs(READING[name]):
+        if pair.name.partition(" in")[0] in ("text", "a huge integer"):
+            frames = replace(pair, left=framed(pair.left), right=framed(pair.right))
+            case = odd.adding_nothing(READING[name], pair) if lost else READING[name]
+            wrong, one, _ = twins(case, frames)
+            assert not wrong, f"{pair.name}: {'; '.join(wrong)}"
+            assert one.raised is None, f"{pair.name}: {one.raised}"
 
 
 @pytest.mark.parametrize("extraction", EXTRACTIONS, ids=lambda e: e.name)

@@ -20,7 +20,7 @@ from accountant.learn.blocks import aggregate
 from accountant.learn.clipping import Rule
 from accountant.learn.convex.losses import HuberHinge
 from accountant.learn.local import bounded, responses
-from accountant.learn.pate import aggregation
+from accountant.learn.pate import aggregation, ensemble
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
 from accountant.mechanisms import shuffling
@@ -241,6 +241,10 @@ def one_ratio(original):
     return property(lambda self: 0.5 * original.fget(self))
 
 
+def by_position(original):
+    return lambda records, shards, **given: np.arange(records) % shards
+
+
 def all_of_the_guarantee(original):
     def perturb(*given, epsilon, loss, **named):
         share = 3.0 if isinstance(loss, HuberHinge) else 1.0
@@ -273,6 +277,12 @@ BUGS = (
         "a list becomes an array as a whole, of a type that one record decides",
         wrap(validation, "records_at", lambda original: lambda found, at: np.asarray(found)[at]),
         "learn/test_validation.py::test_one_word_moves_one_block",
+    ),
+    Named(
+        "shards-by-position",
+        "a record's shard is its position modulo their number",
+        wrap(ensemble, "assign_shards", by_position),
+        "learn/pate/test_ensemble.py::test_every_record_draws_its_shard_by_itself",
     ),
     Named(
         "whole-guarantee-for-every-class",

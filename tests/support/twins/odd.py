@@ -34,6 +34,7 @@ READABLE = {
     "single precision": np.float32(0.1),
     "no class": 71,
 }
+ALONE = ("text", "None", "a mapping", "digits")  # also where a row of several should stand
 # What a record of an unreadable kind may move: nothing where a sum is added up record by record,
 # and what a solver's tolerance hides where the release is a minimum.
 EXACT = ("accountant.learn.train_", "accountant.learn.models.", "accountant.learn.Per")
@@ -67,14 +68,14 @@ def odd_pairs(case: Case) -> Iterator[tuple[Pair, bool]]:
                 _pair(case, plain, parts, place, [entry] * part.shape[1] if wide else entry, name),
                 lost,
             )
-            if wide and not _in_a_table(case):
+            if wide and name in ALONE and not in_a_table(case):
                 yield _pair(case, plain, parts, place, entry, f"{name}, alone"), lost
-        if getattr(part, "ndim", 1) == 2 and not _in_a_table(case):
+        if getattr(part, "ndim", 1) == 2 and not in_a_table(case):
             yield _pair(case, plain, parts, place, [0.5] * (part.shape[1] + 1), "too long"), True
             yield _pair(case, plain, parts, place, [], "empty"), True
 
 
-def _in_a_table(case: Case) -> bool:
+def in_a_table(case: Case) -> bool:
     return any(name.startswith("accountant.learn.generation") for name in case.covers)
 
 
@@ -86,7 +87,7 @@ def _pair(case: Case, plain: Pair, parts: Any, place: int, record: Any, name: st
     stays = plain.relation != "add or remove"
     ids = tuple(range(n + 1))
     held = [
-        _table(data) if _in_a_table(case) else data for data in (odd, even if stays else ordinary)
+        _table(data) if in_a_table(case) else data for data in (odd, even if stays else ordinary)
     ]
     return Pair(
         f"{name} in part {place}", tuple(held[0]), tuple(held[1]), ids, ids if stays else ids[:-1],
