@@ -67,7 +67,8 @@ def look_around(estimator: object) -> None:
                 f"{name} gives exact results on held-out private records, for which no ledger is"
                 " charged, and fits one model a fold, which only a ledger= of yours adds up"
             )
-        if name == "fit" and isinstance(owner, BaseEstimator) and not _is_ours(owner):
+        own = owner is estimator or type(owner).__module__.startswith("accountant.")
+        if name == "fit" and isinstance(owner, BaseEstimator) and not own:
             if isinstance(owner, RANSACRegressor) or any(hasattr(owner, word) for word in CHOOSES):
                 raise UnsupportedError(SEARCH)
             told |= _of_fit(owner, estimator)
@@ -77,10 +78,6 @@ def look_around(estimator: object) -> None:
             warnings.warn(text, UnpaidReleaseWarning, stacklevel=level)
     _ALREADY.clear()
     _ALREADY.update((*place, text) for text in told.values())
-
-
-def _is_ours(owner: object) -> bool:
-    return type(owner).__module__.startswith("accountant.")
 
 
 def _of_fit(owner: Any, estimator: object) -> dict[str, str]:

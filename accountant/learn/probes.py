@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant.learn.secrecy import silence
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -120,8 +122,9 @@ def _rows_or_none(
     function: Callable[..., Array], blocks: tuple[Array, ...], shape: tuple[int, ...]
 ) -> Array | None:
     try:
-        # A copy: the function may write into its arguments before it raises.
-        found = function(*(block.copy() for block in blocks))
+        with silence():
+            # A copy: the function may write into its arguments before it raises.
+            found = function(*(block.copy() for block in blocks))
     except Exception:
         return None
     return found if found.shape == (len(blocks[0]), *shape) else None

@@ -7,6 +7,8 @@ no value, no position and no number of records.
 from __future__ import annotations
 
 import functools
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,11 +17,11 @@ from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from accountant.checks import Argument, Checked
 
-__all__ = ["private_count", "private_real", "private_scalar", "without_numpy_warnings"]
+__all__ = ["private_count", "private_real", "private_scalar", "silence", "without_numpy_warnings"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +40,14 @@ def private_count(argument: Argument, value: object) -> Checked:
 def private_scalar(argument: Argument, value: object) -> float:
     """Check one private real number."""
     return _checked(checks.number, argument, value)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Suppress warnings of any kind while a user's function or object sees records."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def without_numpy_warnings(function: Callable[P, T]) -> Callable[P, T]:

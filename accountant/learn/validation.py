@@ -9,7 +9,6 @@ type of a container or of an array, and the shape that an array gives to every r
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.secrecy import silence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +87,7 @@ def numbers(
                     found = found.astype(np.float64, copy=False)  # integers as floats are
                 return np.ascontiguousarray(found, dtype=dtype)
         shape = found.shape[1:] or shape
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silence():
         rows = [_read(entry) for entry in found]
         if shape is None:
             counts = Counter(row.shape for row in rows if row is not None)

@@ -1,5 +1,6 @@
 """The one way in for data: no record changes how another is read, and none raises anything."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -121,6 +122,7 @@ def test_a_function_that_raises_on_a_record_adds_nothing_for_it():
     def fails(w, x, t):
         x[:] = 2.0 * x  # and spoils its argument first
         if (x == 14.5).any():
+            warnings.warn("a record was met", stacklevel=1)
             raise ValueError(f"{x[x == 14.5]}")
         return descend(w, x, t)
 
@@ -137,11 +139,30 @@ def test_a_function_that_raises_on_a_record_adds_nothing_for_it():
     model = PerExampleModel(np.full(3, 0.1), doubled)
     assert np.array_equal(sums(fails, None), model.clipped_gradient_sum(spared, y, 1.0))
     assert np.allclose(sums(fails, None), sums(doubled, others), rtol=1e-13)
-    result = train_dp_sgd(
-        PerExampleModel(np.full(3, 0.1), fails), X, y, clipping_norm=1.0, delta=1e-5,
-        noise_multiplier=1.0, expected_batch_size=300, sampler="full", steps=2,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = train_dp_sgd(
+            PerExampleModel(np.full(3, 0.1), fails), X, y, clipping_norm=1.0, delta=1e-5,
+            noise_multiplier=1.0, expected_batch_size=300, sampler="full", steps=2,
+        )  # fmt: skip
     assert result.private
+
+
+def test_what_warns_of_a_block_or_a_shard_is_not_heard():
+    def warning(block):
+        warnings.warn(f"{len(block)} records", stacklevel=1)
+        return float(block.mean())
+
+    class Complaining(Majority):
+        def fit(self, X, y):
+            warnings.warn(f"{len(X)} records", stacklevel=1)
+            return super().fit(X, y)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        block_estimates([0.5] * 20, warning, 3, (0.0, 1.0))
+        TeacherEnsemble(Complaining, 3, 2).fit(np.ones((20, 2)), np.ones(20, int))
+    assert not caught
 
 
 def test_a_function_that_always_raises_is_not_silent():

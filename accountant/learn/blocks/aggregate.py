@@ -13,6 +13,7 @@ from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
+from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
 from accountant.learn.validation import container, records_at
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
@@ -184,7 +185,8 @@ def private_block_median(
 
 def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> float:
     try:
-        return float(estimator(block)) if len(block) else math.nan
+        with silence():
+            return float(estimator(block)) if len(block) else math.nan
     except Exception:
         return math.nan
 

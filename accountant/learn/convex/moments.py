@@ -50,7 +50,7 @@ def private_mean(
     Parameters
     ----------
     x : array of shape (n,) or (n, d)
-        Records; NaN is refused.
+        Records; one that is not finite numbers is left out.
     epsilon, delta : float
         The guarantee; δ = 0 uses Laplace noise on every coordinate.
     bound : float

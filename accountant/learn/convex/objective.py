@@ -73,7 +73,8 @@ def perturb_objective(
     Parameters
     ----------
     x : array of shape (n, d)
-        Records. Rows longer than ``data_norm`` are scaled down to it. NaN is refused.
+        Records. Rows longer than ``data_norm`` are scaled down to it. What is not
+        finite numbers, or has no label of the loss, adds nothing.
     y : array of shape (n,)
         Labels in the loss's public domain.
     epsilon, delta : float

@@ -62,7 +62,8 @@ def private_ridge(
     Parameters
     ----------
     x : array of shape (n, d)
-        Rows longer than ``data_norm`` are scaled down to it. NaN is refused.
+        Rows longer than ``data_norm`` are scaled down to it. What is not
+        finite numbers, or has no label of the loss, adds nothing.
     y : array of shape (n,)
         Clipped to [-target_bound, target_bound].
     epsilon, delta : float

@@ -9,6 +9,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.learn.validation import class_labels, container, records_at
 from accountant.noise.exact_samplers import uniform_index
@@ -154,8 +155,9 @@ def run_jobs(jobs: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]], n_jobs:
 def _fit_one(make: Callable[[], Any], X: Array, y: Array, classes: int) -> tuple[Any, int]:
     commonest = int(np.argmax(np.bincount(y, minlength=classes)))
     try:
-        model = make()
-        model.fit(X, y)
+        with silence():
+            model = make()
+            model.fit(X, y)
     except Exception:
         return None, commonest
     return model, commonest
@@ -165,7 +167,7 @@ def _predict_one(model: Any, rest: int, X: Array, classes: int) -> Array:
     if model is None:
         return np.full(len(X), rest)
     try:
-        with np.errstate(invalid="ignore"):  # a warning would say something about a record
+        with silence():
             labels = np.asarray(model.predict(X)).astype(np.int64)
         valid = (labels >= 0) & (labels < classes)
         return np.where(valid, labels, rest).reshape(len(X))
