@@ -228,7 +228,7 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError("requires y to be passed, but the target y is None")  # its own words
         labels = column(y)
         if len(labels) != records:
-            raise ValueError("X and y must have consistent numbers of samples")
+            raise ValueError("X and y have different numbers of samples")
         return labels
 
     def _public_shape(self, x: Any, y: Any) -> PublicShape:
