@@ -53,7 +53,6 @@ COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own
 # What scikit-learn and NumPy say about refused data, and what of it may be said.
 _PRIVATE = (
     (re.compile(r"\(\d+,(?=\)| \d)"), "(,"),  # a shape's number of records
-    (re.compile(r"(numbers of samples).*"), r"\1"),
     (re.compile(r"array=.*?\nReshape", re.DOTALL), "Reshape"),
     (re.compile(r"(Complex data not supported).*", re.DOTALL), r"\1"),
 )

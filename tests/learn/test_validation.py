@@ -11,7 +11,7 @@ from accountant.learn import LogisticRegression, PerExampleModel, train_dp_sgd
 from accountant.learn.blocks import block_estimates
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.learn.pate import TeacherEnsemble
-from accountant.learn.validation import class_labels, features, numbers, targets
+from accountant.learn.validation import as_examples, class_labels, features, numbers, targets
 from support.twins import cases, odd, pairs
 from support.twins.cases_features import EXTRACTIONS, D, rows_apart
 from support.twins.comparison import twins
@@ -112,6 +112,19 @@ def test_one_word_among_the_targets_moves_theta_by_nothing():
             )  # fmt: skip
             thetas.append(result.parameters)
         assert np.array_equal(*thetas)
+
+
+def test_targets_in_a_list_take_the_type_of_public_examples():
+    assert as_examples([1, 2.5], None).dtype == np.float64
+    labels = as_examples([1, "?", None, 2], np.array([7, 2]))
+    assert labels.dtype == np.array([7]).dtype
+    assert labels.tolist() == [1, 7, 7, 2]
+    assert np.isnan(as_examples(["?", 0.5], np.array([0.5], np.float32))).tolist() == [True, False]
+    pairs_of = as_examples([[1, 2], [1], "?"], np.array([[0, 1]]))
+    assert pairs_of.tolist() == [[1, 2], [0, 1], [0, 1]]
+    words = as_examples(["yes", None], np.array(["yes", "no"]))
+    assert words.tolist() == ["yes", None]
+    assert as_examples(np.array([3], np.int8), np.array([0.5])).dtype == np.int8
 
 
 def test_a_function_that_raises_on_a_record_adds_nothing_for_it():
