@@ -1,7 +1,9 @@
 """Refusals and warnings: they name the argument, and show nothing of what is private."""
 
 import pickle
+import threading
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from accountant.learn import (
 from accountant.learn.generation import Category, Domain, Numeric
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.pate import GNMax, TeacherEnsemble, VoteStream
+from accountant.learn.secrecy import silence
 from accountant.learn.selection import AboveThresholdStream, report_noisy_max
 from accountant.learn.validation import features, targets
 
@@ -117,3 +120,25 @@ def test_a_models_pickle_does_not_say_on_how_many_records_it_was_used():
     model.input_gradient(np.zeros((71, 36)), np.zeros(71, int))
     assert len(pickle.dumps(model)) == len(before)
     assert not any("_shape" in vars(layer) for layer in model.layers)
+
+
+def test_silence_ends_when_the_last_thread_leaves_it():
+    before = list(warnings.filters)
+    inside, leave = threading.Barrier(3), [threading.Event() for _ in "ab"]
+
+    def wait(event):
+        with silence():
+            inside.wait()
+            event.wait()
+
+    threads = [threading.Thread(target=wait, args=(event,)) for event in leave]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    for event, thread in zip(leave, threads, strict=True):  # the first to enter may leave first
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn("of a record", stacklevel=1)
+        assert not caught
+        event.set()
+        thread.join()
+    assert list(warnings.filters) == before
