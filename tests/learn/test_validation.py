@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn import LogisticRegression, PerExampleModel, train_dp_sgd
+from accountant.learn import Frozen, LogisticRegression, PerExampleModel, train_dp_sgd
 from accountant.learn.blocks import block_estimates
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.learn.pate import TeacherEnsemble
@@ -212,3 +212,18 @@ def test_what_is_refused_is_public():
             numbers("X", refused)
     with pytest.raises(DomainError, match="shape"):
         LogisticRegression(2).check(np.zeros((3, 4)), np.zeros(3))
+
+
+def test_a_frozen_function_that_raises_on_a_record_gives_zeros_for_it():
+    rows = pairs.features(300, 4)
+    rows[271, 1] = 99.0
+
+    def fails(x):
+        if (x == 99.0).any():
+            raise ValueError(f"{x[x == 99.0]}")
+        return x[:, :2] * 3.0
+
+    found = Frozen(fails)(rows)
+    expected = rows[:, :2] * 3.0
+    expected[271] = 0.0
+    assert np.array_equal(found, expected)
