@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from accountant import checks
+from accountant.adapters._sklearn_inside import look_around
 from accountant.adapters._sklearn_types import BaseEstimator, ClassifierMixin
-from accountant.errors import DomainError, UnsupportedError
+from accountant.errors import UnsupportedError
 from accountant.learn.account import as_ledger
 from accountant.learn.convex.public_bounds import (
     DATA_NORM,
@@ -28,6 +27,7 @@ from accountant.learn.convex.public_bounds import (
     require_few,
 )
 from accountant.learn.convex.result import PrivateResult, clip_rows
+from accountant.learn.validation import container, labels_among, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,25 +42,18 @@ __all__ = [
     "Probabilities",
     "PublicShape",
     "UnsetBoundWarning",
-    "dense",
-    "refuse_search_object",
+    "column",
+    "unread",
     "with_intercept",
 ]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
-
-SEARCH = (
-    "hyper-parameter search over private fits must be paid for: every candidate spends its own"
-    " epsilon and so does the choice. Fix the parameters publicly, or search with"
-    " accountant.adapters.sklearn.DPSearch, which pays for it"
-)
+COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own words
 
 # What scikit-learn and NumPy say about refused data, and what of it may be said.
 _PRIVATE = (
     (re.compile(r"\(\d+,(?=\)| \d)"), "(,"),  # a shape's number of records
-    (re.compile(r"(numbers of samples).*"), r"\1"),
     (re.compile(r"array=.*?\nReshape", re.DOTALL), "Reshape"),
-    (re.compile(r"(could not convert [^:]*):.*", re.DOTALL), r"\1"),
     (re.compile(r"(Complex data not supported).*", re.DOTALL), r"\1"),
 )
 
@@ -81,12 +74,15 @@ class Privacy:
         What a ledger records.
     private : bool
         False when ``random_state`` was given: whoever knows the seed can subtract the noise.
+    scope : str
+        Whose guarantee this is: not that of a pipeline around the estimator.
     """
 
     epsilon: float
     delta: float
     entry: tuple[Mechanism, ...]
     private: bool
+    scope: str = "this estimator alone, not what stands around it"
 
     @classmethod
     def of(cls, result: PrivateResult) -> Privacy:
@@ -120,9 +116,10 @@ class PrivateEstimator(BaseEstimator):
     _sparse = False
 
     def __sklearn_tags__(self) -> Any:
-        """Say whether sparse matrices are taken."""
+        """Say what is taken: any record, for one that cannot be read adds nothing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
+        tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
     def spent(self, delta: float | None = None) -> float:
@@ -137,7 +134,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Clone the parameters, but never the ledger: a copy would spend its budget twice."""
-        refuse_search_object()
+        look_around(self)
         values = {
             name: value if name == "ledger" else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
@@ -184,8 +181,8 @@ class PrivateEstimator(BaseEstimator):
                     stacklevel=5,
                 )
 
-    def _checked(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[Any]]:
-        _refuse_search()
+    def _checked(self, x: Any, y: Any) -> tuple[FloatArray, Any]:
+        look_around(self)
         self._warn_of_bounds()
         if self.random_state is not None:
             warnings.warn(
@@ -196,25 +193,42 @@ class PrivateEstimator(BaseEstimator):
             )
         # Where the number of records is a secret, none is a data set like any other.
         secret = getattr(self, "sampling_probability", None) is not None
-        least = 0 if secret else 1
         refusal: Exception | None = None
         try:
-            rows, labels = validate_data(
-                self,
-                x,
-                y,
-                dtype=np.float64,
-                ensure_min_samples=least,
-                accept_sparse="csr" if self._sparse else False,
-            )
+            rows = self._rows(x, reset=True, ensure_min_samples=0 if secret else 1)
+            labels = self._column(y, len(rows))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             refusal = kind(_without_records(str(error)))
         if refusal is not None:  # raised here, where the first message is no context of it
             raise refusal
-        rows = dense(rows)
-        # In one layout, for sums over a row round by it, and one row alone has both.
-        return np.require(rows, requirements=["C", "A"]), labels
+        return rows, labels
+
+    def _rows(self, x: Any, reset: bool, **options: Any) -> FloatArray:
+        """Return the records as rows, NaN where one cannot be read; refuse by public facts alone.
+
+        In one layout, for sums over a row round by it, and one row alone has both; dense, for they
+        must not round by which zeros are stored (Theorem V12).
+        """
+        sparse = issparse(x)
+        refused = (sparse and not self._sparse) or getattr(x, "dtype", None) in COMPLEX
+        width = None if reset else (cast("Any", self).n_features_in_,)
+        rows = x if refused else numbers("X", x, width)
+        checked = validate_data(
+            self, rows, dtype=np.float64, ensure_all_finite=False, reset=reset, **options
+        )
+        if hasattr(x, "columns"):  # a frame, for the names of its columns
+            validate_data(self, x, skip_check_array=True, reset=reset)
+        return np.require(checked, requirements=["C", "A"])
+
+    def _column(self, y: Any, records: int) -> Any:
+        """Return one target for each record."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")  # its own words
+        labels = column(y)
+        if len(labels) != records:
+            raise ValueError("X and y have different numbers of samples")
+        return labels
 
     def _public_shape(self, x: Any, y: Any) -> PublicShape:
         """Check the data as ``fit`` does, and return what of them is public."""
@@ -227,11 +241,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _features(self, x: Any) -> FloatArray:
         check_is_fitted(self)
-        sparse = "csr" if self._sparse else False
-        rows = validate_data(
-            self, x, dtype=np.float64, reset=False, order="C", accept_sparse=sparse
-        )
-        return np.asarray(clip_rows(dense(rows), float(self._norm)))
+        return np.asarray(clip_rows(self._rows(x, reset=False), float(self._norm)))
 
 
 @dataclass(eq=False, repr=False)
@@ -247,23 +257,16 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         return tags
 
     def _classified(self, x: Any, y: Any) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Check the data and number the classes."""
+        """Check the data and number the classes; -1 is a record that cannot be read."""
         rows, labels = self._checked(x, y)
-        with warnings.catch_warnings():
-            # That there are many classes for so few records says how many records there are.
-            warnings.simplefilter("ignore", UserWarning)
-            if len(labels):
-                check_classification_targets(labels)
-        public = np.unique(labels) if self.classes is None else np.unique(self.classes)
-        if not np.isin(labels, public).all():
-            raise DomainError("y must hold only the labels named in classes")
+        public = np.unique(self.classes) if self.classes is not None else _labels_held(labels)
         if len(public) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes; got one class. Name them all in"
                 " classes"
             )
         self.classes_ = public
-        return rows, np.searchsorted(public, labels)
+        return rows, np.where(unread(rows), -1, labels_among(labels, public.tolist()))
 
     def _public_shape(self, x: Any, y: Any) -> PublicShape:
         """Check the data as ``fit`` does, and return what of them is public."""
@@ -305,13 +308,36 @@ class Probabilities:
             return np.asarray(np.log(self.predict_proba(X)))
 
 
-def dense(rows: Any) -> FloatArray:
-    """Return a matrix with its zeros: sums over a row must not round by which of them are stored.
+def column(y: Any) -> Any:
+    """Return targets in one dimension, as a list if they come as one."""
+    found = container("y", y)
+    return found if isinstance(found, list) else column_or_1d(found, warn=True)
 
-    That is what Theorem V12 asks; a sparse matrix of the same records gives the same release.
-    """
-    found: Any = rows
-    return np.asarray(found.toarray(order="C") if issparse(rows) else found)
+
+def unread(rows: FloatArray) -> NDArray[np.bool_]:
+    """Return which records cannot be read: they add nothing, their intercept included."""
+    return np.asarray(~np.isfinite(rows).all(axis=1))
+
+
+def _is_label(entry: object) -> bool:
+    if isinstance(entry, (float, np.floating)):
+        return math.isfinite(entry)
+    return isinstance(entry, (bool, int, str, np.generic))
+
+
+def _labels_held(labels: Any) -> NDArray[Any]:
+    """Return the different labels in sorted order, which are public where none are named."""
+    found = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    held = {label for label in found if _is_label(label)}
+    if len({isinstance(label, str) for label in held}) > 1:
+        raise ValueError("y must hold labels of one type, or classes must name them")
+    public = np.unique(list(held))
+    with warnings.catch_warnings():
+        # That there are many classes for so few records says how many records there are.
+        warnings.simplefilter("ignore", UserWarning)
+        if len(public):
+            check_classification_targets(public)
+    return public
 
 
 def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray, float]:
@@ -337,25 +363,3 @@ def _without_records(message: str) -> str:
 
 class _Elsewhere:
     """Stands for a ledger that an estimator was separated from."""
-
-
-def refuse_search_object() -> None:
-    """Refuse a search before it begins: scikit-learn would bury a later refusal in its words."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "fit" and isinstance(frame.f_locals.get("self"), BaseSearchCV):
-            raise UnsupportedError(SEARCH)
-        frame = frame.f_back  # type: ignore[assignment]
-
-
-def _refuse_search() -> None:
-    """Refuse a fit that is one of many candidates of a search.
-
-    The best of many private fits has spent what all of them spent, and its score on held-out
-    records spends more; a search object records neither.
-    """
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "_fit_and_score" and frame.f_locals.get("parameters"):
-            raise UnsupportedError(SEARCH)
-        frame = frame.f_back  # type: ignore[assignment]

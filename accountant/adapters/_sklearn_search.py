@@ -15,13 +15,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from accountant import checks
-from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, refuse_search_object
+from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, column
+from accountant.adapters._sklearn_inside import look_around
 from accountant.adapters._sklearn_types import BaseEstimator, MetaEstimatorMixin
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.account import as_ledger
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.learn.selection.tuning import SearchResult, search_cost, select_best
+from accountant.learn.validation import labels_among, numbers
 from accountant.mechanisms import ApproximateDP
 from accountant.noise.exact_samplers import uniform_below
 from accountant.noise.laplace import discrete_laplace
@@ -110,7 +112,7 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Clone the parameters, but never the ledger."""
-        refuse_search_object()
+        look_around(self)
         return type(self)(
             **{
                 name: value if name == "ledger" else clone(value, safe=False)
@@ -120,6 +122,7 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> DPSearch:  # noqa: N803
         """Search privately, and keep the best model."""
+        look_around(self)
         settings = list(_settings(self.estimator, self.space))
         self.estimator._warn_of_bounds()
         share = checks.number(_SHARE, self.score_share)
@@ -261,11 +264,14 @@ def _parts(model: Any) -> int:
 
 def _score(model: Any, x: Any, y: Any) -> int:
     """Return an integer to which every record adds a number between 0 and ``_parts``."""
-    predicted, labels = model.predict(x), np.asarray(y)
+    predicted, labels = model.predict(x), column(y)
     if not is_regressor(model):
-        return int(np.count_nonzero(predicted == labels))
+        known = model.classes_.tolist()
+        right = labels_among(predicted, known) == labels_among(labels, known)
+        return int(np.count_nonzero(right))
     bound = 1.0 if model.target_bound is None else float(model.target_bound)
     ends = -bound, bound
-    errors = np.clip(np.asarray(predicted), *ends) - np.clip(labels.astype(np.float64), *ends)
-    shares = np.clip((errors / (2.0 * bound)) ** 2, 0.0, 1.0)
+    errors = np.clip(np.asarray(predicted), *ends) - np.clip(numbers("y", labels, ()), *ends)
+    # A target that cannot be read is as far off as any.
+    shares = np.nan_to_num(np.clip((errors / (2.0 * bound)) ** 2, 0.0, 1.0), nan=1.0)
     return int(np.sum(PARTS - np.floor(PARTS * shares).astype(np.int64)))

@@ -2,8 +2,14 @@
 
 ``data_norm`` is a public bound on the rows' Euclidean norm: longer rows are scaled down to it, and
 it is never read from the data. ``privacy_`` says what a fit has spent, ``spent()`` what all of them
-have. The set of class labels and the number of columns are public. scikit-learn's own searches are
-refused, for their choice must be paid for: :class:`DPSearch` pays.
+have, and a ``ledger`` adds them up. The set of class labels and the number of columns are public. A
+record that cannot be read (text, None, NaN, another length, a label that is not in ``classes``)
+adds nothing, and nothing says so.
+
+What scikit-learn does around a fit is not the estimator's to pay for. Whatever chooses by scores
+(searches, feature selection, thresholds, calibration, stacking) is refused: :class:`DPSearch` pays
+for its choice. Exact held-out scores, and a preprocessor fitted to the same records, are told of by
+an :class:`UnpaidReleaseWarning`, once.
 
 Predictions scale long rows down as ``fit`` does.
 """
@@ -21,8 +27,10 @@ from accountant.adapters._sklearn_base import (
     PrivateEstimator,
     Probabilities,
     UnsetBoundWarning,
+    unread,
     with_intercept,
 )
+from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
 from accountant.adapters._sklearn_search import DPSearch
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.adapters._sklearn_types import RegressorMixin
@@ -30,6 +38,7 @@ from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.public_bounds import MOST_RECORDS
 from accountant.learn.convex.regression import ada_ssp, private_ridge
+from accountant.learn.validation import numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +51,7 @@ __all__ = [
     "DPRidge",
     "DPSGDClassifier",
     "DPSearch",
+    "UnpaidReleaseWarning",
     "UnsetBoundWarning",
 ]
 
@@ -112,7 +122,7 @@ class DPLogisticRegression(Probabilities, _Linear):
         binary = len(self.classes_) == 2
         result = perturb_objective(
             rows,
-            2.0 * labels - 1.0 if binary else labels,
+            2.0 * labels - 1.0 if binary else labels,  # -1 is no label, and -3 is none
             epsilon=self.epsilon,
             delta=self.delta,
             data_norm=norm,
@@ -160,7 +170,7 @@ class DPLinearSVC(_Linear):
         results = [
             perturb_objective(
                 rows,
-                np.where(labels == head, 1.0, -1.0),
+                np.where(labels < 0, np.nan, np.where(labels == head, 1.0, -1.0)),
                 epsilon=self.epsilon / share,
                 delta=self.delta / share,
                 data_norm=norm,
@@ -197,10 +207,11 @@ class _Regressor(RegressorMixin, PrivateEstimator):
 
     def _fit(self, x: Any, y: Any, method: Any, **options: Any) -> None:
         rows, labels = self._checked(x, y)
+        lost = unread(rows)
         rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
         result = method(
             rows,
-            labels.astype(np.float64),
+            np.where(lost, np.nan, numbers("y", labels, ())),
             epsilon=self.epsilon,
             delta=self.delta,
             data_norm=norm,

@@ -78,7 +78,8 @@ def train_dp_sgd(
     model : Model
         Trained in place, from its present parameters, which must not depend on these data.
     X, y : array_like
-        Features of shape (n, d) and n targets.
+        Features of shape (n, d) and n targets. A record that cannot be read or is not finite, or
+        whose label is no class, adds nothing, and nothing says so.
     clipping_norm : float or Clipping
         The bound on one record's gradient, or a clipping rule.
     delta : float

@@ -17,7 +17,7 @@ import numpy as np
 from accountant import checks
 from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.probes import public_rows, rearranged, same_bits
+from accountant.learn.probes import each_row, public_rows, rearranged, same_bits
 from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
 
@@ -51,7 +51,7 @@ class Extractor(ABC):
 
     Notes
     -----
-    *Guarantee.* The features of a finite record are finite, and are the same bits whatever the
+    *Guarantee.* The features of a record are finite, and are the same bits whatever the
     other records are, however many, and in which order they come
     (docs/theorems_training.md, Theorem T11). Features that overflow are 0.
     """
@@ -59,8 +59,8 @@ class Extractor(ABC):
     columns: int | None = None  # of a record; any number where None
 
     def __call__(self, X: object) -> NDArray[np.float64]:
-        """Return the features of finite records of shape (n, d)."""
-        return self.transform(features(X, None, FLOAT64))
+        """Return the features of records of shape (n, d): 0 where they cannot be computed."""
+        return self.transform(features(X, self.columns, FLOAT64))
 
     def transform(self, X: Array) -> NDArray[np.float64]:
         """Return the features of checked records."""
@@ -109,6 +109,8 @@ class PrincipalComponents(Extractor):
 
     def __init__(self, public: object, components: int, *, whiten: bool = False) -> None:
         data = features(public, None, FLOAT64)
+        if not np.isfinite(data).all():
+            raise DomainError("public must be finite; it holds NaN, infinity or what is no number")
         components = checks.integer(
             "components", components, 1, min(data.shape), advice=f"The data are {data.shape}"
         )
@@ -227,7 +229,8 @@ class Frozen(Extractor):
     function : callable
         Maps an array of shape (n, d) to one of shape (n, k). It is called on 256 rows at a time,
         the last of them padded with zeros, and is tried on random rows first: one whose values for
-        a row change, by a single bit, with the other rows or with the row's place is refused.
+        a row change, by a single bit, with the other rows or with the row's place is refused. The
+        features of a row on which it raises are 0.
     """
 
     def __init__(self, function: Callable[[Array], Array]) -> None:
@@ -244,12 +247,14 @@ class Frozen(Extractor):
             self._tried.add(columns)
         block = np.zeros((FROZEN_ROWS, columns))
         with np.errstate(all="ignore"):
-            out = np.empty((len(data), self._block(block).shape[1]))
+            width = self._block(block).shape[1]
+            out = np.empty((len(data), width))
             for start in range(0, len(data), FROZEN_ROWS):
                 filled = min(FROZEN_ROWS, len(data) - start)
                 block[:filled] = data[start : start + filled]
-                block[filled:] = 0  # the function may have written into it
-                out[start : start + filled] = self._block(block)[:filled]
+                block[filled:] = 0
+                found = each_row(self._block, (block,), (width,), FLOAT64)
+                out[start : start + filled] = found[:filled]
         if not np.isfinite(out).all():
             out[~np.isfinite(out)] = 0.0
         return out

@@ -1,7 +1,7 @@
-"""Public inputs on which functions of records are tested before any record is read.
+"""Functions of records that are the user's own: tried on public inputs, then called with care.
 
-Nothing here depends on the data but their shape and type, which are public: what a trial finds out,
-and whether it raises, says nothing about a record.
+No public input depends on the data but for their shape and type, which are public: what a trial
+finds out, and whether it raises, says nothing about a record. With records nothing is raised.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant.learn.secrecy import silence
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["public_rows", "public_targets", "rearranged", "same_bits"]
+__all__ = ["each_row", "public_rows", "public_targets", "rearranged", "same_bits"]
 
 Array: TypeAlias = "NDArray[Any]"
 REPLACED, PADDING = -1, -2
@@ -88,3 +90,41 @@ def same_bits(one: Array, other: Array) -> bool:
         for a in (one, other)
     ]  # fmt: skip
     return bits[0] == bits[1]
+
+
+def each_row(
+    function: Callable[..., Array],
+    blocks: tuple[Array, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Array:
+    """Return a function's rows for the records of a block; NaN for one that it raises on.
+
+    Where it raises on the block it is called on every record by itself, among zeros. By assumption
+    A1 (docs/theorems_training.md) the rows of the other records are the same bits.
+    """
+    found = _rows_or_none(function, blocks, shape)
+    if found is not None:
+        return found.astype(dtype, copy=False)
+    function(*map(np.zeros_like, blocks))  # raises where no record is to blame for it
+    rows = np.full((len(blocks[0]), *shape), np.nan, dtype)
+    for place in range(len(rows)):
+        alone = tuple(np.zeros_like(block) for block in blocks)
+        for block, other in zip(alone, blocks, strict=True):
+            block[place] = other[place]
+        found = _rows_or_none(function, alone, shape)
+        if found is not None:
+            rows[place] = found[place]
+    return rows
+
+
+def _rows_or_none(
+    function: Callable[..., Array], blocks: tuple[Array, ...], shape: tuple[int, ...]
+) -> Array | None:
+    try:
+        with silence():
+            # A copy: the function may write into its arguments before it raises.
+            found = function(*(block.copy() for block in blocks))
+    except Exception:
+        return None
+    return found if found.shape == (len(blocks[0]), *shape) else None

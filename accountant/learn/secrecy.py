@@ -7,6 +7,9 @@ no value, no position and no number of records.
 from __future__ import annotations
 
 import functools
+import threading
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,11 +18,11 @@ from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from accountant.checks import Argument, Checked
 
-__all__ = ["private_count", "private_real", "private_scalar", "without_numpy_warnings"]
+__all__ = ["private_count", "private_real", "private_scalar", "silence", "without_numpy_warnings"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +41,35 @@ def private_count(argument: Argument, value: object) -> Checked:
 def private_scalar(argument: Argument, value: object) -> float:
     """Check one private real number."""
     return _checked(checks.number, argument, value)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Suppress warnings of any kind while a user's function or object sees records.
+
+    Python's filters are those of all threads: the first to come in keeps them, and the last one to
+    leave puts them back.
+    """
+    with _Filters.lock:
+        _Filters.inside += 1
+        if _Filters.inside == 1:
+            _Filters.kept = warnings.catch_warnings()
+            _Filters.kept.__enter__()
+            warnings.simplefilter("ignore")
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _Filters.lock:
+            _Filters.inside -= 1
+            if _Filters.inside == 0:
+                _Filters.kept.__exit__(None, None, None)
+
+
+class _Filters:
+    lock = threading.Lock()
+    inside = 0
+    kept = warnings.catch_warnings()
 
 
 def without_numpy_warnings(function: Callable[P, T]) -> Callable[P, T]:

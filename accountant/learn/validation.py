@@ -1,95 +1,206 @@
-"""Checks of the data before any gradient is computed.
+"""The one way in for data: what users pass becomes arrays record by record.
 
-Messages say what is wanted and what kind of data came, never how many records there are, nor what
-is in one.
+A list, a frame, an array of objects or of text is read one record at a time, so that no record
+changes another's type, shape or scale. A record that cannot be read (text, None, another length, a
+label that is no class) or that is not finite **adds nothing** to what is trained or released, and
+nothing says so: an exception or a warning would tell of the record. What is refused is public: the
+type of a container or of an array, and the shape that an array gives to every record.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.secrecy import silence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["as_array", "class_labels", "features", "row_indices", "targets"]
+__all__ = [
+    "as_examples",
+    "class_labels",
+    "container",
+    "features",
+    "labels_among",
+    "numbers",
+    "records_at",
+    "row_indices",
+    "targets",
+]
+
+FLOAT64 = np.dtype(np.float64)
+NUMBERS = "fiub"  # kinds of arrays that are read as a whole
 
 
-def as_array(name: str, value: object) -> NDArray[Any]:
-    """Return an array, or raise without the number of records."""
+def container(name: str, value: object, kinds: str | None = None) -> NDArray[Any] | list[Any]:
+    """Return a list as it is, anything else as an array, whose type is public."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    dense: Any = value
     try:
-        return np.asarray(value)
-    except (TypeError, ValueError):  # whose message has the number of records
-        pass
-    # Raised here and not above, where that message would come along as the context.
-    raise ArgumentTypeError(f"{name} must be an array")
+        array = np.asarray(dense.toarray(order="C") if issparse(value) else value)
+    except Exception:  # whose message has the number of records
+        array = np.asarray(None)
+    if array.ndim == 0 and isinstance(value, np.ndarray):
+        raise DomainError(f"{name} must have one dimension or more, (records, …); got 0")
+    if array.ndim == 0:
+        raise ArgumentTypeError(f"{name} must be an array; got a {type(value).__name__}")
+    if kinds is not None and array.dtype.kind not in kinds:
+        raise ArgumentTypeError(f"{name} must be an array of numbers; got one of {array.dtype}")
+    return array
 
 
-def _rounded(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a C-contiguous array of ``dtype``, rounded the same way from every type.
+def numbers(
+    name: str, value: object, shape: tuple[int, ...] | None = None, dtype: np.dtype[Any] = FLOAT64
+) -> NDArray[Any]:
+    """Return records as a C-contiguous array of ``dtype``, NaN where one cannot be read.
 
-    A list's type depends on all its entries: one record with a fraction makes floats of the whole
-    numbers of all others, and those would be rounded twice, where integers are rounded once.
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    value : array_like
+        A list or tuple of records, an array, a frame or a sparse matrix.
+    shape : tuple of int, optional
+        Of one record, where it is known without the data. Otherwise an array or a frame states it,
+        and for a list it is the one that most records have: a public number.
+    dtype : dtype
+        float32 or float64. Every number is rounded to float64 first, whatever its type.
+
+    Raises
+    ------
+    ArgumentTypeError
+        The container is no array of numbers: no record is looked at.
     """
-    if array.dtype.itemsize >= 8 and dtype != np.float64:
-        array = array.astype(np.float64, copy=False)
-    return np.ascontiguousarray(array, dtype=dtype)
+    found = container(name, value, NUMBERS + "O")
+    if isinstance(found, np.ndarray):
+        if found.dtype.kind in NUMBERS:
+            with np.errstate(all="ignore"):  # a warning would say something about a record
+                if found.dtype.itemsize >= 8 and dtype != np.float64:
+                    found = found.astype(np.float64, copy=False)  # integers as floats are
+                return np.ascontiguousarray(found, dtype=dtype)
+        shape = found.shape[1:] or shape
+    with silence():
+        rows = [_read(entry) for entry in found]
+        if shape is None:
+            counts = Counter(row.shape for row in rows if row is not None)
+            shape = min(counts, key=lambda s: (-counts[s], s), default=())
+        read = np.full((len(rows), *shape), np.nan)
+        known = (shape, ()) if shape == (1,) else (shape,)
+        for place, row in enumerate(rows):
+            if row is not None and row.shape in known:
+                read[place] = row
+        return read.astype(dtype, copy=False)
+
+
+def _read(record: object) -> NDArray[np.float64] | None:
+    try:
+        return np.asarray(record, dtype=np.float64)
+    except Exception:  # whatever it is, it is no number
+        return None
+
+
+def records_at(found: NDArray[Any] | list[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+    """Return some of the records of a container as an array of a type that they alone decide.
+
+    Numbers become an array of numbers, anything else in a list stays as it is, in an array of
+    objects. The type of an array of numbers or text is public, and stays.
+    """
+    if isinstance(found, np.ndarray):
+        chosen = found[places]
+        return chosen if found.dtype.kind != "O" else _natural(chosen.tolist(), chosen)
+    return _natural([found[i] for i in places.tolist()])
+
+
+def _natural(records: list[Any], otherwise: NDArray[Any] | None = None) -> NDArray[Any]:
+    try:
+        array = np.asarray(records)
+        if array.dtype.kind in NUMBERS:
+            return array
+    except Exception:  # records of several lengths, say
+        pass
+    return _objects(records) if otherwise is None else otherwise
+
+
+def _objects(records: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    found = np.empty(len(records), object)
+    for place, record in enumerate(records):
+        found[place] = record
+    return found
 
 
 def features(X: object, columns: int | None, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return features as a C-contiguous array of ``dtype``, shape (n, columns)."""
-    array = as_array("X", X)
-    if array.dtype.kind not in "fiub":
-        raise ArgumentTypeError(f"X must be an array of numbers; got an array of {array.dtype}")
+    array = numbers("X", X, None if columns is None else (columns,), dtype)
     if array.ndim < 2 or (columns is not None and array.shape[1:] != (columns,)):
         wanted = f"(records, {columns})" if columns is not None else "(records, features)"
         got = f"{array.ndim} dimensions" if array.ndim < 2 else f"{array.shape[1:]} a record"
         raise DomainError(f"X must have shape {wanted}; got {got}")
-    with np.errstate(over="ignore"):  # what overflows the dtype is refused below
-        data = _rounded(array, dtype)
-    if not np.isfinite(data).all():
-        raise DomainError(
-            f"X must be finite in {dtype}; it holds infinities, NaN or numbers beyond its range."
-            " Replace missing values before training, by a rule that does not look at the data"
-        )
-    return data
+    return array
 
 
 def targets(y: object, records: int, outputs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return real targets as an array of shape (records, outputs)."""
-    array = as_array("y", y)
-    if array.dtype.kind not in "fiub":
-        raise ArgumentTypeError(f"y must be an array of numbers; got an array of {array.dtype}")
+    listed = isinstance(y, (list, tuple))
+    array = numbers("y", y, (outputs,) if listed else None, dtype)
     if array.shape not in ((records,), (records, outputs)) or array.size != records * outputs:
         raise DomainError(
             f"y must hold one target of {outputs} numbers for every record: shape (records,"
             f" {outputs})"
         )
-    with np.errstate(over="ignore"):
-        values = _rounded(array, dtype).reshape(records, outputs)
-    if not np.isfinite(values).all():
-        raise DomainError(f"y must be finite in {dtype}; it holds infinities or NaN")
-    return values
+    return array.reshape(records, outputs)
 
 
-def class_labels(y: object, records: int, classes: int) -> NDArray[np.intp]:
-    """Return labels 0 … classes - 1 as integers."""
-    array = as_array("y", y)
-    if array.size == 0:
-        array = array.astype(np.intp)
-    if array.dtype.kind == "f" and np.array_equal(array, np.rint(array)):
-        # A CSV's 3.0 is the class 3; what no integer type holds is no class either.
-        array = np.clip(array, -1, classes).astype(np.intp)
-    if array.dtype.kind not in "iub":
-        raise ArgumentTypeError(f"y must hold integer class labels; got an array of {array.dtype}")
-    if array.shape != (records,):
+def class_labels(y: object, records: int | None, classes: int) -> NDArray[np.intp]:
+    """Return labels 0 … classes - 1 as integers, and -1 for what is none of them."""
+    array = numbers("y", y, ())
+    if array.shape != (len(array) if records is None else records,):
         raise DomainError("y must hold one label for every record: shape (records,)")
-    if not ((array >= 0) & (array < classes)).all():
-        raise DomainError(f"y must hold classes 0 … {classes - 1}; it holds others")
-    return np.ascontiguousarray(array, dtype=np.intp)
+    # A CSV's 3.0 is the class 3. NaN is equal to nothing.
+    known = (array == np.rint(array)) & (array >= 0) & (array < classes)
+    return np.where(known, array, -1.0).astype(np.intp)
+
+
+def as_examples(y: object, examples: NDArray[Any] | None) -> NDArray[Any]:
+    """Return targets for a function of the user's own: an array as it is, a list as the examples.
+
+    Without examples a list, or an array of objects, is read as float64 numbers. What cannot be read
+    is NaN, or the first example where the examples' type has no NaN.
+    """
+    found = container("y", y)
+    if isinstance(found, np.ndarray) and found.dtype.kind != "O":
+        return np.ascontiguousarray(found)
+    if examples is None:
+        return numbers("y", found)
+    if examples.dtype.kind not in NUMBERS:
+        return _objects(found)
+    read = numbers("y", found, examples.shape[1:])
+    with np.errstate(all="ignore"):
+        if examples.dtype.kind != "f":
+            read = np.where(np.isfinite(read), read, examples[0])
+        return np.ascontiguousarray(read.astype(examples.dtype))
+
+
+def labels_among(y: object, values: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the position of every label among some values, and -1 for any other label."""
+    found = container("y", y)
+    places = {value: place for place, value in enumerate(values)}
+    entries = found.tolist() if isinstance(found, np.ndarray) else found
+    return np.array([_place(places, entry) for entry in entries], np.intp)
+
+
+def _place(places: dict[Any, int], entry: Any) -> int:
+    try:
+        return places.get(entry, -1)
+    except Exception:  # not hashable, say
+        return -1
 
 
 def row_indices(rows: object, records: int) -> NDArray[np.intp]:

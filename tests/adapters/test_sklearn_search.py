@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import accountant as ac
@@ -73,6 +74,28 @@ def test_one_record_moves_a_score_by_no_more_than_its_part():
             assert 0 <= whole - without <= most
     # Far beyond the bound, too.
     assert search._score(model, X[:1], np.array([1e300])) >= 0
+
+
+def test_a_column_of_labels_counts_every_record_once():
+    """It was compared with every prediction: one record moved the score by twice their number."""
+    with pytest.warns(UserWarning, match="not private"):
+        model = logistic().set_params(random_state=1).fit(X, Y)
+    with pytest.warns(UserWarning, match="column-vector"):
+        assert search._score(model, X, Y[:, None]) == search._score(model, X, Y)
+
+
+@pytest.mark.parametrize("entry", ["secret text", None, float("nan"), 10**400, [1.0, 2.0]])
+@pytest.mark.parametrize("model", [logistic(), DPRidge(data_norm=1.0, target_bound=1.0)], ids=repr)
+def test_a_record_that_cannot_be_read_moves_a_score_by_no_more(model, entry):
+    labels = [*Y.tolist(), entry]
+    model = clone(model).set_params(**({"classes": [0, 1]} if hasattr(model, "classes") else {}))
+    fitted = model.fit(X, Y)
+    most, whole = search._parts(fitted), search._score(fitted, X, Y)
+    rows = X.tolist()
+    assert 0 <= search._score(fitted, [*rows, rows[0]], labels) - whole <= most
+    odd = [entry] * 3
+    assert 0 <= search._score(fitted, [*rows, odd], [*Y.tolist(), 1]) - whole <= most
+    DPSearch(model, SPACE, mean_runs=1.0).fit([*rows, odd], labels)
 
 
 @pytest.mark.slow
@@ -151,10 +174,9 @@ def test_a_setting_that_no_fit_could_run_with_is_refused_first(estimator, space,
 def test_data_that_no_fit_takes_are_refused_before_the_charge(monkeypatch):
     monkeypatch.setattr(DPSearch, "_run_guarantee", quick_guarantee)
     ledger = ac.Accountant()
-    broken = np.where(np.arange(200)[:, None] == 7, np.nan, X)
     space = {"regularization": [100.0]}
-    with pytest.raises(ValueError, match="NaN"):
-        DPSearch(logistic(), space, ledger=ledger).fit(broken, Y)
+    with pytest.raises(ValueError, match="numbers of samples"):
+        DPSearch(logistic(), space, ledger=ledger).fit(X, Y[1:])
     few = DPLogisticRegression(data_norm=1.0, max_records=199)
     with pytest.raises(DomainError, match="at most 199 rows"):
         DPSearch(few, space, ledger=ledger).fit(X, Y)

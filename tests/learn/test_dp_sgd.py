@@ -53,18 +53,12 @@ def test_history_is_public_unless_asked():
     assert np.array_equal(noisy.parameters, result.parameters)
 
 
-NAN = X.copy()
-NAN[7, 2] = np.nan
-LABELS = Y.copy()
-LABELS[3] = 2
-
-
 @pytest.mark.parametrize(
     ("error", "given", "message"),
     [
-        (DomainError, {"data": NAN}, "finite"),
-        (DomainError, {"data": X * np.inf}, "finite"),
-        (DomainError, {"labels": LABELS}, "classes"),
+        (DomainError, {"data": X[:, :4]}, "shape"),
+        (DomainError, {"data": X, "labels": Y[1:]}, "one label"),
+        (ArgumentTypeError, {"data": X.astype(str)}, "numbers"),
         (DomainError, {"data": X[:0], "labels": Y[:0]}, "at least one"),
         (DomainError, {"expected_batch_size": 401}, "at most"),
         (DomainError, {"expected_batch_size": 0}, "expected_batch_size"),
@@ -307,9 +301,6 @@ def test_a_refusal_does_not_tell_a_secret_number_of_records(given):
     "spoil",
     [
         lambda x, y: (x[:, :3], y),
-        lambda x, y: (np.where(np.arange(len(x)) == len(x) - 1, np.nan, x.T).T, y),
-        lambda x, y: (x, np.where(np.arange(len(x)) == len(x) - 1, 7, y)),
-        lambda x, y: (x, np.where(np.arange(len(x)) == len(x) - 1, 1e300, y)),
         lambda x, y: (x, y[:-1]),
         lambda x, y: (x.astype(str), y),
     ],

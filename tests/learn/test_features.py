@@ -220,7 +220,7 @@ def test_bad_extractors():
         lambda: OrientedGradients(2, 2, cell=4),
         lambda: UnitNorm(0.0),
         lambda: OrientedGradients(5, 5)(X),
-        lambda: UnitNorm()(X * np.nan),
+        lambda: PrincipalComponents(X * np.nan, 1),
         lambda: Frozen(lambda x: x[:, 0])(X),
     ):
         with pytest.raises(DomainError):

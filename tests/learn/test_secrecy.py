@@ -1,7 +1,9 @@
 """Refusals and warnings: they name the argument, and show nothing of what is private."""
 
 import pickle
+import threading
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from accountant.learn import (
 from accountant.learn.generation import Category, Domain, Numeric
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.pate import GNMax, TeacherEnsemble, VoteStream
+from accountant.learn.secrecy import silence
 from accountant.learn.selection import AboveThresholdStream, report_noisy_max
 from accountant.learn.validation import features, targets
 
@@ -45,30 +48,36 @@ def train(model, targets):
     )  # fmt: skip
 
 
+class NoTargets:
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+
 USERS = PerExampleModel(np.zeros(1), lambda w, x, y: x)
 
 # What is called, and two private arguments that it refuses.
 REFUSED = {
     "scores": (report_noisy_max, ([1.0, 71.5, np.nan], 1.0), ([np.inf, 2.0, 83.25], 1.0)),
     "an answer": (AboveThresholdStream(0.0, 1.0, 1.0).is_above, (np.nan,), (-np.inf,)),
-    "values": (randomize_laplace, ([0.5, np.nan, 71.5], (0, 1), 1.0), ([np.inf], (0, 1), 1.0)),
-    "categories": (KaryResponse(1.0, 3).randomize, ([0, 7],), ([71, 1, 1, 1],)),
+    "values": (randomize_laplace, (np.ones((71, 2)), (0, 1), 1.0), (np.ones((9, 3)), (0, 1), 1.0)),
+    "reports": (KaryResponse(1.0, 3).estimate, ([0, 7],), ([71, 1, 1, 1],)),
     "votes": (VoteStream(GNMax(1.0), 9).ask, ([3, -7],), ([-71, 2],)),
-    "labels of teachers": (ensemble, (np.arange(5),), (np.full(5, 71),)),
+    "labels of teachers": (ensemble, (np.ones((71, 2)),), (np.ones((83, 2)),)),
     "more labels than records": (ensemble, (np.zeros(71, int),), (np.zeros(6, int),)),
     "columns of different lengths": (
         DOMAIN.encode, ({"a": [1.0] * 71, "b": ["x"]},), ({"a": [1.0], "b": ["y"] * 83},)
     ),
     "a table that is too wide": (DOMAIN.encode, (np.zeros((71, 3)),), (np.zeros((83, 3)),)),
-    "targets of different lengths": (
-        train, (LogisticRegression(1), [0] * 71 + [[1, 2]]), (LogisticRegression(1), [[1, 2], 0])
+    "targets of two columns": (
+        train, (LogisticRegression(1), np.ones((71, 2))), (LogisticRegression(1), np.ones((83, 2)))
     ),
-    "real targets of different lengths": (
-        train, (LinearRegression(1), [0] * 71 + [[1, 2]]), (LinearRegression(1), [[1, 2], 0])
+    "real targets of two columns": (
+        train, (LinearRegression(1), np.ones((71, 2))), (LinearRegression(1), np.ones((83, 2)))
     ),
-    "targets of a user's model": (
-        train, (USERS, [0] * 71 + [[1, 2]]), (USERS, [[1, 2], 0])
-    ),
+    "no targets of a user's model": (train, (USERS, NoTargets(71)), (USERS, NoTargets(83))),
     "a table of rows": (DOMAIN.encode, ([[71.0, "x"]],), ([[83.0, "y"], [0.5, "x"]],)),
 }  # fmt: skip
 
@@ -111,3 +120,25 @@ def test_a_models_pickle_does_not_say_on_how_many_records_it_was_used():
     model.input_gradient(np.zeros((71, 36)), np.zeros(71, int))
     assert len(pickle.dumps(model)) == len(before)
     assert not any("_shape" in vars(layer) for layer in model.layers)
+
+
+def test_silence_ends_when_the_last_thread_leaves_it():
+    before = list(warnings.filters)
+    inside, leave = threading.Barrier(3), [threading.Event() for _ in "ab"]
+
+    def wait(event):
+        with silence():
+            inside.wait()
+            event.wait()
+
+    threads = [threading.Thread(target=wait, args=(event,)) for event in leave]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    for event, thread in zip(leave, threads, strict=True):  # the first to enter may leave first
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn("of a record", stacklevel=1)
+        assert not caught
+        event.set()
+        thread.join()
+    assert list(warnings.filters) == before

@@ -22,8 +22,8 @@ def is_same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, np.ndarray):
         return _same_arrays(a, b)
-    if isinstance(a, (float, np.floating)):
-        return bool(a == b) or (math.isnan(a) and math.isnan(b))
+    if isinstance(a, (float, complex, np.inexact)):
+        return _same_arrays(np.asarray(a), np.asarray(b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(is_same(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)):
@@ -49,7 +49,13 @@ def _same_arrays(a: np.ndarray, b: np.ndarray) -> bool:
         return False
     if a.dtype == object:
         return all(is_same(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True))
-    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+    if a.dtype.kind == "c":
+        return _same_arrays(a.real, b.real) and _same_arrays(a.imag, b.imag)
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    # 0 is not -0, but one NaN is as good as another.
+    signs = np.isnan(a) | (np.signbit(a) == np.signbit(b))
+    return bool(np.array_equal(a, b, equal_nan=True) and signs.all())
 
 
 def _is_table(value: Any) -> bool:

@@ -13,7 +13,9 @@ from accountant import checks
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
+from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
+from accountant.learn.validation import container, records_at
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.noise.exact_samplers import rounded_laplace
 
@@ -53,7 +55,7 @@ class BlockResult:
 
 
 def block_estimates(
-    records: NDArray[Any],
+    records: object,
     estimator: Callable[[NDArray[Any]], float],
     blocks: int,
     bounds: tuple[float, float],
@@ -65,8 +67,9 @@ def block_estimates(
 
     Parameters
     ----------
-    records : array of shape (n, …)
-        Every record draws its block independently.
+    records : array_like, shape (n, …)
+        Every record draws its block independently. Of a list, a block is an array of the type of
+        its own records: of numbers, or of objects.
     estimator : callable
         ``estimator(block)`` returns a number; a failure, a NaN or an empty block counts as the
         middle of the bounds. It keeps nothing from one block to the next, a shared random
@@ -87,9 +90,10 @@ def block_estimates(
     """
     checks.function("estimator", estimator, "a block of records")
     low, high = _ends(bounds)
-    rows = np.asarray(records)
+    rows = container("records", records)
     place = assign_shards(len(rows), blocks, rng=rng)
-    jobs = ((_one, (estimator, rows[place == k])) for k in range(blocks))
+    held = (records_at(rows, np.flatnonzero(place == k)) for k in range(blocks))
+    jobs = ((_one, (estimator, block)) for block in held)
     values = np.array(run_jobs(jobs, n_jobs), dtype=np.float64)
     values[np.isnan(values)] = 0.5 * low + 0.5 * high
     return np.clip(values, low, high)
@@ -181,7 +185,8 @@ def private_block_median(
 
 def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> float:
     try:
-        return float(estimator(block)) if len(block) else math.nan
+        with silence():
+            return float(estimator(block)) if len(block) else math.nan
     except Exception:
         return math.nan
 

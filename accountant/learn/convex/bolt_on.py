@@ -193,7 +193,7 @@ def bolt_on_sgd(
     source = NoiseSource(rng)
     order = source.permutation(len(rows))[: len(rows) // batch * batch]
     rows = clip_rows(rows, norm)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
 
     def step(t: int) -> float:
         if step_size is not None:

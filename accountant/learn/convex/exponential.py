@@ -94,7 +94,7 @@ def exponential_mechanism(
         raise DomainError(f"points must be at least 3 in two dimensions; got {points}")
     require_few(rows, MOST_COUNTED)
     rows = clip_rows(rows, norm)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
     risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))
     book = charged(ledger, (PureDP(eps),), "exponential mechanism")
     source = NoiseSource(rng)

@@ -115,7 +115,8 @@ def gibbs_posterior(
     require_few(rows, limit)
     rows = clip_rows(rows, norm)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-    labels = chosen.cut(paired(chosen.encode(np.asarray(y)), rows), law.label)
+    labels, rows = paired(chosen.encode(y), rows)
+    labels = chosen.cut(labels, law.label)
     book = charged(ledger, (GDP(target),), "Gibbs posterior")
     source = NoiseSource(rng)
     problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)

@@ -188,7 +188,7 @@ def noisy_gradient_descent(
     if account == "all":
         require_few(rows, MOST_RECORDS)
     rows = clip_rows(rows, norm)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
     target = 1.0 / calibrate_sigma(epsilon, delta)
     run = _Run(rows, labels, chosen, norm, count, eta, regularization, radius, momentum)
     source = NoiseSource(rng)

@@ -19,6 +19,7 @@ from scipy.special import expit
 
 from accountant import checks
 from accountant.errors import DomainError
+from accountant.learn.validation import class_labels, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,8 +75,8 @@ class Loss(ABC):
         return math.inf
 
     @abstractmethod
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Check the labels and return them as the other methods want them."""
+    def encode(self, y: object) -> FloatArray:
+        """Return the labels as the other methods want them, NaN for what is none."""
 
     def cut(self, y: FloatArray, largest: float) -> FloatArray:
         """Return encoded labels, cut to ±``largest`` where their size is not bounded anyway."""
@@ -111,8 +112,8 @@ class Logistic(Loss):
         """The slope is -y s with s in [0, 1]."""
         return 0.0, 1.0
 
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Accept labels -1 and 1."""
+    def encode(self, y: object) -> FloatArray:
+        """Return labels -1 and 1, NaN for others."""
         return _signs(y)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -155,8 +156,8 @@ class HuberHinge(Loss):
         """The slope is -y s with s in [0, 1]."""
         return 0.0, 1.0
 
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Accept labels -1 and 1."""
+    def encode(self, y: object) -> FloatArray:
+        """Return labels -1 and 1, NaN for others."""
         return _signs(y)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -202,8 +203,8 @@ class Huber(Loss):
         """The threshold."""
         return self.threshold
 
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Accept any finite labels."""
+    def encode(self, y: object) -> FloatArray:
+        """Return finite labels, NaN for others."""
         return real_labels(y)
 
     def cut(self, y: FloatArray, largest: float) -> FloatArray:
@@ -260,8 +261,8 @@ class BoundedPoisson(Loss):
         """From minus the largest count to the largest rate."""
         return -self.max_count, math.exp(self.max_score)
 
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Accept finite labels; they are clipped to the public range."""
+    def encode(self, y: object) -> FloatArray:
+        """Return finite labels, clipped to the public range, NaN for others."""
         return np.clip(real_labels(y), 0.0, self.max_count)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -300,15 +301,11 @@ class Softmax(Loss):
         """One column per class."""
         return self.classes
 
-    def encode(self, y: NDArray[np.generic]) -> FloatArray:
-        """Turn class numbers into rows of the identity."""
+    def encode(self, y: object) -> FloatArray:
+        """Return rows of the identity for class numbers, rows of NaN for others."""
         labels = real_labels(y)
-        if not np.isin(labels, np.arange(self.classes)).all():
-            raise DomainError(
-                f"y must hold class numbers 0 to {self.classes - 1}. Number the classes publicly,"
-                " not by what the data contain"
-            )
-        return np.eye(self.classes)[labels.astype(np.int64)]
+        places = class_labels(labels, len(labels), self.classes)
+        return np.where((places < 0)[:, None], np.nan, np.eye(self.classes)[places])
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the cross-entropy."""
@@ -351,25 +348,19 @@ def named_loss(text: str) -> Loss:
         raise DomainError(f"loss must be the repr of a loss; got {text!r}: {error}") from None
 
 
-def real_labels(y: NDArray[np.generic]) -> FloatArray:
-    """Return the labels as finite float64 numbers; no message holds one, or how many there are."""
-    try:
-        labels = np.asarray(y, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):  # NumPy's message would quote a record
-        raise DomainError("y must hold numbers") from None
+def real_labels(y: object) -> FloatArray:
+    """Return the labels as float64 numbers, NaN where one is no finite number."""
+    labels = numbers("y", y, ())
     if labels.ndim != 1:
         # A column of labels would be paired with every record's score.
         raise DomainError(f"y must have one dimension, (records,); got {labels.ndim}")
-    if not np.isfinite(labels).all():
-        raise DomainError("y must hold finite numbers; got NaN or infinity. Remove those records")
-    return labels
+    return np.where(np.isfinite(labels), labels, np.nan)
 
 
-def _signs(y: NDArray[np.generic]) -> FloatArray:
+def _signs(y: object) -> FloatArray:
+    """Return labels -1 and 1, NaN for others."""
     labels = real_labels(y)
-    if not (np.abs(labels) == 1.0).all():
-        raise DomainError("y must hold labels -1 and 1. Map the two classes to them publicly")
-    return labels
+    return np.where(np.abs(labels) == 1.0, labels, np.nan)
 
 
 def _positive(name: str, value: float) -> None:

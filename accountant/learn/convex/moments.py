@@ -17,6 +17,7 @@ from accountant.learn.convex.public_bounds import BOUND, MOST_COUNTED, MOST_RECO
 from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.sums import sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import numbers
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 
@@ -49,7 +50,7 @@ def private_mean(
     Parameters
     ----------
     x : array of shape (n,) or (n, d)
-        Records; NaN is refused.
+        Records; one that is not finite numbers is left out.
     epsilon, delta : float
         The guarantee; δ = 0 uses Laplace noise on every coordinate.
     bound : float
@@ -150,7 +151,7 @@ def private_quantile(
     Parameters
     ----------
     x : array of shape (n,)
-        Numbers, clipped to the interval; NaN is refused.
+        Numbers, clipped to the interval; what is no finite number is left out.
     quantile : float
         In [0, 1]; rounded to a multiple of 2**-30.
     epsilon : float
@@ -178,12 +179,12 @@ def private_quantile(
     level = checks.number(_LEVEL, quantile)
     if not (-math.inf < lower < upper < math.inf and lower / 2.0 < upper / 2.0):
         raise DomainError(f"lower must be below upper, both finite; got {lower!r} and {upper!r}")
-    array = np.asarray(x)
-    if array.ndim != 1:
+    values = numbers("x", x, ())
+    if values.ndim != 1:
         # A row of several numbers would count as several records, at one record's price.
-        raise DomainError(f"x must have one dimension, (records,); got {array.ndim}")
-    require_few(array, MOST_COUNTED)
-    values = np.clip(table(array[:, None])[:, 0], lower, upper)
+        raise DomainError(f"x must have one dimension, (records,); got {values.ndim}")
+    require_few(values, MOST_COUNTED)
+    values = np.clip(values[np.isfinite(values)], lower, upper)  # others are left out
     # Every record by itself becomes a cell's number; scores are constant on runs of cells.
     share = (values / 2.0 - lower / 2.0) / (upper / 2.0 - lower / 2.0)
     cells = np.sort(np.clip(np.rint(share * CELLS), 0, CELLS).astype(np.int64))
@@ -214,12 +215,10 @@ def _centred(
     x: NDArray[Any], bound: float, center: NDArray[Any] | float
 ) -> tuple[FloatArray, FloatArray]:
     checks.real(BOUND, bound)
-    try:
-        array = np.asarray(x)
-    except ValueError:  # NumPy's message would say how many records there are
-        raise DomainError("x must hold numbers, in rows of one length") from None
+    array = numbers("x", x)
     rows = table(array[:, None] if array.ndim == 1 else array)
     require_few(rows, MOST_RECORDS)
+    rows = rows[np.isfinite(rows).all(axis=1)]  # a record that cannot be read is left out
     middle = np.broadcast_to(np.asarray(center, dtype=np.float64), rows.shape[1:])
     if not np.isfinite(middle).all():
         raise DomainError("center must hold finite numbers; got NaN or infinity")

@@ -73,7 +73,8 @@ def perturb_objective(
     Parameters
     ----------
     x : array of shape (n, d)
-        Records. Rows longer than ``data_norm`` are scaled down to it. NaN is refused.
+        Records. Rows longer than ``data_norm`` are scaled down to it. What is not
+        finite numbers, or has no label of the loss, adds nothing.
     y : array of shape (n,)
         Labels in the loss's public domain.
     epsilon, delta : float
@@ -135,7 +136,7 @@ def perturb_objective(
     book = charged(ledger, mechanisms, "objective perturbation")
     # Whatever these public numbers are refused for has been asked: the data come now.
     public_bounds.require_few(rows, limit)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, drawn.b, norm)
     if target == 0.0:

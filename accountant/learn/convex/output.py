@@ -128,7 +128,7 @@ def perturb_output(
     )
     require_noise(math.prod(shape), epsilon, delta)
     public_bounds.require_few(rows, limit)
-    labels = paired(chosen.encode(np.asarray(y)), rows)
+    labels, rows = paired(chosen.encode(y), rows)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
     problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
     theta = minimize(problem, tau)

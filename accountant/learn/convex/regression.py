@@ -62,7 +62,8 @@ def private_ridge(
     Parameters
     ----------
     x : array of shape (n, d)
-        Rows longer than ``data_norm`` are scaled down to it. NaN is refused.
+        Rows longer than ``data_norm`` are scaled down to it. What is not
+        finite numbers, or has no label of the loss, adds nothing.
     y : array of shape (n,)
         Clipped to [-target_bound, target_bound].
     epsilon, delta : float
@@ -162,9 +163,10 @@ def _regression_data(
     require_few(rows, MOST_RECORDS)
     norm = checks.number(DATA_NORM, data_norm)
     bound = checks.number(BOUND.renamed("target_bound"), target_bound)
-    labels = real_labels(np.asarray(y))
+    labels = real_labels(y)
     rows = clip_rows(rows, norm)
-    return rows, paired(np.clip(labels, -bound, bound), rows), (norm, bound)
+    labels, rows = paired(np.clip(labels, -bound, bound), rows)
+    return rows, labels, (norm, bound)
 
 
 def _noisy_statistics(

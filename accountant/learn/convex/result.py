@@ -10,6 +10,7 @@ import numpy as np
 from accountant._rounding import U
 from accountant.errors import DomainError
 from accountant.learn.account import epsilon_with
+from accountant.learn.validation import numbers
 from accountant.ledger.closed import HoldsLedger
 
 if TYPE_CHECKING:
@@ -62,41 +63,39 @@ class PrivateResult(HoldsLedger):
         object.__setattr__(self, "epsilon", spent)
 
 
-def table(x: NDArray[np.generic]) -> FloatArray:
-    """Return ``x`` as a float64 matrix, row by row in memory; NaN and infinity are refused.
+def table(x: object) -> FloatArray:
+    """Return ``x`` as a float64 matrix, row by row in memory; what cannot be read is NaN.
 
     Sums over a row round by the row's layout (Theorem V12), and what clips one long row copies all
     of them: only one layout may ever be met.
     """
-    try:
-        rows = np.require(x, dtype=np.float64, requirements=["C", "A", "E"])
-    except (OverflowError, TypeError, ValueError):  # NumPy's message would quote a record
-        raise DomainError("x must hold numbers, in rows of one length") from None
+    rows = np.require(numbers("x", x), requirements=["C", "A", "E"])
     if rows.ndim != 2:
         raise DomainError(f"x must have two dimensions, (records, columns); got {rows.ndim}")
     if not rows.shape[1]:
         raise DomainError("x must have at least one column; got none")
-    if not np.isfinite(rows).all():
-        raise DomainError(
-            "x must hold finite numbers; got NaN or infinity. Fill them by a rule that does not"
-            " look at the data"
-        )
     return rows
 
 
 def clip_rows(rows: FloatArray, norm: float) -> FloatArray:
-    """Scale every row longer than ``norm`` down to it; rows within are unchanged."""
-    lengths = np.sqrt(row_products(rows, rows))
-    # A row whose squares overflow: its direction does not matter, its length must not survive.
-    lengths = np.where(np.isfinite(lengths), lengths, np.inf)
+    """Scale every row longer than ``norm`` down to it; rows within are unchanged.
+
+    A row that is not finite, or whose squares overflow, becomes zero, and so adds nothing.
+    """
+    with np.errstate(all="ignore"):  # a warning would say something about a record
+        lengths = np.sqrt(row_products(rows, rows))
     # A computed norm of d squares is off by d/2 roundings at most, and some.
     limit = norm * (INSIDE - (rows.shape[1] + 8) * U)
-    long = lengths > limit
-    if not long.any():
+    within = lengths <= limit  # not so for NaN
+    if within.all():
         return rows
     scale = np.ones_like(lengths)
-    scale[long] = limit / lengths[long]
-    return rows * scale[:, None]
+    scale[~within] = limit / lengths[~within]
+    lost = ~np.isfinite(lengths)
+    with np.errstate(all="ignore"):
+        clipped = rows * scale[:, None]
+    clipped[lost] = 0.0
+    return clipped
 
 
 def row_products(rows: FloatArray, other: FloatArray) -> FloatArray:
@@ -112,12 +111,20 @@ def row_products(rows: FloatArray, other: FloatArray) -> FloatArray:
     return total
 
 
-def paired(labels: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the labels, if there is one for every row."""
+def paired(labels: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return labels and rows, if there is a label for every row.
+
+    A record whose label could not be read, and is NaN, becomes one of zeros: it adds nothing.
+    """
     if len(labels) != len(rows):
         # Neither number: how many records there are is private.
         raise DomainError("y must have one label a row of x; got another number of labels")
-    return labels
+    lost = np.isnan(labels) if labels.ndim == 1 else np.isnan(labels).any(axis=1)
+    if not lost.any():
+        return labels, rows
+    labels, rows = labels.copy(), rows.copy()
+    labels[lost], rows[lost] = 0.0, 0.0
+    return labels, rows
 
 
 def project(theta: FloatArray, radius: float) -> FloatArray:

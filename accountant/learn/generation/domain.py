@@ -16,6 +16,7 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.validation import labels_among, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,8 +66,8 @@ class Category:
 
     def encode(self, column: Any) -> Codes:
         """Return the positions of a column's entries among the values."""
-        places, last = {value: i for i, value in enumerate(self.values)}, len(self.values) - 1
-        return np.array([_place(places, entry, last) for entry in column], np.int64)
+        places = labels_among(column, self.values).astype(np.int64)
+        return np.where(places < 0, len(self.values) - 1, places)
 
     def decode(self, codes: Codes, generator: np.random.Generator) -> Array:
         """Return the values at positions."""
@@ -146,13 +147,9 @@ class Numeric:
 
     def _numbers(self, column: Any) -> FloatArray:
         low, high = self.edges[0], self.edges[-1]
-        if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-            with np.errstate(over="ignore"):  # a warning would say something about a record
-                numbers = column.astype(np.float64)
-        else:
-            # One by one: a word in one record must not turn the others into words.
-            numbers = np.array([_number(entry) for entry in column], np.float64)
-        return np.asarray(np.clip(np.where(np.isnan(numbers), low, numbers), low, high))
+        whole = isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
+        found = numbers("column", column if whole else list(column), ())
+        return np.asarray(np.clip(np.where(np.isnan(found), low, found), low, high))
 
 
 Column: TypeAlias = Category | Numeric
@@ -279,17 +276,3 @@ class Domain:
 def as_domain(value: object) -> Domain:
     """Return the domain itself, or raise."""
     return checks.instance("domain", value, Domain, "a Domain")
-
-
-def _place(places: dict[Any, int], entry: Any, last: int) -> int:
-    try:
-        return places.get(entry, last)
-    except Exception:  # not hashable, say
-        return last
-
-
-def _number(entry: Any) -> float:
-    try:
-        return float(entry)
-    except Exception:  # whatever it is, it is no number
-        return math.nan

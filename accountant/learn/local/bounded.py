@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.secrecy import private_real
 from accountant.learn.selection.noisy_max import EPSILON, generator_of
+from accountant.learn.validation import numbers
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
@@ -27,7 +26,6 @@ __all__ = ["MeanEstimate", "Reports", "estimate_mean", "randomize_gaussian", "ra
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 STEPS = 2.0**20  # of the grid, from one bound to the other
-VALUES = Argument("values", "finite numbers", lambda x: np.isfinite(x), "One for each user")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +63,8 @@ def randomize_laplace(
 ) -> Reports:
     """Add Laplace noise of scale (high - low)/ε to every value, clipped to the bounds.
 
+    What is no number counts as the lower bound.
+
     Notes
     -----
     *Guarantee.* ε-differential privacy of each report, in the local model: under replacing its
@@ -90,6 +90,8 @@ def randomize_gaussian(
 ) -> Reports:
     """Add normal noise of ``noise_multiplier``·(high - low) to every value, clipped to the bounds.
 
+    What is no number counts as the lower bound.
+
     Notes
     -----
     *Guarantee.* The Gaussian mechanism, of each report, under replacing its value.
@@ -111,10 +113,10 @@ def estimate_mean(reports: Reports) -> MeanEstimate:
 
 
 def _on_grid(values: object, low: float, high: float) -> FloatArray:
-    numbers = np.atleast_1d(np.asarray(private_real(VALUES, values), dtype=np.float64))
-    if numbers.ndim != 1 or numbers.size == 0:
+    found = numbers("values", [values] if np.isscalar(values) else values, ())
+    if found.ndim != 1 or found.size == 0:
         raise DomainError("values must have one dimension, (users,), and at least one entry")
-    share = (np.clip(numbers, low, high) - low) / (high - low)
+    share = (np.clip(np.where(np.isnan(found), low, found), low, high) - low) / (high - low)
     return np.asarray(np.rint(share * STEPS).clip(0.0, STEPS))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +15,7 @@ from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
 from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.validation import class_labels
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms.base import Described
 from accountant.noise.exact_samplers import uniform_index
@@ -91,9 +93,9 @@ class KaryResponse(Described):
         return 1.0 / (1.0 + (self.k - 1) * math.exp(-self.epsilon))
 
     def randomize(self, values: object, *, rng: Generator = None) -> NDArray[np.int64]:
-        """Return every user's report, shape (n,), from true values in [0, k)."""
-        true = _categories(values, self.k)
-        generator = generator_of(rng)
+        """Return every user's report, shape (n,), from true values in [0, k); any other is 0."""
+        true = _private_categories(values, self.k)
+        generator = _generator_of(rng)
         keep = _coins(generator, true.size, self.truth * (1.0 - 2.0**-50))
         # Another value, uniformly: skip the true one.
         other = (true + 1 + uniform_index(generator, self.k - 1, true.size)) % self.k
@@ -177,9 +179,9 @@ class Rappor(Described):
         return PureDP(self.report_epsilon, relation=REPLACE_ONE)
 
     def permanent(self, values: object, *, rng: Generator = None) -> NDArray[np.bool_]:
-        """Draw every user's permanent response, shape (n, k)."""
-        true = _categories(values, self.k)
-        generator = generator_of(rng)
+        """Draw every user's permanent response, shape (n, k); a value outside [0, k) is 0."""
+        true = _private_categories(values, self.k)
+        generator = _generator_of(rng)
         size = true.size * self.k
         bits = np.zeros((true.size, self.k), bool)
         bits[np.arange(true.size), true] = True
@@ -192,7 +194,7 @@ class Rappor(Described):
         kept = np.asarray(permanent, dtype=bool)
         if (self.p, self.q) == (0.0, 1.0):
             return kept
-        generator = generator_of(rng)
+        generator = _generator_of(rng)
         zero = _limit(self.p, up=True)
         limits = np.where(kept, np.uint64(max(_limit(self.q), zero)), np.uint64(zero))
         words = generator.words(kept.size).reshape(kept.shape)
@@ -240,6 +242,24 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     if found.ndim != 1:
         raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)
+
+
+def _generator_of(rng: Generator) -> SecureGenerator:
+    """Return the generator; reports are bare arrays, so a warning says that they are seeded."""
+    generator = generator_of(rng)
+    if generator.seeded:
+        warnings.warn(
+            "rng makes these reports not private: whoever knows it can undo them. Leave it out"
+            " except in tests",
+            UserWarning,
+            stacklevel=3,
+        )
+    return generator
+
+
+def _private_categories(values: object, k: int) -> NDArray[np.int64]:
+    found = class_labels([values] if np.isscalar(values) else values, None, k)
+    return np.maximum(found, 0).astype(np.int64)
 
 
 def _up(value: float) -> float:

@@ -12,7 +12,7 @@ from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn import probes
 from accountant.learn.clipping import UNCLIPPED, Rule, as_clipping
-from accountant.learn.validation import as_array, features, row_indices
+from accountant.learn.validation import as_examples, features, row_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,8 +113,9 @@ class Model(ABC):
     def check(self, X: object, y: object) -> tuple[Array, Array]:
         """Return features and targets in the model's types, or raise before anything is computed.
 
-        Features become a C-contiguous array of the model's dtype with finite entries; targets
-        become integers or floats of the right shape.
+        Features become a C-contiguous array of the model's dtype; targets become integers or floats
+        of the right shape. What cannot be read is NaN or no class: its gradient is not finite, so
+        such a record adds nothing. What is refused is the same for every record.
         """
 
     @abstractmethod
@@ -206,13 +207,15 @@ class PerExampleModel(Model):
         Initial parameters, float32 or float64; they are copied.
     gradients : callable
         ``gradients(parameters, X, y)`` returns one row per record, shape (n, size). A row must
-        depend on its own record alone: no batch normalisation.
+        depend on its own record alone: no batch normalisation. A record on which the function
+        raises adds nothing, and nothing says so; on zeros it must not raise.
     outputs : callable, optional
         ``outputs(parameters, X)``, for predictions.
     targets : array_like, optional
         Public examples of targets, shape (m,) or (m, …). The function is tried on random features
         and on targets drawn from these, before any record is looked at; without them on labels 0
         and 1, -1 and 1, and 0 to 9, and on normal numbers where the targets are floating-point.
+        Targets in a list take the examples' type; without examples they are floating-point.
     """
 
     def __init__(
@@ -242,17 +245,16 @@ class PerExampleModel(Model):
         return [self._examples[drawn].astype(like.dtype)]
 
     def check(self, X: object, y: object) -> tuple[Array, Array]:
-        """Check the features; targets are passed on as they are."""
+        """Check the features; an array of targets is passed on as it is."""
         data = features(X, None, self.dtype)
-        targets = np.ascontiguousarray(as_array("y", y))
-        if targets.ndim == 0 or len(targets) != len(data):
+        targets = as_examples(y, self._examples)
+        if len(targets) != len(data):
             raise DomainError("y must have one target for each record")
         return data, targets
 
     def add_block(self, x: Array, y: Array, filled: int, rule: Rule, totals: Totals) -> None:
         """Clip the rows of the materialised gradients and add them."""
-        rows = np.array(self._gradients(self.parameters, x, y), dtype=self.dtype, order="C")
-        rows = rows.reshape(BLOCK_ROWS, self.size)
+        rows = probes.each_row(self._rows, (x, y), (self.size,), self.dtype)
         norms2 = np.zeros(BLOCK_ROWS)
         training.add_row_norms(rows, norm_limit(self.dtype), norms2)
         factors = np.empty(BLOCK_ROWS)
@@ -260,6 +262,10 @@ class PerExampleModel(Model):
         training.scale_rows(rows, factors)
         totals.gradient += rows.sum(axis=0, dtype=np.float64)
         totals.count(norms2, filled, rule)
+
+    def _rows(self, x: Array, y: Array) -> Array:
+        rows = np.array(self._gradients(self.parameters, x, y), dtype=self.dtype, order="C")
+        return rows.reshape(BLOCK_ROWS, self.size)
 
     def row_results(self, x: Array, y: Array) -> list[Array]:
         """Return the gradients themselves."""

@@ -51,7 +51,7 @@ class SquaredLoss(Loss):
         self.outputs = outputs
 
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
-        """Return finite targets of shape (n, outputs)."""
+        """Return targets of shape (n, outputs)."""
         return validation.targets(y, records, self.outputs, dtype)
 
     def values(self, z: Array, y: Array) -> Array:
@@ -73,8 +73,9 @@ class LogisticLoss(Loss):
     outputs = 1
 
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
-        """Return labels 0 and 1 as floats of shape (n, 1)."""
-        return validation.class_labels(y, records, 2).astype(dtype)[:, None]
+        """Return labels 0 and 1 as floats of shape (n, 1), and NaN for others."""
+        labels = validation.class_labels(y, records, 2)
+        return np.where(labels < 0, np.nan, labels).astype(dtype)[:, None]
 
     def values(self, z: Array, y: Array) -> Array:
         """Return log(1 + e^z) - y z."""
@@ -102,23 +103,25 @@ class SoftmaxLoss(Loss):
         self.outputs = classes
 
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
-        """Return labels 0 … classes - 1."""
+        """Return labels 0 … classes - 1, and -1 for others."""
         return validation.class_labels(y, records, self.outputs)
 
     def values(self, z: Array, y: Array) -> Array:
-        """Return the negative log-probabilities of the labels."""
-        return np.asarray(special.logsumexp(z, axis=1) - z[np.arange(len(z)), y])
+        """Return the negative log-probabilities of the labels; NaN where there is none."""
+        chosen = np.where(y < 0, np.nan, z[np.arange(len(z)), y])
+        return np.asarray(special.logsumexp(z, axis=1) - chosen)
 
     def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
         """Return random labels."""
         return [generator.integers(self.outputs, size=n).astype(like.dtype)]
 
     def gradient(self, z: Array, y: Array) -> Array:
-        """Return probabilities minus the one-hot label."""
+        """Return probabilities minus the one-hot label; NaN for a record without a label."""
         z -= z.max(axis=1, keepdims=True)
         np.exp(z, out=z)
         z /= z.sum(axis=1, keepdims=True)
         z[np.arange(len(z)), y] -= 1
+        z[y < 0] = np.nan  # such a record adds nothing
         return z
 
     def predict(self, z: Array) -> Array:

@@ -79,7 +79,7 @@ class Network(LayerStack, Model):
         return max(layer.spread for layer in self.layers)
 
     def check(self, X: object, y: object) -> tuple[Array, Array]:
-        """Return finite features of shape (n, d) and targets that fit the loss."""
+        """Return features of shape (n, d) and targets that fit the loss."""
         data = features(X, self.columns, self.dtype)
         return data, self.loss.check(y, len(data), self.dtype)
 
@@ -99,7 +99,7 @@ class Network(LayerStack, Model):
         """Run both passes, then clip and add layer by layer."""
         z = self._forward(x)
         if totals.want_loss:
-            totals.loss += float(np.sum(self.loss.values(z[:filled], y[:filled])))
+            totals.loss += float(np.nansum(self.loss.values(z[:filled], y[:filled])))
         self._backward(self.loss.gradient(z, y))
         with_parameters = [
             (la, s) for la, s in zip(self.layers, self._slices, strict=True) if la.size

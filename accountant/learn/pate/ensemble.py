@@ -9,7 +9,9 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
+from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.validation import class_labels, container, records_at
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
@@ -104,24 +106,23 @@ class TeacherEnsemble:
                 " relation as ZERO_OUT or REPLACE_ONE, or use balanced=False"
             )
 
-    def fit(self, X: Array, y: Array) -> TeacherEnsemble:
+    def fit(self, X: object, y: object) -> TeacherEnsemble:
         """Fit every teacher to its shard.
 
         Parameters
         ----------
-        X : array of shape (n, …)
-            The private records.
-        y : array of int, shape (n,)
-            Their labels.
+        X : array_like, shape (n, …)
+            The private records. Of a list, a teacher sees an array of the type of its own records:
+            of numbers, or of objects.
+        y : array_like of int, shape (n,)
+            Their labels; a record whose label is no class reaches no teacher.
         """
-        X, y = np.asarray(X), np.asarray(y)
-        if len(X) != len(y):
-            raise DomainError("y must have one label for each record of X, no more and no fewer")
-        if y.dtype.kind not in "iu" or not ((y >= 0) & (y < self.classes)).all():
-            raise DomainError(f"y must hold integers in [0, {self.classes})")
-        place = assign_shards(len(X), self.teachers, balanced=self._balanced, rng=self._rng)
-        rows = [np.flatnonzero(place == t) for t in range(self.teachers)]
-        jobs = ((_fit_one, (self._make, X[r], y[r], self.classes)) for r in rows)
+        rows = container("X", X)
+        labels = class_labels(y, len(rows), self.classes)
+        place = assign_shards(len(rows), self.teachers, balanced=self._balanced, rng=self._rng)
+        shards = (np.flatnonzero((place == t) & (labels >= 0)) for t in range(self.teachers))
+        data = ((records_at(rows, shard), labels[shard]) for shard in shards)
+        jobs = ((_fit_one, (self._make, *own, self.classes)) for own in data)
         self._models = run_jobs(jobs, self._jobs)
         return self
 
@@ -154,8 +155,9 @@ def run_jobs(jobs: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]], n_jobs:
 def _fit_one(make: Callable[[], Any], X: Array, y: Array, classes: int) -> tuple[Any, int]:
     commonest = int(np.argmax(np.bincount(y, minlength=classes)))
     try:
-        model = make()
-        model.fit(X, y)
+        with silence():
+            model = make()
+            model.fit(X, y)
     except Exception:
         return None, commonest
     return model, commonest
@@ -165,7 +167,7 @@ def _predict_one(model: Any, rest: int, X: Array, classes: int) -> Array:
     if model is None:
         return np.full(len(X), rest)
     try:
-        with np.errstate(invalid="ignore"):  # a warning would say something about a record
+        with silence():
             labels = np.asarray(model.predict(X)).astype(np.int64)
         valid = (labels >= 0) & (labels < classes)
         return np.where(valid, labels, rest).reshape(len(X))

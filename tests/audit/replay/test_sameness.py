@@ -31,6 +31,24 @@ def test_what_computes_from_another_value_is_not_the_same(made):
     assert [finding.kind for finding in report.findings] == ["result"]
 
 
+def test_zero_and_minus_zero_differ_in_a_bit():
+    for one, other in (
+        (0.0, -0.0),
+        (np.float32(0.0), np.float32(-0.0)),
+        (np.array([1.0, 0.0]), np.array([1.0, -0.0])),
+        (complex(0.0, 0.0), complex(0.0, -0.0)),
+        (np.array([0j]), np.array([complex(-0.0, 0.0)])),
+        ([0.0], [-0.0]),
+    ):
+        assert is_same(one, one)
+        assert is_same(other, other)
+        assert not is_same(one, other)
+    assert is_same(float("nan"), -float("nan"))
+    assert is_same(np.array([np.nan, 1.0]), np.array([-np.nan, 1.0]))
+    report = audit_replay(lambda data, releases: 0.0 * (5.5 - data.mean()), DATA, remove=[9, 0])
+    assert [finding.kind for finding in report.findings] == ["result"]
+
+
 def test_a_function_that_calls_itself_is_compared():
     def countdown(steps):
         def call(n):

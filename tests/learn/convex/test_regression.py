@@ -226,8 +226,6 @@ def test_bad_input():
     options = {"epsilon": 1.0, "delta": 1e-6, "data_norm": 1.0, "target_bound": 1.0}
     with pytest.raises(DomainError, match="target_bound"):
         ada_ssp(x, y, **(options | {"target_bound": 0.0}))
-    with pytest.raises(DomainError, match="NaN"):
-        ada_ssp(x, y * math.nan, **options)
     with pytest.raises(DomainError, match="regularization"):
         private_ridge(x, y, regularization=math.nan, **options)
     with pytest.raises(DomainError, match="quantile"):

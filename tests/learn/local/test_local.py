@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -179,13 +180,13 @@ def test_shuffling_amplifies():
         (lambda: KaryResponse(math.nan, 3), DomainError),
         (lambda: KaryResponse(1.0, 1), DomainError),
         (lambda: KaryResponse(1.0, 3.0), ArgumentTypeError),
-        (lambda: KaryResponse(1.0, 3).randomize([0, 3]), DomainError),
-        (lambda: KaryResponse(1.0, 3).randomize([0.5]), ArgumentTypeError),
+        (lambda: KaryResponse(1.0, 3).randomize(np.zeros((1, 2))), DomainError),
+        (lambda: KaryResponse(1.0, 3).randomize(np.array(["0"])), ArgumentTypeError),
+        (lambda: KaryResponse(1.0, 3).estimate([0, 3]), DomainError),
         (lambda: Rappor(3, 0.0), DomainError),
         (lambda: Rappor(3, 0.5, 0.7, 0.3), DomainError),
         (lambda: Rappor(3, 0.5).estimate(np.zeros((4, 2), bool)), DomainError),
         (lambda: randomize_laplace([0.1], (1.0, 0.0), 1.0), DomainError),
-        (lambda: randomize_laplace([math.nan], (0.0, 1.0), 1.0), DomainError),
         (lambda: randomize_laplace([0.1], (0.0, 1.0), -1.0), DomainError),
         (lambda: randomize_gaussian([0.1], (0.0, 1.0), 0.0), DomainError),
         (lambda: ShuffledResponses(0.0, dataset_size=10), DomainError),
@@ -202,3 +203,26 @@ def test_values_outside_the_bounds_are_reported_as_the_ends():
     for make, level in ((randomize_laplace, 50.0), (randomize_gaussian, 0.02)):
         reports = make([1e9, -1e9, 1.0, 0.0], (0.0, 1.0), level, rng=1)
         assert np.abs(reports.values - [1.0, 0.0, 1.0, 0.0]).max() < 1.0
+
+
+def test_a_seed_warns_where_no_result_can_say_it():
+    rappor = Rappor(3, 0.5, 0.25, 0.75)
+    bits = rappor.permanent([0, 1])
+    for call in (
+        lambda **given: KaryResponse(1.0, 3).randomize([0, 1], **given),
+        lambda **given: rappor.permanent([0, 1], **given),
+        lambda **given: rappor.report(bits, **given),
+    ):
+        with pytest.warns(UserWarning, match="not private"):
+            call(rng=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call()
+
+
+def test_a_value_that_cannot_be_read_counts_as_the_least():
+    """Whether a call raised used to tell of one user's value."""
+    few = KaryResponse(40.0, 3).randomize([2, "?", None, float("nan"), 7, 0.5, [1], 1])
+    assert few.tolist() == [2, 0, 0, 0, 0, 0, 0, 1]
+    noisy = randomize_laplace([0.5, "?", None, [1.0], float("-inf"), 9], (0.25, 1.0), 1e6).values
+    assert np.allclose(noisy, [0.5, 0.25, 0.25, 0.25, 0.25, 1.0], atol=1e-3)

@@ -221,12 +221,8 @@ def test_no_gradient_of_one_record_is_formed_for_dense_layers():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (np.full((3, 2), np.nan), [0, 1, 0], "finite"),
-        (np.full((3, 2), np.inf), [0, 1, 0], "finite"),
         (np.zeros((3, 5)), [0, 1, 0], "shape"),
         (np.zeros(3), [0, 1, 0], "shape"),
-        (np.zeros((3, 2)), [0, 1, 2], "classes"),
-        (np.zeros((3, 2)), [0, 1, -1], "classes"),
         (np.zeros((3, 2)), [0, 1], "shape"),
     ],
 )
@@ -236,7 +232,12 @@ def test_bad_data(X, y, message):
 
 
 @pytest.mark.parametrize(
-    ("X", "y"), [(np.zeros((2, 2)), [0.5, 1.0]), (np.array([["a", "b"]]), [0])]
+    ("X", "y"),
+    [
+        (np.zeros((2, 2)), np.array(["0", "1"])),
+        (np.array([["a", "b"]]), [0]),
+        (np.eye(2) * 1j, [0, 1]),
+    ],
 )
 def test_wrong_types(X, y):
     with pytest.raises(ArgumentTypeError):

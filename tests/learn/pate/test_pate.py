@@ -278,7 +278,7 @@ def test_digits_at_epsilon_two():
         (lambda: VoteStream(GNMax(1.0), 2).ask([1, 2], prediction=[math.nan, 1.0]), DomainError),
         (lambda: TeacherEnsemble(3, 2, 2), ArgumentTypeError),
         (lambda: TeacherEnsemble(Constant, 2, 2).votes(np.zeros((1, 1))), DomainError),
-        (lambda: TeacherEnsemble(Constant, 2, 2).fit(np.zeros((2, 1)), [0, 2]), DomainError),
+        (lambda: TeacherEnsemble(Constant, 2, 2).fit(np.zeros((2, 1)), np.eye(2)), DomainError),
         (lambda: TeacherEnsemble(Constant, 2, 2).fit(np.zeros((2, 1)), [0]), DomainError),
         (lambda: assign_shards(5, 0), DomainError),
     ],

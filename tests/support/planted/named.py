@@ -12,13 +12,17 @@ import numpy as np
 import pytest
 
 from accountant._core import training
+from accountant.adapters import sklearn as sklearn_estimators
 from accountant.analyses.pld import loss_grid
 from accountant.audit import confidence, one_run
 from accountant.composition import Composition
-from accountant.learn import plan, release
+from accountant.learn import plan, release, validation
+from accountant.learn.averaging import Averaging
 from accountant.learn.blocks import aggregate
+from accountant.learn.clipping import Rule
+from accountant.learn.convex.losses import HuberHinge
 from accountant.learn.local import bounded, responses
-from accountant.learn.pate import aggregation
+from accountant.learn.pate import aggregation, ensemble
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
 from accountant.mechanisms import shuffling
@@ -294,12 +298,54 @@ def one_ratio(original):
     return property(lambda self: 0.5 * original.fget(self))
 
 
+def by_position(original):
+    return lambda records, shards, **given: np.arange(records) % shards
+
+
+def all_of_the_guarantee(original):
+    def perturb(*given, epsilon, loss, **named):
+        share = 3.0 if isinstance(loss, HuberHinge) else 1.0
+        return original(*given, epsilon=share * epsilon, loss=loss, **named)
+
+    return perturb
+
+
 BUGS = (
     Named(
         "discrete-gaussian-cut",
         "discrete Gaussian noise is cut at four scales",
         wrap(training, "discrete_gaussian", cut_at_four),
         "noise/test_generator.py::test_the_discrete_gaussian_has_its_tails",
+    ),
+    Named(
+        "largest-of-the-layers",
+        "one norm a layer is said to move the sum by the largest of them",
+        wrap(Rule, "sensitivity", lambda original: property(lambda self: max(self.norms))),
+        "learn/test_clipping.py::test_the_sensitivity_of_several_norms_is_the_root_of_their_squares",
+    ),
+    Named(
+        "average-of-two-runs",
+        "an average goes on with the iterates of the run before",
+        wrap(Averaging, "reset", lambda original: lambda self: None),
+        "learn/test_averaging.py::test_a_run_knows_nothing_of_the_iterates_of_another",
+    ),
+    Named(
+        "list-as-a-whole",
+        "a list becomes an array as a whole, of a type that one record decides",
+        wrap(validation, "records_at", lambda original: lambda found, at: np.asarray(found)[at]),
+        "learn/test_validation.py::test_one_word_moves_one_block",
+    ),
+    Named(
+        "shards-by-position",
+        "a record's shard is its position modulo their number",
+        wrap(ensemble, "assign_shards", by_position),
+        "learn/pate/test_ensemble.py::test_every_record_draws_its_shard_by_itself",
+    ),
+    Named(
+        "whole-guarantee-for-every-class",
+        "each of three machines, one against the rest, spends all that was asked for",
+        wrap(sklearn_estimators, "perturb_objective", all_of_the_guarantee),
+        "adapters/test_sklearn.py::test_one_against_the_rest_shares_out_what_was_asked_for",
     ),
     Named(
         "count-noise-halved",

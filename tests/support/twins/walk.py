@@ -23,7 +23,7 @@ WITHOUT_RELEASES = {
         "Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
         " SearchResult Selection PateResult Refusal DataDependentRelease MeanEstimate"
         " FrequencyEstimate Synthesis GanSynthesis MarginalSynthesis PateGanSynthesis"
-        " UnsetBoundWarning"
+        " UnpaidReleaseWarning UnsetBoundWarning"
     ),
     "a loss or a clipping rule, run by the cases of the trainers": (
         "Flat Logistic HuberHinge Huber BoundedPoisson Softmax Loss"

@@ -1,0 +1,160 @@
+"""What stands around a private fit: choices by scores are refused, the rest is told of."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import RANSACRegressor
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.utils import all_estimators
+
+import accountant as ac
+from accountant.adapters.sklearn import (
+    DPLogisticRegression,
+    DPRidge,
+    DPSearch,
+    DPSGDClassifier,
+    UnpaidReleaseWarning,
+)
+from accountant.errors import UnsupportedError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3)) / 4.0
+Y = (X[:, 0] > 0).astype(int)
+
+
+def classifier(**given):
+    return DPSGDClassifier(data_norm=1.0, steps=2, **given)
+
+
+def ridge(**given):
+    return DPRidge(data_norm=1.0, target_bound=1.0, **given)
+
+
+def choosing():
+    """Return every estimator of estimators in scikit-learn that is told how to score them."""
+    found = {}
+    for name, kind in all_estimators():
+        parameters = inspect.signature(kind.__init__).parameters
+        if {"estimator", "estimators"} & set(parameters) and {"cv", "scoring"} & set(parameters):
+            found[name] = kind
+    return found
+
+
+SETTINGS = {
+    "param_grid": {"steps": [2, 3]},
+    "param_distributions": {"steps": [2, 3]},
+    "n_features_to_select": 1,
+    "cv": 2,
+    "n_iter": 2,
+}
+
+
+@pytest.mark.parametrize("name", choosing())
+def test_whatever_chooses_by_scores_is_refused_before_a_fit(name):
+    ledger = ac.Accountant()
+    kind = choosing()[name]
+    inner = ridge(ledger=ledger) if name.endswith("Regressor") else classifier(ledger=ledger)
+    parameters = inspect.signature(kind.__init__).parameters
+    given = {k: v for k, v in SETTINGS.items() if k in parameters}
+    if "regularization" in inner.get_params():
+        given |= {k: {"regularization": [1.0]} for k in given if k.startswith("param_")}
+    given |= {"estimators": [("a", inner)]} if "estimators" in parameters else {"estimator": inner}
+    y = Y[:, None] if name.endswith("Chain") else Y
+    for wrapped in (kind(**given), make_pipeline(FunctionTransformer(), kind(**given))):
+        with pytest.raises(UnsupportedError, match="must be paid for"):
+            wrapped.fit(X, y)
+    assert len(ledger) == 0
+
+
+def test_the_list_holds_what_the_issue_names():
+    named = {"GridSearchCV", "HalvingGridSearchCV", "RFECV", "SequentialFeatureSelector"}
+    assert named <= set(choosing())
+    for search in (
+        SequentialFeatureSelector(make_pipeline(Normalizer(), ridge()), n_features_to_select=1),
+        RFECV(ridge()),
+        RANSACRegressor(ridge(), min_samples=5),
+        HalvingGridSearchCV(classifier(), {"steps": [2, 3]}),
+        GridSearchCV(classifier(), {"steps": [2, 3]}),
+    ):
+        with pytest.raises(UnsupportedError, match="DPSearch"):
+            search.fit(X, Y)
+
+
+SCORED = {
+    "cross_val_score": lambda model: cross_val_score(model, X, Y, cv=2),
+    "cross_validate": lambda model: cross_validate(model, X, Y, cv=2),
+    "cross_val_predict": lambda model: cross_val_predict(model, X, Y, cv=2),
+    "learning_curve": lambda model: learning_curve(model, X, Y, cv=2, train_sizes=[0.5]),
+    "validation_curve": lambda model: validation_curve(
+        model, X, Y, param_name="steps", param_range=[2, 3], cv=2
+    ),
+    "permutation_test_score": lambda model: permutation_test_score(
+        model, X, Y, cv=2, n_permutations=2
+    ),
+}
+
+
+def told(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        call()
+    return [w for w in caught if w.category is UnpaidReleaseWarning]
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_exact_held_out_scores_are_told_of_once(name):
+    ledger = ac.Accountant()
+    found = told(lambda: SCORED[name](classifier(ledger=ledger)))
+    assert [str(w.message).partition(" ")[0] for w in found] == [name]
+    assert "no ledger is charged" in str(found[0].message)
+    assert found[0].filename == __file__
+    assert len(ledger) > 0  # the fits themselves are paid for
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnpaidReleaseWarning)
+        SCORED[name](classifier())
+
+
+def test_a_fitted_preprocessor_is_told_of():
+    public = StandardScaler().fit(RNG.normal(size=(50, 3)))
+    for model in (classifier(), DPSearch(classifier(), {"steps": [2, 3]}, mean_runs=1.0)):
+        (found,) = told(lambda model=model: make_pipeline(StandardScaler(), model).fit(X, Y))
+        assert str(found.message).startswith("StandardScaler is fitted to the private records")
+        assert found.filename == __file__
+        for step in (FrozenEstimator(public), FunctionTransformer(), Normalizer(), "passthrough"):
+            assert not told(lambda step=step, model=model: make_pipeline(step, model).fit(X, Y))
+    inside = TransformedTargetRegressor(ridge(), transformer=StandardScaler())
+    assert "StandardScaler" in str(told(lambda: inside.fit(X, X[:, 0]))[0].message)
+    assert not told(lambda: classifier().fit(X, Y))
+
+
+def test_several_fits_on_the_same_records_are_told_of():
+    found = told(lambda: OneVsRestClassifier(classifier()).fit(X, Y))
+    assert "OneVsRestClassifier may fit several" in str(found[0].message)
+
+
+def test_a_fits_privacy_says_whose_it_is():
+    model = make_pipeline(Normalizer(), DPLogisticRegression(data_norm=1.0)).fit(X, Y)
+    shown = repr(model[-1].privacy_)
+    assert "private=True, scope='this estimator alone" in shown
