@@ -22,6 +22,7 @@ def table():
     return ac.compare_samplers(**RUN)
 
 
+@pytest.mark.long
 def test_every_row_is_a_bracket_with_a_theorem(table):
     assert len(table.rows) == 12
     for row in table.rows:
@@ -47,6 +48,7 @@ def test_rows_agree_with_the_quick_functions(table):
     assert poisson.upper == ac.get_epsilon(0.05, 1.0, 60, 1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [1e-3, 1e-10])
 def test_an_allocation_of_few_digits_is_as_narrow_at_every_delta(delta):
     run = (23_500, 100, 10, 1.0, delta)
@@ -92,6 +94,7 @@ def test_rows_are_handed_out_as_they_are_known():
     assert stopped == seen[:1]
 
 
+@pytest.mark.long
 def test_picture(table, tmp_path):
     pytest.importorskip("matplotlib")
     table.plot(tmp_path / "samplers.png")

@@ -23,6 +23,7 @@ def draws(seed):
     yield from (0.0, 0.1, -0.1, 1.0, 5e-324, -1 + 2**-53, 2000.0, -2000.0)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "sqrt"])
 def test_functions(name):
     with mpmath.workdps(90):
@@ -42,6 +43,7 @@ def test_functions(name):
             assert mpmath.mpf(bracket.down()) <= truth <= mpmath.mpf(bracket.up())
 
 
+@pytest.mark.long
 def test_arithmetic():
     operations = {
         "+": lambda a, b: a + b,

@@ -80,6 +80,7 @@ def test_estimators_have_types_though_scikit_learn_has_none(tmp_path):
     assert sorted(map(int, re.findall(r"estimator\.py:(\d+): error", done.stdout))) == [11, 12, 13]
 
 
+@pytest.mark.long
 def test_the_typical_lines_run():
     """Names and arguments are those of the library, whatever a checker says."""
     exec(compile((SCRIPTS / "typical.py").read_text(), "typical.py", "exec"), {})

@@ -34,6 +34,7 @@ def logistic():
     return DPLogisticRegression(data_norm=1.0)
 
 
+@pytest.mark.long
 def test_the_whole_search_keeps_to_its_guarantee():
     ledger = ac.Accountant()
     found = DPSearch(logistic(), SPACE, epsilon=3.0, delta=1e-5, ledger=ledger).fit(X, Y)
@@ -52,6 +53,7 @@ def test_the_whole_search_keeps_to_its_guarantee():
     assert inner.epsilon + 1.0 / scale <= run.epsilon(1e-7)
 
 
+@pytest.mark.long
 def test_a_budget_refuses_before_any_fit(monkeypatch):
     def fitted(_estimator, records, _labels):
         assert not records.any(), "fitted"
@@ -108,6 +110,7 @@ def test_it_prefers_the_better_setting():
     assert np.mean([f.score(X, Y) for f in found]) > 0.8
 
 
+@pytest.mark.long
 def test_trainers_can_be_searched_quietly(capsys):
     space = {"learning_rate": [0.5, 2.0]}
     trainer = DPSGDClassifier(data_norm=1.0, steps=3)

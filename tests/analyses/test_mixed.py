@@ -61,6 +61,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(("first", "second", "epsilon"), PAIRS)
 def test_a_step_and_a_release(first, second, epsilon, direction):

@@ -115,6 +115,7 @@ def misses(seeds, kind=Alone):
     return wrong, judged
 
 
+@pytest.mark.long
 def test_exact_weights_are_inside():
     """The binomial laws as fractions, in ball arithmetic."""
     wrong, judged = misses(range(16))

@@ -51,6 +51,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 @pytest.mark.parametrize("delta", [1e-14, 0.3])
 def test_brackets_hold_each_other_and_basic_composition(other, delta):

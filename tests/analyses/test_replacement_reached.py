@@ -68,6 +68,7 @@ def test_draws_with_replacement_reach_more_too():
     assert sampler.epsilon_bounds(1.0, 1e-5).lower > always.epsilon_bounds(1.0, 1e-5).upper
 
 
+@pytest.mark.long
 def test_a_lattice_that_would_be_too_long_is_left_out():
     sampler = FixedSizeSampler(dataset_size=10**7, batch_size=10, steps=100)
     found = sampler.epsilon_bounds(1.0, 1e-6)

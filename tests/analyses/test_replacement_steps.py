@@ -65,6 +65,7 @@ def test_with_replacement_is_near_what_data_reach(sigma):
     assert removed.epsilon_bounds(sigma, 1e-5).lower <= found.upper
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("sigma", "count"), [(2.0, 6000), (8.0, 10**6), (25.0, 40), (0.3, 2000)])
 def test_beyond_the_game_lower_ends_are_what_data_reach(sigma, count):
     """They were those of the pair of Theorem S6, above what the game allows."""

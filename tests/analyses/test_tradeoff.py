@@ -79,6 +79,7 @@ def _digits():
         yield
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("epsilons", [(0.5,), (0.5, 1.0), (2.0, 0.3, 0.1)])
 def test_brute_force_of_randomised_response(epsilons):
     # Every deterministic test of the composed mechanism; randomised ones lie between.

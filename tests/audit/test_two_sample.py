@@ -62,6 +62,7 @@ def test_three_outcomes_with_ties_are_flagged_no_more_often_than_allowed():
         assert exact_flagging(p, q, 5, confidence, "ranks", flagged) <= 1 - confidence
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threshold", ["split", "ranks", 0.25, ("split", 0.25)], ids=str)
 def test_an_honest_gaussian_mechanism_is_rarely_flagged(threshold):
     rng, runs, n, mu = np.random.default_rng(7), 400, 200, 0.5

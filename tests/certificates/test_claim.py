@@ -95,6 +95,7 @@ LONG = {
 NAMES = [pytest.param(each, marks=pytest.mark.slow) if each in LONG else each for each in RUNS]
 
 
+@pytest.mark.long(keep=21)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_certificate_passes(name):
     run, delta = RUNS[name]
@@ -108,6 +109,7 @@ def test_a_certificate_passes(name):
     assert len(made.text) < 20_000
 
 
+@pytest.mark.long(keep=18)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_epsilon_is_refused(name):
     run, delta = RUNS[name]

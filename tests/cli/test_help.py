@@ -62,6 +62,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.long(keep=26)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_of_the_help_runs(example, desk):
     if "--plot" in example:

@@ -38,6 +38,7 @@ def test_a_whole_answer(tmp_path, encoding):
     assert re.search(">=|≥", text)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     "words",
     [

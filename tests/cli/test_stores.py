@@ -40,6 +40,7 @@ def made(desk):
     return desk
 
 
+@pytest.mark.long
 def test_the_examples_run_one_after_the_other(desk):
     group = main.commands["store"]
     for example in group.examples:

@@ -142,6 +142,7 @@ def test_laplace_against_its_transform(a, count, epsilon):
     assert upper <= lower * (1 + 1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.1])
 def test_two_and_three_laplaces_exactly(epsilon):
     """One loss at a time: the profile of k + 1 is the mean of that of k, in high precision."""

@@ -55,6 +55,7 @@ def worst(pairs, epsilon):
     )
 
 
+@pytest.mark.long(keep=18)
 @pytest.mark.parametrize(("p", "q"), FIXED + RANDOM)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_releases_that_lean_either_way(p, q, count):

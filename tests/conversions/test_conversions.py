@@ -91,6 +91,7 @@ def least_q(p, order, moment):
     return high
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("order", "rho", "delta"),
     [(2.0, 0.5, 0.05), (1.5, 0.1, 0.05), (4.0, 0.2, 0.1), (8.0, 1.0, 0.2), (8.0, 1.0, 0.125)],
@@ -278,6 +279,7 @@ def test_tradeoff_of_approximate_dp():
             assert truth * (1 - ULPS) - mp(5e-324) <= got <= truth
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mu", "tolerance"), [(0.5, 0.01), (1.0, 0.01), (3.0, 0.1)])
 def test_tradeoff_to_delta(mu, tolerance):
     def miss(x):

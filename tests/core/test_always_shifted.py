@@ -34,6 +34,7 @@ def asked(question, sigma, shifts, weights, steps, at, direction):
     return question(sigma, shifts, weights, float(steps), at, direction, 0.0, 2.0**-60)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(("direction", "remove"), WAYS)
 def test_profiles_are_enclosed(problem, direction, remove):
@@ -51,6 +52,7 @@ def test_profiles_are_enclosed(problem, direction, remove):
     assert above <= epsilon <= below <= above + 1e-6 * epsilon
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("direction", "remove"), WAYS)
 @pytest.mark.parametrize(
     ("sigma", "shifts", "weights", "epsilon"),

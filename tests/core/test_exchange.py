@@ -50,6 +50,7 @@ def test_the_oracle_agrees_with_what_was_stored():
     assert truth.overlaps(arb(str((Decimal(row["lower"]) + Decimal(row["upper"])) / 2)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("distance", "q", "epsilon", "width"),
     [(3.0, 1e-2, 7.0, 1e-9), (6.0, 1e-3, 20.0, 1e-9), (4.0, 1e-6, 2.0, 1e-6)],
@@ -81,6 +82,7 @@ def test_divergences_are_enclosed(distance, q, order):
     assert high - low <= 1e-11 * high
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("distance", [1e-9, 1e-3, 0.5, 5.0, 32.0])
 @pytest.mark.parametrize("q", [1e-300, 1e-9, 0.5, 1.0 - 2.0**-53])
 def test_extreme_arguments_have_an_answer(distance, q):

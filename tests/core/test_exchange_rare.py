@@ -113,6 +113,7 @@ LINES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", LINES)
 def test_all_that_a_line_is_made_of(driver, line):
     m, q, n, epsilon, log_delta, turn, small = line
@@ -201,6 +202,7 @@ def test_two_steps_are_enclosed(distance, q, epsilon):
     assert above <= epsilon <= below
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("distance", "q", "steps", "delta"),
     [

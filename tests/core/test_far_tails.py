@@ -88,6 +88,7 @@ def two_steps(q, sigma, epsilon):
     return mpmath.quad(inner, sorted(pieces), method="gauss-legendre", maxdegree=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "sigma", "delta"), RARE)
 def test_far_tails_of_two_rare_steps_are_narrow(q, sigma, delta):
     bracket = core.epsilon_bounds(q, sigma, 2, delta, core.REMOVE)

@@ -103,6 +103,7 @@ def log_uniform(draw, low, high):
     return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_one_shift_of_one_is_the_subsampled_gaussian(seed):
     """Two codes for the loss, one truth: brackets of the same number overlap, and are as narrow."""
@@ -261,6 +262,7 @@ def test_posterior_moments(losses):
         assert math.isclose(point.present, float(1 - silent), rel_tol=1e-10)
 
 
+@pytest.mark.long
 def test_bounds_off_the_real_line(losses):
     """Theorem D2: |arg e^L| and the fall of |e^L| inside a rectangle, and that it has no zero.
 

@@ -149,6 +149,7 @@ class Step:
         return whole / (arb(self.sigma) * (2 * arb.pi()).sqrt())
 
 
+@pytest.mark.long
 def test_one_step_against_integrals(driver):
     ctx.prec = 160
     draw = random.Random(11)

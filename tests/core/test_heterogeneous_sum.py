@@ -61,6 +61,7 @@ def exact(q, sigma, hi, steps, epsilon):
     return arb(epsilon).exp() * ((1 - mass) ** int(steps) - 1) + 1 - (1 - other) ** int(steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [1, 2**30])
 @pytest.mark.parametrize("deviations", [38.1, 38.2, 38.25, 38.3, 38.35, 38.4])
 def test_masses_that_nearly_underflow(driver, steps, deviations):

@@ -175,6 +175,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("q", "sigma", "order", "thresholds", "window", "path"), PATHS)
 def test_sums_are_those_on_the_real_line(library, q, sigma, order, thresholds, window, path):
     dy, blocks = 0.125, 12
@@ -199,6 +200,7 @@ def test_every_rise_is_taken_and_saves_nodes(library):
     assert counts[1][0] < 0.8 * counts[0][0]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "path",
     [

@@ -61,6 +61,7 @@ def two_steps(q, sigma, epsilon, add):
     return mpmath.quad(integrand, sorted(steps | near), method="gauss-legendre", maxdegree=6)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("direction", [core.REMOVE, core.ADD], ids=["remove", "add"])
 @pytest.mark.parametrize(("q", "sigma", "delta"), TWO_STEPS)
 def test_two_steps_by_a_direct_integral(q, sigma, delta, direction):

@@ -37,6 +37,7 @@ def moment(q, sigma, order):
         return mpmath.quad(integrand, points, method="gauss-legendre", maxdegree=5)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("q", "sigma", "order"), [(0.01, 1.0, 1.5), (0.3, 0.7, 3.7), (0.9, 2.0, 9.0), (0.05, 0.5, 2.0)]
 )

@@ -48,6 +48,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("q", "sigma", "order", "direction"), CASES)
 def test_the_curve_is_narrow_around_quadrature(q, sigma, order, direction):
     lower, upper = core.renyi_bounds(q, sigma, order, DIRECTIONS[direction])

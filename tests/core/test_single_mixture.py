@@ -77,6 +77,7 @@ def test_both_ends_hold_and_are_narrow(direction, count):
     assert wide <= 1e-8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_profiles_at_any_loss_hold(direction):
     for sigma, shifts, weights, _ in draws(7, 12):

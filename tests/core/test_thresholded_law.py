@@ -53,6 +53,7 @@ def moments(library, *given):
     return library.moments(*given, out), out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("q", "sigma", "order", "outer", "window"),
     [

@@ -53,6 +53,7 @@ def total_variation(q, sigma, steps):
     return mpmath.quad(integrand, points, method="gauss-legendre", maxdegree=5)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("q", [0.01, 0.3, 0.97])
@@ -69,6 +70,7 @@ def test_no_loss_is_claimed_from_the_bound_on(q, sigma, steps):
         assert core.epsilon_bounds(q, sigma, steps, delta, direction) == (0.0, 0.0)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("direction", [core.REMOVE, core.ADD, core.EITHER])
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 0.5), (0.3, 1.0), (0.97, 4.0), (1e-5, 0.3)])
 def test_no_loss_is_not_claimed_below_the_total_variation(q, sigma, direction):

@@ -46,6 +46,7 @@ def _row(mechanism, sampled, relation):
     return row
 
 
+@pytest.mark.long
 def test_every_cell_is_a_number_or_a_reason():
     rows = list(table())
     assert len(rows) == len(EXAMPLES) * 6
@@ -161,6 +162,7 @@ def test_every_public_mechanism_is_among_the_pairs():
     assert made - shown <= {"Composition"}
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("counts", [one for one in COUNTS if COUNTS[one]], ids=str)
 @pytest.mark.parametrize("relation", Relation, ids=lambda each: each.name)
 def test_pairs_of_mechanisms_compose(relation, counts):

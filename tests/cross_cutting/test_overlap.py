@@ -114,11 +114,13 @@ def check_others(seed):
         assert overlap(chosen, found)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("seed", range(50))
 def test_of_gaussians(seed):
     check_gaussians(seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_of_anything(seed):
     check_others(seed)

@@ -19,6 +19,7 @@ def test_the_shipped_code_is_not_flagged(name):
     assert CHECKS[name]() is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_noticed(bug, monkeypatch):
     modes.forget()  # what was answered before the bug came

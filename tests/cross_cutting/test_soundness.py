@@ -39,6 +39,7 @@ def test_delta_brackets_contain_the_truth():
     assert list(wrong_deltas(core, PROFILE)) == []
 
 
+@pytest.mark.long
 def test_epsilon_brackets_contain_the_truth():
     inverted = [row for row in PROFILE if deltas_around(row)[0] > 0.0 and deltas_around(row)[1] < 1]
     assert len(inverted) >= 2000
@@ -49,6 +50,7 @@ def test_renyi_brackets_contain_the_truth():
     assert list(wrong_divergences(core, RENYI)) == []
 
 
+@pytest.mark.long
 def test_the_public_answers_are_never_below_the_truth():
     """The larger direction is at least the stored one: δ at ε, and ε at a δ just below."""
     for row in PROFILE:

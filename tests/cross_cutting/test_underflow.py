@@ -133,6 +133,7 @@ def test_more_repetitions_than_round_off_allows_on_a_grid(base):
     assert (3 * base).epsilon(1e-3) <= many.epsilon(1e-3) <= 3.01
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("noise", [1e-300, 1e-20, 1e-8, 1e-3, 1e8, 1e150, 1.7e308])
 @pytest.mark.parametrize(
     "kind",

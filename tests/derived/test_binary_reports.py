@@ -37,6 +37,7 @@ def exact_worst(a, users, growth):
 
 
 # Exact powers of the exponentials of doubles: the loss of a report and ε are their logarithms.
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("users", [2, 3, 6, 25])
 @pytest.mark.parametrize("a", [Fraction(9, 8), Fraction(3), Fraction(50)])
 def test_all_answers_of_the_others(a, users):
@@ -76,6 +77,7 @@ def reached(loss, users, epsilon, ones):
         return mpmath.fsum(g for g in gains if g > 0)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("loss", "epsilon"),
     [(1e-6, 5e-7), (0.1, 0.05), (1.0, 0.0), (1.0, 0.6), (5.0, 1.0), (20.0, 19.9), (20.0, 0.0)],

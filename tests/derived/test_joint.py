@@ -47,6 +47,7 @@ INNER = [
 ]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("parts", INNER, ids=str)
 @pytest.mark.parametrize("q", [0.02, 0.5])
 def test_releases_on_one_poisson_sample(parts, q):
@@ -71,6 +72,7 @@ def test_releases_on_one_poisson_sample(parts, q):
     assert found.delta(1.0) > apart.delta(1.0) or found.delta(1.0) == 0.0
 
 
+@pytest.mark.long
 def test_a_joint_release_costs_what_its_parts_cost():
     for base in (
         ac.Gaussian(2.0) + ac.Laplace(3.0),
@@ -107,6 +109,7 @@ COMPOSED = [
 ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("base", "q", "n"), COMPOSED, ids=repr)
 def test_a_composition_on_a_sample_is_never_looser_than_its_curve(base, q, n):
     found = n * ac.PoissonSampled(base, q)

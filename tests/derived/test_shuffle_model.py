@@ -76,6 +76,7 @@ def noise_kernel(kind, scale, marks, values):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("local", "kind", "scale"),
     [
@@ -164,6 +165,7 @@ def test_bracket_of_two_ends_is_at_most_a_quarter_wide(local):
     assert found.upper < 0.2 * local.epsilon(1e-6)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("local", [ac.RandomizedResponse(1.0, k=4), ac.Laplace(1.0)])
 def test_compositions(local):
     model = ac.ShuffleModel(local, dataset_size=1000)
@@ -174,6 +176,7 @@ def test_compositions(local):
     assert (model + ac.PureDP(0.1, relation=REPLACE)).epsilon(1e-5) <= one.upper + 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [50.0, 5000.0])
 def test_divergences_count_rare_losses(order):
     """What the table calls infinite is a finite loss, and rules a high order."""

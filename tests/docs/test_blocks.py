@@ -144,6 +144,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("page", sorted(GIVEN))
 def test_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
     if page == "linear_models.md":

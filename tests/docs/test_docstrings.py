@@ -38,6 +38,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.long(keep=64)
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

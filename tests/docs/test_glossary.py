@@ -143,6 +143,7 @@ def test_every_public_name_is_made_of_known_words(known):
     assert not undefined(public_names(), known)
 
 
+@pytest.mark.long
 def test_every_message_is_made_of_known_words(known):
     assert not undefined(messages(), known)
 

@@ -34,6 +34,7 @@ PACKAGES = (
 )
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("page", GUIDES)
 def test_examples_in_guides(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -127,6 +128,7 @@ def cells(line):
     return [float(cell) if re.fullmatch(r"[\d.]+(e-?\d+)?|inf", cell) else cell for cell in found]
 
 
+@pytest.mark.long
 def test_the_table_of_mechanisms_is_what_the_package_says():
     made = script("make_mechanisms")
     kinds = {getattr(m, name) for name in m.__all__ if not name.endswith("Pair")}
@@ -144,6 +146,7 @@ def test_the_table_of_mechanisms_is_what_the_package_says():
         ]
 
 
+@pytest.mark.long
 def test_the_pictures_of_the_contour_show_what_the_page_says():
     drawn = script("make_contour_figure")
     order = drawn.saddle()

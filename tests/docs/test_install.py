@@ -62,6 +62,7 @@ def test_every_extra_that_a_message_names_exists():
     assert named <= set(PROJECT["optional-dependencies"])
 
 
+@pytest.mark.long
 def test_the_search_of_the_site_finds_messages():
     spec = importlib.util.spec_from_file_location("messages", ROOT / "docs" / "make_messages.py")
     module = importlib.util.module_from_spec(spec)

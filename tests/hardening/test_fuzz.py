@@ -180,6 +180,7 @@ FOUND = {
 }
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("name", entries.TARGETS)
 def test_random_inputs_find_nothing(name):
     generator, began = random.Random(name), time.monotonic()
@@ -189,6 +190,7 @@ def test_random_inputs_find_nothing(name):
             break  # a busy machine
 
 
+@pytest.mark.long(keep=14)
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_once(name):
     target, data = FOUND[name]

@@ -80,6 +80,7 @@ def sanitized(tmp_path_factory):
     return build(tmp_path_factory.mktemp("sanitized"), "-O1", "-g", *SANITIZERS)
 
 
+@pytest.mark.long
 def test_programs_run_on_the_core_as_shipped(plain):
     run(str(plain / "profiles"), str(50 * SCALE), "11")
     run(str(plain / "arrays"), str(50 * SCALE), "12")
@@ -89,6 +90,7 @@ def test_every_failed_allocation_is_reported_and_nothing_is_kept(plain):
     run(str(plain / "allocation"), str(10 * SCALE), "13")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("program", "calls"), [("profiles", 60), ("arrays", 100)])
 def test_sanitizers_find_nothing(sanitized, program, calls):
     run(str(sanitized / program), str(calls * SCALE), "14")

@@ -52,10 +52,12 @@ def violations(numbers, ask=None):
     return [found for k in numbers if (found := violation(k, ask)) is not None]
 
 
+@pytest.mark.long
 def test_some_compositions():
     assert not violations(range(300))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_some_ends_of_the_doubles():
     assert not [found for k in range(20000, 20080) if (found := random_extremes.violation(k))]
@@ -83,6 +85,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert asked == [5, 6, 7, 8]
 
 
+@pytest.mark.long
 def test_numbers_that_failed():
     assert not violations([11776, 44366, 94777])
 
@@ -102,6 +105,7 @@ def test_a_wrong_end_would_be_seen(share, end):
     assert len(violations(equal, broken)) >= len(equal) // 3
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "moved",
     [

@@ -104,6 +104,7 @@ def test_resumed_on_an_accountant_a_run_is_counted_once(tmp_path):
     assert result.epsilon == (6 * STEP + ac.Gaussian(3.0)).epsilon(DELTA)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["renyi", "non-adaptive"])
 def test_a_run_resumes_within_the_budget_it_has_spent_from(tmp_path, rule):
     # The plan needs the whole budget: its own first steps are not asked for again.
@@ -118,6 +119,7 @@ def test_a_run_resumes_within_the_budget_it_has_spent_from(tmp_path, rule):
         train(Untouchable(5), ledger=ledger, steps=1)
 
 
+@pytest.mark.long
 def test_a_run_is_not_resumed_on_a_budget_that_its_first_steps_exceed(tmp_path):
     place = tmp_path / "c"
     train(steps=6, checkpoint=place, callbacks=[lambda progress: progress.step == 3])
@@ -127,6 +129,7 @@ def test_a_run_is_not_resumed_on_a_budget_that_its_first_steps_exceed(tmp_path):
     assert not len(ledger)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["renyi", "non-adaptive"])
 def test_runs_of_several_kinds_on_one_budget_are_composed(rule):
     ledger = ac.Accountant(Budget(8.0, DELTA, filter=rule))
@@ -164,6 +167,7 @@ def test_what_fails_after_its_charge_stays_charged():
     assert ledger.counts == ((STEP, 2),)
 
 
+@pytest.mark.long
 def test_without_noise_the_ledger_says_that_nothing_is_guaranteed():
     ledger = ac.Accountant()
     ledger.compose(ac.Gaussian(3.0))

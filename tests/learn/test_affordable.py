@@ -19,6 +19,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "delta", "q", "sigma", "steps"), CASES)
 def test_a_budget_pays_the_steps_of_the_exact_composition(epsilon, delta, q, sigma, steps):
     ledger = Accountant(Budget(epsilon, delta))
@@ -106,6 +107,7 @@ def test_two_runs_before_the_first_step_are_planned_together():
     assert affordable_steps(ledger, other, 10**6) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("earlier", [0, 1], ids=["first", "later"])
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 @pytest.mark.parametrize("steps", [None, 50])
@@ -137,6 +139,7 @@ def test_what_cannot_be_paid_is_refused_with_what_would_fit(steps, noise, earlie
         assert float(rate[2]) == pytest.approx(100 * q, rel=1e-3)
 
 
+@pytest.mark.long
 def test_no_advice_where_nothing_fits_and_none_on_the_batch_of_all_records():
     over, step = Accountant(Budget(1.0, DELTA)), ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
     over.plan(step)
@@ -152,6 +155,7 @@ def test_no_advice_where_nothing_fits_and_none_on_the_batch_of_all_records():
     assert "sampling_probability" not in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plan", [True, False])
 def test_an_adapter_is_told_before_its_first_step_what_would_fit(plan):
     ledger = Accountant(Budget(0.2, 1e-6))

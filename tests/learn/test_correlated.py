@@ -149,6 +149,7 @@ def test_a_record_moves_the_fresh_noise_no_further_than_bounded(name, sampled):
     assert reached > 0.5  # the bound is one that can be missed
 
 
+@pytest.mark.long(keep=15)
 @pytest.mark.parametrize("sampler", ["poisson", "cyclic", "full"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(name, sampler, tmp_path):

@@ -53,6 +53,7 @@ def test_history_is_public_unless_asked():
     assert np.array_equal(noisy.parameters, result.parameters)
 
 
+@pytest.mark.long(keep=38)
 @pytest.mark.parametrize(
     ("error", "given", "message"),
     [

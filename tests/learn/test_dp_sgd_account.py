@@ -81,6 +81,7 @@ def test_empty_batches_are_released():
     assert result.steps == 5
 
 
+@pytest.mark.long
 def test_a_budget_says_how_many_steps():
     ledger = Accountant(Budget(2.0, 1e-5, filter="non-adaptive"))
     result = train(ledger=ledger, steps=None)
@@ -105,6 +106,7 @@ def test_training_stops_when_somebody_else_spends_the_budget():
     assert ledger.epsilon(1e-5) <= 4.0
 
 
+@pytest.mark.long
 def test_an_accountant_is_charged_along():
     ledger = Accountant(Budget(6.0, 1e-5))
     result = train(ledger=ledger, steps=None)

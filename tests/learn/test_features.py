@@ -60,6 +60,7 @@ def test_a_record_is_mapped_by_itself(extractor, data):
     assert extractor(data[:0]).shape == (0, together.shape[1])
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("extractor", EXTRACTORS, ids=lambda e: type(e).__name__)
 def test_neither_neighbours_nor_place_nor_memory_change_a_bit(extractor):
     rng = np.random.default_rng(1)

@@ -92,6 +92,7 @@ CASES = {
 each = pytest.mark.parametrize("run", CASES.values(), ids=CASES)
 
 
+@pytest.mark.long(keep=9)
 @each
 def test_alone_everything_in_the_ledger_is_the_run(run):
     result = run()
@@ -102,6 +103,7 @@ def test_alone_everything_in_the_ledger_is_the_run(run):
     assert result.ledger.epsilon(result.delta) <= result.epsilon * (1.0 + 1e-6)
 
 
+@pytest.mark.long(keep=2)
 @each
 def test_on_a_ledger_with_more_in_it_the_whole_is_stated_and_the_run_apart(run):
     alone = run()
@@ -120,6 +122,7 @@ def no_noise(*given):
     raise AssertionError("noise was drawn")
 
 
+@pytest.mark.long
 @each
 def test_what_the_budget_does_not_allow_is_refused_before_any_noise(run, monkeypatch):
     relation = run().ledger.relation

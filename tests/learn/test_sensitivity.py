@@ -53,6 +53,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(
     st.sampled_from(MODELS), st.sampled_from((np.float64, np.float32)), st.integers(0, 2**31),
@@ -170,6 +171,7 @@ def test_rows_are_independent(build, dtype):
     require_row_independence(model, X, y)
 
 
+@pytest.mark.long
 def test_a_mechanism_audit_on_the_trainers_own_release():
     # Two-sample: the released first coordinate with and without one clipped record of norm C.
     model = LogisticRegression(1, bias=False)

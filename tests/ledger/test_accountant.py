@@ -74,6 +74,7 @@ def test_a_mix_is_the_composition():
 # History
 
 
+@pytest.mark.long
 def test_a_million_steps_take_the_memory_of_one():
     ledger = Accountant()
     for _ in range(1000):
@@ -309,6 +310,7 @@ def test_a_refusal_states_the_total_and_the_limit():
     assert ledger.remaining().spent == 0.25
 
 
+@pytest.mark.long
 def test_equal_steps_under_a_budget_are_one_record():
     ledger = Accountant(Budget(8.0, 1e-5))
     for _ in range(20_000):

@@ -34,6 +34,7 @@ def spend(ledger, data, mechanism, count):
         ledger.compose(mechanism, count)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(st.data(), st.sampled_from(sorted(MECHANISMS)), st.floats(0.3, 6.0), st.floats(1e-8, 1e-4))
 def test_what_is_affordable_is_admitted_and_one_more_is_not(data, kind, epsilon, delta):

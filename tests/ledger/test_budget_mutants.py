@@ -43,6 +43,7 @@ def test_orders_without_anything_to_spend_are_refused():
     assert Budget(1e-1, 1e-5, orders=(2.0, 1024.0)).orders == (2.0, 1024.0)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("noise", "epsilon"), [(40.0, 2.0), (4.0, 0.5), (300.0, 8.0), (9.0, 3.0)])
 def test_the_order_suited_to_a_mechanism_is_the_best_of_all(noise, epsilon):
     found = Accountant(Budget.suited_to(Noise(noise), epsilon, 1e-6)).affordable(Noise(noise))

@@ -74,12 +74,14 @@ BUDGETS = [
 ]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_no_adaptive_strategy_beats_a_filter(budget):
     for leak in (0.0, budget.delta / 8):
         assert attack_on(meter(budget), budget.epsilon, leak) <= budget.delta
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_the_attack_sees_a_filter_that_is_wrong(budget):
     # The same filter with a budget of three times its ε must be beaten: the attack has teeth.
@@ -95,6 +97,7 @@ def test_the_attack_sees_a_filter_that_is_wrong(budget):
     assert attack_on(loose, budget.epsilon, 0.0) > budget.delta
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_the_attack_sees_leaks_that_are_not_charged(budget):
     watch = meter(budget)
@@ -248,6 +251,7 @@ def test_a_budget_is_spent_to_the_last_release_and_no_further(budget, mechanism)
     assert ledger.affordable(mechanism) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("budget", "mechanism"), KINDS, ids=lambda value: repr(value))
 @given(data=st.data())
 def test_how_a_count_is_split_changes_nothing(budget, mechanism, data):

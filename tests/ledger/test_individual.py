@@ -83,6 +83,7 @@ def test_the_drop_out_is_private_for_each_record_exactly():
     assert ac.get_epsilon(1.0, 9.0 / 0.7, steps, 1e-5) <= 1.0
 
 
+@pytest.mark.long
 @given(
     st.lists(st.floats(0.0, 1e3), min_size=1, max_size=6),
     st.floats(0.01, 1e3),
@@ -203,6 +204,7 @@ def test_several_orders_serve_records_of_different_kinds():
     assert np.allclose(watch.spent, np.array(divergences) * 2, rtol=1e-15)
 
 
+@pytest.mark.long
 def test_the_default_orders_take_dp_sgd_and_plain_noise():
     watch = IndividualFilter(Budget(2.0, 1e-5), 2)
     rounds = 0
@@ -227,6 +229,7 @@ def test_budgets_of_other_kinds():
             IndividualFilter(BUDGET, records)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("q", [0.01, 0.3, 1.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_a_record_is_charged_depends_on_no_other(q, seed):
@@ -260,6 +263,7 @@ def test_one_noise_and_one_probability_for_all(sigma, q):
         fresh(2).charge_gaussian(np.ones(2), noise_multiplier=sigma, sampling_probability=q)
 
 
+@pytest.mark.long
 def test_a_gaussian_filter_lets_each_record_spend_the_exact_budget():
     epsilon, delta, sigma = 1.0, 1e-5, 40.0
     watch = IndividualFilter(Budget(epsilon, delta, filter="gaussian"), dataset_size=4)
@@ -301,6 +305,7 @@ def test_a_gaussian_filter_is_restored_and_takes_no_sample():
     assert Fraction(watch.capacities[0]) <= 1 / Fraction(ac.calibrate_sigma(1.0, 1e-5)) ** 2
 
 
+@pytest.mark.long
 def test_what_the_page_on_budgets_says_of_single_records():
     step = ac.PoissonSampled(ac.Gaussian(1.0), 0.01)
 

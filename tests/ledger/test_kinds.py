@@ -26,6 +26,7 @@ def budget():
     return Budget(EPSILON, DELTA, filter="kinds", kinds=[step(s) for s in LEVELS])
 
 
+@pytest.mark.long
 def test_nearly_as_many_of_each_kind_as_the_exact_composition(budget):
     for sigma in LEVELS:
         exact = ac.calibrate_steps(EPSILON, DELTA, q=Q, sigma=sigma)
@@ -64,6 +65,7 @@ def test_the_order_and_the_parts_of_records_change_nothing(budget):
     assert Accountant.from_json(whole.to_json()).remaining() == whole.remaining()
 
 
+@pytest.mark.long
 def test_a_file_keeps_the_packets(budget):
     other = Budget(EPSILON, DELTA, filter="kinds", kinds=budget.kinds, packets=[(9, 1)] * 4)
     assert other != budget
@@ -99,6 +101,7 @@ def test_a_step_with_more_noise_or_a_smaller_rate_is_charged_as_a_kind(budget):
         ledger.compose(replaced)
 
 
+@pytest.mark.long
 def test_kinds_of_several_families_are_composed_together():
     kinds = [step(1.2), ac.Gaussian(40.0), ac.Laplace(60.0), ac.ApproximateDP(0.02, delta=1e-8)]
     ledger = Accountant(Budget(2.0, 1e-5, filter="kinds", kinds=kinds))
@@ -109,6 +112,7 @@ def test_kinds_of_several_families_are_composed_together():
     assert ledger.epsilon(1e-5) <= 2.0
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "kind"),
     [
@@ -181,6 +185,7 @@ def ratios(epsilon, delta, q, steps_per_epoch):
         yield [mine / max(count, 1) for count in found]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "delta", "kind", "least"),
     [

@@ -91,6 +91,7 @@ def attack(budget, counted=True, depth=12):
     return strongest(watch.holds, costs, laws, budget.epsilon, depth)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "budget",
     [
@@ -104,6 +105,7 @@ def test_no_adversary_with_rare_losses_exceeds_a_budget(budget):
     assert attack(budget) <= budget.delta
 
 
+@pytest.mark.long
 def test_the_attack_sees_masses_that_are_not_counted():
     assert attack(Budget(1.5, 0.02, share=0.5), counted=False) > 0.02
 

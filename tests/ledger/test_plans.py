@@ -199,6 +199,7 @@ def _coin_by_losses(loss):
     return ac.LossDistribution(*functions, losses=(-loss, loss))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["renyi"])
 def test_a_plan_that_the_filter_cannot_charge_leaves_it_nothing(rule):
     losses = _coin_by_losses(0.1)

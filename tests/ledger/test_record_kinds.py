@@ -61,6 +61,7 @@ def test_no_strategy_of_a_record_exceeds_the_budget(sizes, epsilon, delta):
     assert delta / 3 < reached <= delta
 
 
+@pytest.mark.long
 def test_each_record_is_decided_as_a_ledger_of_its_own(budget):
     coins = np.random.default_rng(3)
     watch = IndividualFilter(budget, 3)
@@ -87,6 +88,7 @@ def _fits(ledger, column):
     return True
 
 
+@pytest.mark.long
 def test_small_contributions_last_longer_and_large_ones_are_left_out(budget):
     watch = IndividualFilter(budget, 4)
     taken = np.zeros(4)

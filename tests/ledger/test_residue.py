@@ -29,6 +29,7 @@ def product_profile(coins, loss, mu, epsilon):
     )
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("coins", "loss", "epsilon", "delta"),
     [(1, 0.5, 1.0, 1e-5), (7, 0.1, 1.0, 1e-6), (3, 0.01, 0.2, 1e-9), (20, 0.25, 8.0, 0.01)],
@@ -71,6 +72,7 @@ def test_a_plan_of_gaussians_is_charged_by_its_sum():
     assert ledger.affordable(ac.Gaussian(40.0)) == whole
 
 
+@pytest.mark.long
 def test_degenerate_menus():
     nothing = squared_mu_beside([(ac.PureDP(0.0), 5)], 1.0, 1e-6)
     alone = 1 / Fraction(ac.calibrate_sigma(1.0, 1e-6)) ** 2

@@ -55,6 +55,7 @@ entries = st.tuples(
 )
 
 
+@pytest.mark.long
 @given(st.lists(entries, max_size=6))
 def test_any_values_survive_json(items):
     ledger = Accountant()

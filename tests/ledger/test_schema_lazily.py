@@ -20,6 +20,7 @@ print(repr(entry.mechanism), entry.count, ledger.epsilon(1e-5).hex())
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["load", "from_json"])
 def test_a_fresh_interpreter_reads_an_objective_perturbation(how, tmp_path):
     ledger = Accountant()

@@ -134,6 +134,7 @@ def test_no_other_class_takes_the_name_of_one_that_is_not_imported_yet(monkeypat
         register(ObjectivePerturbation)
 
 
+@pytest.mark.long(keep=22)
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
 def test_it_survives_a_file_and_is_answered(mechanism, tmp_path):
     ledger, path = Accountant(), tmp_path / "ledger.json"
@@ -157,6 +158,7 @@ def test_a_pipeline_may_name_it(mechanism):
     assert (record.mechanism, record.count) == (mechanism, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism",
     [each for each in EXAMPLES if type(each).__module__.startswith("accountant.sampling")]

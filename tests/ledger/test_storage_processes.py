@@ -71,6 +71,7 @@ def kill_writers(path, trials, rng):
     assert known > trials  # the trials did write
 
 
+@pytest.mark.long
 def test_killed_writers_lose_nothing(path):
     kill_writers(path, 50, random.Random(1))
 
@@ -125,6 +126,7 @@ SPENDER = textwrap.dedent(
 ).format(tests=str(Path(toy_mechanisms.__file__).parents[1]))
 
 
+@pytest.mark.long
 def test_processes_share_one_budget_without_overspending(path):
     allowed = Accountant(Budget(1.0, 1e-5)).affordable(Noise(30.0))
     assert 20 < allowed < 1000

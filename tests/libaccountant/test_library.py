@@ -68,18 +68,21 @@ def functions():
     return set(re.findall(r"^ACCOUNTANT_API .*\baccountant_(\w+)\(", HEADER.read_text(), re.M))
 
 
+@pytest.mark.long
 def test_the_library_gives_the_bits_that_python_gives(built, tmp_path):
     cases = tmp_path / "cases.txt"
     cases.write_text("\n".join(questions_and_answers().cases(150)) + "\n")
     assert "150 answers, 0 of them different" in run(built / "cases", cases)
 
 
+@pytest.mark.long
 def test_the_stored_answers_are_near_on_every_platform(built, tmp_path):
     cases = tmp_path / "cases.txt"
     cases.write_text("\n".join(STORED.read_text().splitlines()[:200]))
     assert "0 of them apart" in run(built / "cases", cases, "near")
 
 
+@pytest.mark.long
 def test_another_answer_is_noticed(built, tmp_path):
     lines = [line for line in STORED.read_text().splitlines() if not line.startswith("#")][:100]
     where = next(i for i, line in enumerate(lines) if line.startswith("epsilon_bounds"))
@@ -105,6 +108,7 @@ def test_every_function_has_cases():
     assert asked == functions() - {"version", "status_message"}
 
 
+@pytest.mark.long
 def test_only_the_public_names_leave_the_library_and_nothing_can_be_written_to(built):
     if not shutil.which("nm"):
         pytest.skip("no nm")
@@ -149,6 +153,7 @@ def test_windows_answers_are_near(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_threads_do_not_disturb_each_other(built):
     run(built / "threads")
 

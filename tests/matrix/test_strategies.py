@@ -82,6 +82,7 @@ def largest(gram, chosen):
     return reached, absolute
 
 
+@pytest.mark.long(keep=34)
 @pytest.mark.parametrize("cyclic", [False, True])
 @pytest.mark.parametrize(("separation", "most"), [(8, 1), (4, 2), (3, 3), (2, 4), (1, 2), (1, 3)])
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -39,6 +39,7 @@ def profile(sigma, times, epsilon, reach):
     return found
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("sigma", "times", "reach"),
     [(1.0, 1, 60), (1.0, 3, 50), (1.0, 12, 42), (10.0, 1, 450), (10.0, 3, 420)],
@@ -75,6 +76,7 @@ def test_many_releases_and_samples_are_narrow(delta):
         assert found.upper - found.lower <= 1e-6 * found.upper
 
 
+@pytest.mark.long(keep=24)
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0, 7.3, 60.0])
 @pytest.mark.parametrize("q", [None, 1e-200, 0.3])
 @pytest.mark.parametrize("add", [False, True])

@@ -68,6 +68,7 @@ def test_many_clients_keep_the_oscillation_as_an_error(monkeypatch):
     assert float(np.ptp(np.log(exact))) <= 2.0 * error
 
 
+@pytest.mark.long
 def test_a_hundred_clients_and_a_thousand_rounds():
     bounds = (1000 * ac.DiscreteGaussianSum(0.5, contributors=100)).epsilon_bounds(1e-6)
     assert bounds.upper <= (1.0 + 1e-4) * bounds.lower

@@ -41,6 +41,7 @@ def divergences(sigma, shift, q, order):
         return mp.log(remove) / (order - 1), mp.log(add) / (order - 1)
 
 
+@pytest.mark.long(keep=36)
 @pytest.mark.parametrize("order", [2, 3, 7, 20])
 @pytest.mark.parametrize("q", [0.01, 0.3, 0.9])
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def train(**options):
     return train_dp_sgd(model, X, Y, noise="discrete_gaussian", **(settings | options))
 
 
+@pytest.mark.long
 def test_a_ledger_is_charged_for_it():
     ledger = Accountant(Budget(3.0, 1e-5))
     result = train(noise_multiplier=1.5, steps=12, ledger=ledger)
@@ -108,6 +110,7 @@ def test_a_ledger_is_charged_for_it():
     assert len(ledger.history) == 1
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("sampler", ["poisson", "full"])
 @pytest.mark.parametrize("target", [0.5, 4.0])
 def test_the_noise_is_calibrated_to_a_target(sampler, target):
@@ -129,6 +132,7 @@ def test_a_budget_says_how_many_steps():
     assert Accountant(Budget(2.0, 1e-5, filter="non-adaptive")).affordable(tiny) == 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sigma", [5.2e4, 1e5, 1e300])
 def test_an_integer_whose_table_is_too_large_has_the_curve_of_a_vector(sigma):
     """It was refused, even where a Rényi curve is all that is asked."""
@@ -143,6 +147,7 @@ def test_an_integer_whose_table_is_too_large_has_the_curve_of_a_vector(sigma):
     assert (one + ac.Laplace(2.0)).epsilon(1e-6) < 0.6
 
 
+@pytest.mark.long
 def test_the_largest_table_is_still_a_table():
     below = ac.DiscreteGaussian(5.1e4, sensitivity=10_000).pairs()[0].profile(0.1)
     assert 0.0 < below.lower <= below.upper

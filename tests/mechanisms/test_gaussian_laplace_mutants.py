@@ -75,6 +75,7 @@ def test_masses_of_sampled_gaussians(sigma, q, add):
             assert mass <= (above[0] - below[0]) * (1 + error) + mp("1e-30")
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(("sigma", "q"), CASES)
 def test_figures_of_sampled_gaussians(sigma, q, add):
@@ -201,6 +202,7 @@ class Bounded:
         return mpmath.log(moment) / (a - 1)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("kind", [LaplacePair, ExponentialLossPair])
 @pytest.mark.parametrize("a", [1e-9, 1e-3, 0.3, 1.0, 8.0, 40.0, 900.0])
 def test_bounded_losses(kind, a):

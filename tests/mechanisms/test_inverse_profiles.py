@@ -17,6 +17,7 @@ def bounded_range(a, delta):
     return a + 2 * mp.log(1 - mp.sqrt(delta * -mp.expm1(-a)))
 
 
+@pytest.mark.long(keep=63)
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("inverse", [laplace, bounded_range])

@@ -29,6 +29,7 @@ def fans(centre, *widths):
     return sorted(edges)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [0.31, 1.0, 7.3, 251.0])
 def test_gaussian_masses(sigma):
     mu = 1.0 / sigma
@@ -93,6 +94,7 @@ def test_laplace_masses(scale, distance):
     agrees(pair, oracle.laplace(scale, distance), edges)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("sigma", "distance"), [(0.4, 1), (2.5, 1), (3.0, 4)])
 def test_discrete_gaussian_masses(sigma, distance):
     (pair,) = ac.DiscreteGaussian(sigma, sensitivity=distance).pairs()
@@ -101,6 +103,7 @@ def test_discrete_gaussian_masses(sigma, distance):
     agrees(pair, oracle.atoms(discrete_gaussian(sigma, distance)), edges)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("scale", "distance"), [(1.0, 1), (2.0, 3), (0.2, 2)])
 def test_discrete_laplace_masses(scale, distance):
     rate = 1 / mpf(scale)
@@ -121,6 +124,7 @@ def test_randomized_response_masses(epsilon, k):
     agrees(pair, oracle.atoms(rows), [-0.5 * epsilon, 1e-9 * epsilon, 0.999 * epsilon])
 
 
+@pytest.mark.long
 def test_mixture_masses():
     parts = [(0, 0.5), (1, 0.25), (2, 0.25)]
     law = oracle.mixture(1.2, parts)
@@ -137,6 +141,7 @@ def test_mixture_masses():
     agrees(add, reversed_law, [-t for t in reversed(edges)])
 
 
+@pytest.mark.long
 @given(a=log_uniform(1e-4, 30.0), x=st.floats(-0.999, 0.999))
 def test_the_bounded_range_pair_dominates_every_range(a, x):
     """The profile is the largest of the two-point laws on [t - a, t], 0 <= t <= a."""
@@ -154,6 +159,7 @@ def test_the_bounded_range_pair_dominates_every_range(a, x):
     assert lower <= two_point((r + e) / 2) <= upper
 
 
+@pytest.mark.long
 @given(a=log_uniform(1e-3, 5.0), x=st.floats(-1.2, 1.2))
 def test_profiles_are_those_of_the_masses(a, x):
     for pair in (*ac.Laplace(1.0, sensitivity=a).pairs(), *ac.ExponentialMechanism(a).pairs()):
@@ -233,6 +239,7 @@ def _every_pair():
     return [pytest.param(pair, id=found[pair]) for pair in kept]
 
 
+@pytest.mark.long(keep=33)
 @pytest.mark.parametrize("pair", _every_pair())
 def test_losses_of_a_cell_lie_between_its_edges(pair):
     """On grids from a few hundred to many edges, inside the support and across its ends."""

@@ -40,6 +40,7 @@ def test_no_loss_is_beyond_the_end_where_weights_add_up_roughly(weights):
     assert largest <= mixture.pairs()[1].support[1] <= largest + 1e-11
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("noise", [1e-300, 1e-160, 1e-154, 1e-10])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_shifts_whose_squares_leave_the_doubles(noise):
@@ -66,6 +67,7 @@ def test_many_edges_are_carried_back_as_few_are():
     assert np.all(np.abs(x[::97] - few) * slope[::97] <= mixture.loss_error)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("count", [4097, 4200, 4775, 6635, 9001])
 @pytest.mark.parametrize("beyond", [0, 1, 2, 40])
 def test_edges_beyond_the_end_of_the_losses_do_not_mislead_others(count, beyond):

@@ -26,6 +26,7 @@ ALL = [
 ]
 
 
+@pytest.mark.long(keep=30)
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_arrays_give_the_answers_of_their_elements(mechanism):
     asked = [(mechanism.epsilon, DELTAS), (mechanism.delta, EPSILONS)]

@@ -18,6 +18,7 @@ from support.strategies import log_uniform
 ORDERS = [1.0001, 1.5, 2.0, 7.3, 40.0]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("a", [1e-5, 0.01, 0.7, 5.0])
 def test_laplace_renyi(order, a):
@@ -59,6 +60,7 @@ def test_randomized_response_renyi(order, epsilon, k):
     assert truth <= pair.rdp(order) <= truth * (1 + mpf(10) ** -12)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("order", [*ORDERS, 900.0])
 def test_discrete_renyi(order):
     rows = oracle.discrete(lambda x: mp.exp(-abs(x) / mpf(2)), 3, 400)

@@ -63,6 +63,7 @@ def test_a_randomiser_of_ones_own_is_not_covered():
     assert Fraction(alone.delta(log_down(2))) >= exact
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("seed", range(8))
 def test_one_common_randomiser_by_enumeration(seed):
     rng = np.random.default_rng(seed)

@@ -99,6 +99,7 @@ def test_noise_that_is_almost_always_zero_has_finite_losses(variance, shift):
     assert found.upper <= found.lower * (1.0 + 1e-5)
 
 
+@pytest.mark.long(keep=16)
 @pytest.mark.parametrize("order", [1.5, 30.0, 100.0, 170.0, 1000.0, 1e5])
 @pytest.mark.parametrize(("variance", "shift"), [(7.0, 1), (0.3, 2), (400.0, 5), (1e-160, 1)])
 def test_divergences_of_high_orders_count_what_is_in_no_atom(variance, shift, order):

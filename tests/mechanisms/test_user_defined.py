@@ -90,6 +90,7 @@ def test_many_releases_far_above_the_point_of_balance():
     assert many.delta_bounds(5.1e5).upper < 1e-20
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_delta_at_epsilon_zero_is_put_next_to_one_because_its_epsilon_is_zero():
     def law(mean, sign):

@@ -167,6 +167,7 @@ def test_quantile_is_within_a_sixteenth_of_its_budget(p):
     assert error <= 2.0**-50 * (1 + float(exact))
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**64 - 1), st.floats(1e-3, 2.0**39))
 def test_decided_integers_are_the_exact_ones(word, scale):
     out, undecided = np.empty(1), np.empty(1, np.uintp)
@@ -186,6 +187,7 @@ def exact_integer(word, extension, scale):
     return -j if word & 1 else j
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.floats(1e-3, 2.0**30))
 def test_the_last_word_against_mpmath(word, extension, scale):
     more = iter([extension])

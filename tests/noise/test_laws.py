@@ -117,6 +117,7 @@ SAMPLERS = {
 CASES = [(name, scale) for name, (_, _, scales) in SAMPLERS.items() for scale in scales]
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(("name", "scale"), CASES)
 def test_exact_laws(name, scale):
     draw, pmf, _ = SAMPLERS[name]
@@ -144,6 +145,7 @@ def test_tails_of_the_rounded_normal_are_neither_cut_nor_fat(sigmas):
     assert beyond or sigmas > 4
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("exponent", [0, 1, 7, 25])
 def test_coins_have_exact_probabilities(exponent):
     from fractions import Fraction
@@ -212,6 +214,7 @@ SOURCE = {
 }  # fmt: skip
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", SOURCE)
 def test_continuous_laws_lie_in_the_band(name):
     draw, cdf, grid = SOURCE[name]
@@ -228,6 +231,7 @@ def test_permutations_are_uniform():
     assert stats.chisquare(counts).pvalue > ERROR
 
 
+@pytest.mark.long
 def test_poisson_samples_are_products_of_coins():
     generator, n, q, rounds = SecureGenerator(7), 6, 0.3, 20_000
     patterns = np.zeros(2**n)

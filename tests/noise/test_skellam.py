@@ -13,6 +13,7 @@ from accountant.noise import SecureGenerator
 from accountant.noise.skellam import LARGEST_VARIANCE, skellam, thresholds
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("bits", [64, 256])
 @pytest.mark.parametrize("variance", [1, 2, 50, 700])
 def test_thresholds_are_those_of_the_law(variance, bits):
@@ -57,6 +58,7 @@ def exactly(words, variance):
     return reach
 
 
+@pytest.mark.long
 def test_words_next_to_a_threshold_are_extended():
     reach, long = thresholds(9, 128)
     for place in (reach - 20, reach - 2, reach, reach + 7, reach + 15):

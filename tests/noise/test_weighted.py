@@ -34,6 +34,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_index_has_its_law(name):
     scores, rate, widths = (np.array(x) if isinstance(x, list) else x for x in CASES[name])
@@ -58,6 +59,7 @@ def test_the_index_has_its_law(name):
         assert stats.chisquare(found, mutant).pvalue < 1e-6
 
 
+@pytest.mark.long
 def test_every_word_falls_where_its_digits_say():
     """Brute force: sums to 60 digits against words on, below and above every boundary."""
     rng = np.random.default_rng(2)
@@ -121,6 +123,7 @@ def test_a_word_on_a_boundary_asks_for_more_digits():
     assert weighted._by_floats(2**63 + 2**30, np.zeros(2), np.ones(2, np.int64)) == 1
 
 
+@pytest.mark.long
 def test_the_stated_error_covers_the_floats():
     """The error that decides is above the truth, at a thousand candidates."""
     rng = np.random.default_rng(3)

@@ -21,6 +21,7 @@ def _digits():
         yield
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("order", [1 + 1e-9, 1.001, 1.1, 2.0, 7.5, 1e3, 1e8, 2e13])
 def test_bends_keep_their_stated_accuracy(order):
     draw = random.Random(int(order * 1000))

@@ -32,6 +32,7 @@ def forwards(q, loss):
         return mp.log(1 - q + q * mp.exp(loss)) if loss > -2000 else mp.log(1 - q)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("q", PROBABILITIES)
 def test_forwards_to_a_few_units_of_the_result(q):
     for loss, found in zip(LOSSES, loss_of_sample(q, np.array(LOSSES)).tolist(), strict=True):

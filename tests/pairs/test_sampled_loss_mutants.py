@@ -20,6 +20,7 @@ def _digits():
         yield
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("q", [1e-12, 0.01, 0.3, 0.5, 0.51, 0.9, 1 - 1e-9])
 def test_losses_of_samples_and_back(q):
     draw = random.Random(int(q * 1e6))

@@ -49,6 +49,7 @@ def laws(seed, size):
     return tuple(tuple(Fraction(w, sum(weights)) for w in weights) for weights in (p, q))
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("blind", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("size", [2, 3, 7])
 @pytest.mark.parametrize("seed", range(3))

@@ -43,6 +43,7 @@ def ledger():
     return book
 
 
+@pytest.mark.long
 def test_profile(tmp_path):
     figure = plots.profile(RUN, ac.Gaussian(5.0), deltas=DELTAS)
     axes = drawn(figure, tmp_path)
@@ -93,6 +94,7 @@ def test_epsilon_over_steps_of_a_mix_ends_at_its_exact_composition():
     assert np.isfinite(renyi).all()
 
 
+@pytest.mark.long
 def test_tradeoff(tmp_path):
     figure = plots.tradeoff(RUN, ac.Gaussian(2.0), labels=["run", "one"], points=6)
     axes = drawn(figure, tmp_path)
@@ -107,6 +109,7 @@ def test_tradeoff(tmp_path):
     assert legend(figure) == ["run", "one", "blind guessing"]
 
 
+@pytest.mark.long
 def test_calibration_map(tmp_path):
     probabilities = [0.01, 0.1, 1.0]
     figure = plots.calibration_map([1.0, 3.0], 1e-5, 100, probabilities=probabilities)
@@ -120,6 +123,7 @@ def test_calibration_map(tmp_path):
     assert "100 steps" in axes.get_title()
 
 
+@pytest.mark.long
 def test_samplers(tmp_path):
     table = ac.compare_samplers(
         dataset_size=100,
@@ -202,6 +206,7 @@ def test_refusals(tmp_path):
         plots.save(plots.tradeoff(RUN, points=2), tmp_path / "x.bogus")
 
 
+@pytest.mark.long
 def test_no_window_system_and_no_global_state():
     code = (
         "import accountant as ac\nfrom accountant import plots\n"

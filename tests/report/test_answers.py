@@ -75,6 +75,7 @@ def test_the_page_alone_answers(made, question):
     assert answer in html.unescape(told), question
 
 
+@pytest.mark.long
 def test_what_nobody_said_is_not_claimed():
     ledger = ac.Accountant()
     ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=10)

@@ -58,6 +58,7 @@ def made(request):
     return statement(LEDGERS[request.param], 1e-5)
 
 
+@pytest.mark.long(keep=1)
 def test_the_checker_passes_what_the_page_encloses(made):
     pytest.importorskip("flint")
     from dp_verifier import Refused, check

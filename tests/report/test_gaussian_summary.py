@@ -31,6 +31,7 @@ CASES = {
 }
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
 def test_mu_is_nowhere_below_where_it_is_claimed(name, delta):

@@ -50,6 +50,7 @@ def read(text):
     return root
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("model", ["central", "local", "shuffle", "federated"])
 def test_every_computed_field_is_there(model):
     one = made(model=model, unit="one visit", tuning="On public data.")
@@ -84,6 +85,7 @@ def test_numbers_are_numbers_to_every_reader():
     assert "delta: 1.0e-05" in made().registry()
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("registry", "says"),
     [

@@ -122,6 +122,7 @@ def case(request):
     return ledger, statement(ledger)
 
 
+@pytest.mark.long(keep=1)
 def test_the_numbers_are_the_librarys(case):
     ledger, made = case
     for row in (made.headline, *made.table[::4]):
@@ -135,6 +136,7 @@ def test_the_numbers_are_the_librarys(case):
     assert [row.delta for row in made.table] == sorted((r.delta for r in made.table), reverse=True)
 
 
+@pytest.mark.long(keep=1)
 def test_attacks_are_bounded_and_nearly_tight(case):
     ledger, made = case
     whole = ac.Composition(ledger.counts) if len(ledger) else None
@@ -163,6 +165,7 @@ def test_steps_grow_to_the_headline(case):
     assert made.steps[-1].epsilon == made.headline.epsilon
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("make", [lambda: dp_sgd(3000), two_noises])
 def test_steps_are_bounds(make):
     ledger = make()
@@ -182,6 +185,7 @@ def one_after_another(first, second):
     return ledger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "second",
     [ac.Laplace(5.0), ac.ApproximateDP(0.2, delta=1e-7), ac.Gaussian(8.0)],
@@ -432,6 +436,7 @@ def test_only_what_data_reach_is_called_exact():
     assert "Exact ε" not in replace(made, attained=True, steps=(wide,)).markdown()
 
 
+@pytest.mark.long
 def test_what_is_inside_counts_too():
     ledger = ac.Accountant()
     for inside in (ac.ZCDP(0.01), ac.Gaussian(2.0), ac.Laplace(2.0)):
@@ -444,6 +449,7 @@ def test_what_is_inside_counts_too():
     assert any("independent coin" in each for each in best.assumptions)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", ["PoissonReplacement", "TruncatedReplacement"])
 def test_samplers_under_replace_one_are_named(name):
     given = {"cap": 5, "dataset_size": 20} if name.startswith("T") else {}
@@ -461,6 +467,7 @@ def test_infinite_epsilon_is_said():
     assert json.loads(made.json())["statement"]["headline"]["epsilon"] == "inf"
 
 
+@pytest.mark.long
 def test_rounded_schedules_bracket_the_exact_answer():
     ledger = schedule()
     made = statement(ledger)

@@ -41,6 +41,7 @@ def exact_delta(law, epsilon, add):
     return sum(m * max(s - strike, 0) for s, m in law.items())
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("steps", [2, 5, 40])
 def test_brackets_contain_exact_sums(steps):
     one = AllocatedMechanism(ac.DominatingPMFs(P, Q), steps=steps)
@@ -69,6 +70,7 @@ def test_epsilon_of_exact_sums(delta):
     assert found.upper - found.lower < 0.02 * found.upper
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "remove", "add"), [(0.1, 1.4820690273e-4, 9.2833920491e-5)])
 def test_gaussian_noise_has_the_values_of_its_own_transform(epsilon, remove, add):
     one = AllocatedMechanism(ac.Gaussian(1.0), steps=1000)
@@ -87,6 +89,7 @@ def test_brackets_are_narrow(mechanism, wide):
     assert 0.0 < found.lower < found.upper < found.lower * (1 + wide)
 
 
+@pytest.mark.long
 def test_several_epochs_contain_exact_products():
     steps, epsilon = 20, 0.6
     law = mean_ratio(steps)

@@ -107,6 +107,7 @@ def test_chords_in_place_of_tangents_would_be_noticed(monkeypatch):
     assert AtomicPair.profile(pair, epsilon).lower > Fraction(digits)
 
 
+@pytest.mark.long
 def test_no_table_where_lines_fail():
     assert make_table(0.3, 5, 1200) is None
     found = sampling.RandomAllocation(dataset_size=9, steps_per_epoch=5, epochs=2).epsilon_bounds(

@@ -36,6 +36,7 @@ def test_many_digits_lie_inside(case):
     assert found.upper <= found.lower * (1.0 + 1e-8)
 
 
+@pytest.mark.long
 def test_the_stored_digits():
     assert abs(allocation_delta(1.0, 100, 0.3, True) - arb(CASES[5][4])) < 1e-24
 
@@ -52,6 +53,7 @@ def test_many_digits_over_a_sweep(noise, steps, at, add):
     assert found.lower <= truth <= found.upper
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize("noise", [0.7, 1.0, 4.0])
 @pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.4, 1.5])
 @pytest.mark.parametrize("add", [False, True])
@@ -63,6 +65,7 @@ def test_two_steps_and_either_sign(noise, epsilon, add):
     assert found.upper >= truth * (1.0 - 1e-11) - 1e-14
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 30.0, 1e5, 1e9])
 @pytest.mark.parametrize("steps", [2, 1000, 10**9])
 def test_extremes_stay_in_order(noise, steps):
@@ -142,6 +145,7 @@ def test_steps_beyond_the_window_would_be_noticed(monkeypatch):
     assert not _brackets(1.0, 100, 1.0, False)
 
 
+@pytest.mark.long
 def test_lines_that_resolve_nothing_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -55,6 +55,7 @@ def _simulated(noise, steps, picks, epsilon, add, runs, seed):
     return values.mean() - radius, values.mean() + radius
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("steps", "picks", "epsilon"), [(4, 2, 0.5), (60, 5, 0.8), (40, 20, 4.0)])
 @pytest.mark.parametrize("add", [False, True])
 def test_simulation_contains_the_bracket(steps, picks, epsilon, add):
@@ -74,6 +75,7 @@ def test_exchanged_laws_would_be_noticed():
     assert add.profile(0.8).lower <= truth
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("picks", "low", "high"), [(2, 0.3604, 0.3625), (10, 1.943, 1.966), (50, 11.18, 11.49)]
 )

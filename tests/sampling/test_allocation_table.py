@@ -32,6 +32,7 @@ RUNS = (
 )
 
 
+@pytest.mark.long
 def test_one_grid_has_the_losses_of_two_allocations():
     below = (RUNS[0] + RUNS[1]).from_below()
     for parts in problems_of(below):

@@ -75,6 +75,7 @@ def test_projections_of_blocks():
     assert all(shift < most for shift, most in zip(several, shifts, strict=True))
 
 
+@pytest.mark.long
 def test_many_bins_take_little_memory():
     """A matrix of the rows of half of the bins took 160 MB for 10,000, and 3.7 GB for 50,000."""
     strategy = matrix.BandedToeplitz((1.0, 0.5), steps=20_000)
@@ -87,6 +88,7 @@ def test_many_bins_take_little_memory():
     assert peak < 50e6
 
 
+@pytest.mark.long
 def test_chains_make_a_bracket_narrow():
     """T = 1000 steps in epochs of 100 bins, σ = 4, two bands: simulation finds 0.53."""
     strategy = matrix.banded_square_root(1000, bands=2)
@@ -107,6 +109,7 @@ def test_where_chains_do_not_help(bins, steps, noise, delta):
     assert found == sampler.epsilon_bounds(noise, delta)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("column", [(1.0, 0.0, 1.0), (1.0, 2.0), (1.0, 0.4, 0.3, 0.2)])
 @pytest.mark.parametrize("delta", [1e-2, 0.9])
 def test_chains_of_any_column_stay_within_the_bracket(column, delta):
@@ -159,6 +162,7 @@ def test_extreme_noise(noise):
     assert 0.0 <= bounds.lower <= bounds.upper
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [24, 13, 27, 35])
 @pytest.mark.parametrize(("bands", "noise"), [(2, 0.5), (3, 0.8)])
 def test_the_conditional_bound_by_simulation(bands, noise, steps):
@@ -194,6 +198,7 @@ def test_part_of_an_epoch_costs_what_it_holds(bins, often):
             assert between <= 1.05 * less + 1.1 * often / bins * most
 
 
+@pytest.mark.long
 def test_published_points_are_narrow():
     strategy = matrix.banded_square_root(1000, bands=4)
     sampler = BallsInBins(dataset_size=5, bins=100, strategy=strategy)

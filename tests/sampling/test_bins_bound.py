@@ -28,6 +28,7 @@ def two_bins(variances, epsilon):
     return 0.5 * float(weights @ call(2.0 * gamma - own, second))
 
 
+@pytest.mark.long(keep=17)
 @pytest.mark.parametrize("times", [1, 2, 7])
 @pytest.mark.parametrize("noise", [0.2, 0.5, 1.0, 5.0, 50.0])
 @pytest.mark.parametrize("deviations", [0.0, 0.3, 1.0, 2.0, 4.0])

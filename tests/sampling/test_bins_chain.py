@@ -133,6 +133,7 @@ def test_what_is_cut_off_is_counted(delta):
     assert 0.0 < low.added(0.1)[0] < low._replace(shrunk=0.0).added(0.1)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("bins", "steps", "bands", "noise"), [(12, 12, 2, 1.4), (16, 32, 4, 3.0), (12, 26, 3, 2.0)]
 )

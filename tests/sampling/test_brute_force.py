@@ -181,6 +181,7 @@ CASES = {
 ADAPTIVE = {"fixed size", "with replacement, replace-one"}
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", CASES)
 def test_drawn_batches_follow_the_law(name):
     sampler, law, _ = CASES[name]
@@ -212,6 +213,7 @@ def density(law, others, own, noise):
     return found / (2.0 * math.pi * noise**2)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("noise", [1.0])
 @pytest.mark.parametrize("name", CASES)
 def test_no_bracket_excludes_what_two_steps_lose(name, noise):

@@ -34,6 +34,7 @@ def smallest_distinct(rng, population, size):
     return drawn[:size]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("population", "size"), [(6, 1), (6, 2), (7, 3), (6, 5), (5, 5), (9, 2)])
 def test_subsets_are_uniform(population, size):
     rng = drawing.generator(11)
@@ -73,6 +74,7 @@ def inclusion(sampler, seed=5):
     return np.array(rows)
 
 
+@pytest.mark.long
 def test_poisson_coins_are_independent():
     table = inclusion(
         sampling.PoissonSampler(dataset_size=8, sampling_probability=0.3, steps=20000)
@@ -106,6 +108,7 @@ def test_draws_with_replacement():
     assert stats.chisquare(counts, expected).pvalue > SIGNIFICANCE
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("picks", [1, 2])
 def test_random_allocation(picks):
     sampler = sampling.RandomAllocation(

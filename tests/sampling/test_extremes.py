@@ -49,6 +49,7 @@ def test_draws_that_leave_the_doubles_are_refused(batch, records, relation):
         one.pairs()
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("batch", "records"), [(7, 3), (300, 2), (6300, 10)])
 def test_chances_of_draws_are_within_their_error(batch, records):
     found = _draws(batch, records)

@@ -33,6 +33,7 @@ def test_little_loss_is_neither_missed_nor_made_up(noise):
     assert found.lower <= 1.0001 * most
 
 
+@pytest.mark.long
 def test_what_is_not_listed_is_in_no_lower_end():
     """At ε = 0.9 next to nothing is lost; the shifts that were left out carry 1e-26."""
     one = sampling.WithReplacementSampled(1e10, batch_size=6, dataset_size=10**9)

@@ -72,6 +72,7 @@ def likelihood_ratio(z, p, separation, noise):
     return free + waiting.sum(axis=0)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("p", "separation", "epsilon"), [(0.1, 5, 1.0), (0.05, 20, 0.7)])
 @pytest.mark.parametrize("add", [False, True])
 def test_simulation_is_above_the_sum(p, separation, epsilon, add):
@@ -131,6 +132,7 @@ def test_what_costs_too_much_or_is_certain_has_no_sum(steps, p, separation, ever
     assert participation_chances(steps, p, separation, every) is None
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("steps", "p", "separation", "every"),
     [

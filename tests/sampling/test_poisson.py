@@ -27,6 +27,7 @@ def around(low, high):
     return [low + share * span for share in shares]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("q", [1e-6, 0.01, 0.5, 0.99])
 @pytest.mark.parametrize("sigma", [0.6, 3.0])
 def test_gaussian_masses(q, sigma):
@@ -40,6 +41,7 @@ def test_gaussian_masses(q, sigma):
     assert add.gaussian_part == GaussianPart(q, sigma, add=True)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("q", [1e-6, 0.01, 0.5, 0.99])
 @pytest.mark.parametrize("scale", [0.2, 2.0])
 def test_laplace_masses(q, scale):
@@ -86,6 +88,7 @@ def laplace_pair(scale):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("q", [1e-3, 0.3])
 def test_laplace_renyi(order, q):
@@ -194,6 +197,7 @@ def test_nested_sampling_multiplies():
         np.testing.assert_allclose(a.masses(edges).p, b.masses(edges).p, rtol=1e-10)
 
 
+@pytest.mark.long(keep=21)
 @pytest.mark.parametrize("q", [5e-324, 1e-300, 1e-9, 0.01, 1 / 3, 0.5, 1.0 - 2.0**-53])
 @pytest.mark.parametrize("size", [2, 3, 40, 150])
 def test_chances_in_a_group_are_binomial_and_rounded_once(size, q):

@@ -36,6 +36,7 @@ def subsets(records, size):
     return list(itertools.combinations(range(records), size))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 @pytest.mark.parametrize(("others", "size"), [((0, 1, 1), 2), ((1, -1, 0, 1), 2), ((0, 0, 0), 1)])
 def test_a_uniform_subset_with_two_shared_releases(rate, others, size):
@@ -55,6 +56,7 @@ def test_a_uniform_subset_with_two_shared_releases(rate, others, size):
             assert hockey(p, q, epsilon) <= bound.delta(epsilon)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("others", [(), (1,), (0, -1)])
 @pytest.mark.parametrize("q", [0.1, 0.6])
 def test_a_poisson_sample_in_which_a_record_is_replaced(q, others):
@@ -77,6 +79,7 @@ def test_a_poisson_sample_in_which_a_record_is_replaced(q, others):
             assert truth <= bound.delta(epsilon)
 
 
+@pytest.mark.long
 def test_gaussian_noise_on_a_uniform_subset_is_the_samplers_own_pair_in_one_step():
     noise = ac.Gaussian(1.5, relation=REPLACE)
     one = SampledReplacement(noise, 0.04)
@@ -119,6 +122,7 @@ def test_no_two_contributions_are_told_apart_better(seed):
             assert truth <= bound.delta(epsilon) + 1e-6  # of the quadrature
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("noise", "q"), [(1.0, 0.01), (0.5, 0.3), (4.0, 0.9), (2.0, 0.1)])
 def test_opposite_contributions_attain_it(noise, q):
     mpmath = pytest.importorskip("mpmath")

@@ -54,6 +54,7 @@ def events(mu):
         yield from ((x + shift * mu, sign) for shift in (0.0, 0.5, 1.0) for sign in (1, -1))
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("q", [5e-324, 1e-200, 1e-12, 1e-4, 0.1, 0.5, 0.9, 1.0 - 2.0**-53, 1.0])
 @pytest.mark.parametrize("noise", [1e-200, 0.05, 0.3, 1.0, 20.0, 1e6, 1e12])
 def test_gaussian_noise_is_never_told_apart_better(noise, q):
@@ -120,6 +121,7 @@ class TwoAnswers(ac.Mechanism):
         ).pairs()
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("values", [(0.75, 0.25, 0.5), (0.5, 0.125, 0.25), (1.0, 0.5, 0.75)])
 @pytest.mark.parametrize("q", [2.0**-30, 0.125, 0.5, 1.0 - 2.0**-53])
 def test_any_mechanism_is_bounded_in_exact_fractions(values, q):
@@ -135,6 +137,7 @@ def test_any_mechanism_is_bounded_in_exact_fractions(values, q):
             assert Fraction(bound.delta(below)) >= truth
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -166,6 +169,7 @@ def test_every_noise_on_contributions_is_amplified(mechanism):
     )
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("q", [5e-324, 1e-322])
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("scale", [1.0, 5.0, 100.0])
@@ -178,6 +182,7 @@ def test_a_rate_below_the_normal_doubles_is_not_nothing(scale, relation, q):
         assert (3 * one).delta(0.0) > 0.0
 
 
+@pytest.mark.long
 def test_a_sample_of_a_sample_is_one_at_the_product_of_the_rates():
     noise = ac.Gaussian(1.0, relation=REPLACE)
     nested = PoissonSampled(PoissonSampled(noise, 0.25), 0.5)
@@ -288,6 +293,7 @@ def test_the_samplers_account_for_every_relation(relation):
         assert 0.5 * upper < lower <= upper
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("sigma", [1e-300, 1e-3, 0.02, 0.0316, 0.0317, 1e9, 1.1e9, 1e10, 1e300])
 @pytest.mark.parametrize("q", [1e-9, 0.01, 0.5])
 def test_a_record_that_is_not_drawn_is_not_seen(sigma, q):
@@ -301,6 +307,7 @@ def test_a_record_that_is_not_drawn_is_not_seen(sigma, q):
     assert (3 * release).delta_bounds(0.0).lower <= 3.0 * seen * (1.0 + 1e-15)
 
 
+@pytest.mark.long
 def test_noise_that_hides_nothing_costs_what_the_draws_cost():
     """Theorem D25: at most as many shifts as draws, whose number is binomial."""
     relation, steps, delta = ac.NeighbouringRelation.REPLACE_ONE, 30, 1e-5

@@ -16,6 +16,7 @@ from support.oracle.samplers import allocation_moment, allocation_profile
 EPSILONS = [0.0, 0.1, 0.7, 2.0, 5.0]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("steps", [2, 3])
 @pytest.mark.parametrize("noise", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("add", [False, True])
@@ -37,6 +38,7 @@ def test_allocation_encloses_quadrature(steps, noise, add):
         assert high - low <= 0.05 * truth + 1e-12
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("steps", "order"), [(2, 2), (3, 4), (6, 5), (5, 6), (2, 9)])
 @pytest.mark.parametrize("noise", [0.4, 1.0, 7.0])
 def test_allocation_moments_by_enumeration(steps, order, noise):
@@ -79,6 +81,7 @@ def test_the_documented_problem():
     assert found.width <= 0.01 * found.upper
 
 
+@pytest.mark.long
 def test_simulation_agrees():
     from accountant.sampling.monte_carlo import monte_carlo_delta, monte_carlo_epsilon
 
@@ -95,6 +98,7 @@ def test_simulation_agrees():
     assert delta.upper >= 0.98e-5
 
 
+@pytest.mark.long
 def test_allocation_beats_poisson_and_several_picks_cost_more():
     poisson = ac.get_epsilon(0.01, 1.0, 500, 1e-6)
     one = sampling.RandomAllocation(dataset_size=1000, steps_per_epoch=100, epochs=5).epsilon(
@@ -108,6 +112,7 @@ def test_allocation_beats_poisson_and_several_picks_cost_more():
     assert two.lower <= two.upper
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("noise", [0.1, 0.15, 0.4, 3.0, 1e3, 1e6, math.inf])
 @pytest.mark.parametrize("steps", [2, 1000, 10**6])
 def test_allocation_over_all_magnitudes(noise, steps):
@@ -192,6 +197,7 @@ def test_brackets_enclose_the_attained_pair(epsilon, remove, add):
     assert one.epsilon(max(remove, add)) == inverse.upper
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_mechanism_itself_is_bracketed(epsilon):
     truth = max(allocation_profile(1.0, 3, epsilon, add, 2000) for add in (False, True))
@@ -203,6 +209,7 @@ def test_the_mechanism_itself_is_bracketed(epsilon):
     assert inverse.lower * (1.0 - 1e-8) <= epsilon <= inverse.upper * (1.0 + 1e-8)
 
 
+@pytest.mark.long
 def test_lower_ends_of_what_is_made_of_allocations():
     one = sampling.Allocated(1.0, steps=100)
     plain = ac.Gaussian(10.0).epsilon_bounds(1e-5)

@@ -75,6 +75,7 @@ def wrong(p, q, steps, strikes, lows, highs):
             yield "above", strike
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("steps", [MOST_JUMPS + 1, 9])
 @pytest.mark.parametrize("masses", LAWS)
 def test_calls_contain_exact_products(masses, steps):
@@ -89,6 +90,7 @@ def test_calls_contain_exact_products(masses, steps):
     assert np.all(np.max(lows, axis=0)[:5] >= 0.9 * truth)
 
 
+@pytest.mark.long
 def test_random_laws_contain_exact_products():
     draws = random.Random(5)
     judged = 0
@@ -177,6 +179,7 @@ def test_calls_without_a_bound_stay_so_beside_ratios_of_next_to_no_mass(mass):
     assert np.all(high == math.inf)
 
 
+@pytest.mark.long
 def test_discrete_gaussian_noise_is_narrow():
     one = AllocatedMechanism(ac.DiscreteGaussian(1.0), steps=1000)
     epsilon, delta = one.epsilon_bounds(1e-6), one.delta_bounds(0.1)

@@ -52,6 +52,7 @@ def configurations(seed, count):
         yield tuple(in_ball(rng) for _ in range(4))
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("unit", "fineness"),
     [(0.5, Fineness.PLAIN), (0.5, Fineness.FINE), (1.0, Fineness.PLAIN), (1.0, Fineness.ROUGH)],
@@ -64,6 +65,7 @@ def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fineness):
         assert any((each >= found - 1e-9).all() for each in above), (x, other, z)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("unit", "weights", "fineness"),
     [

@@ -37,6 +37,7 @@ def canonical(a, b):
     return first, second, product
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_corners_cover_the_ball(dimension):
     rng = np.random.default_rng(dimension)

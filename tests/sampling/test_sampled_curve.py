@@ -18,6 +18,7 @@ def truth(curve, q, n, factor):
     return mp.log1p(total) / (n - 1)
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("q", [5e-324, 1e-20, 0.003, 0.5, 1.0 - 2.0**-53])
 @pytest.mark.parametrize("rho", [1e-18, 0.01, 3.0])
 def test_integer_orders(q, rho):

@@ -30,6 +30,7 @@ def fixed_size_truth(noise, batch, records, epsilon):
     return [mixture_profile((1 - q, q), (mpf(0), shift), epsilon, add) for add in (False, True)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("batch", "records"), [(1, 6), (2, 5), (3, 6), (5, 6)])
 @pytest.mark.parametrize("noise", [0.7, 2.0])
 def test_fixed_size_covers_enumeration(batch, records, noise):
@@ -55,6 +56,7 @@ def test_the_symmetric_pair_is_its_own_mirror():
     assert at_zero.p.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("order", [2, 3, 8, 30])
 @pytest.mark.parametrize("q", [0.001, 0.1])
 def test_renyi_of_fixed_size(order, q):
@@ -76,6 +78,7 @@ def test_full_batches_of_fixed_size():
     assert exact <= found <= exact * (1 + 1e-5)
 
 
+@pytest.mark.long
 def test_fixed_size_many_steps():
     found = sampling.FixedSizeSampler(
         dataset_size=100_000, batch_size=100, steps=10_000
@@ -83,6 +86,7 @@ def test_fixed_size_many_steps():
     assert 6.3 < found.lower < found.upper < 6.81
 
 
+@pytest.mark.long
 def test_dropping_the_mass_at_zero_would_be_noticed():
     pair = sampling.FixedSizeSampled(1.0, batch_size=1, dataset_size=4).pairs()[0]
     bounds = (50 * sampling.FixedSizeSampled(1.0, batch_size=1, dataset_size=4)).epsilon_bounds(
@@ -101,6 +105,7 @@ def test_dropping_the_mass_at_zero_would_be_noticed():
 # With replacement ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("batch", "records"), [(1, 2), (2, 3), (3, 4), (4, 6)])
 def test_with_replacement_covers_enumeration(batch, records):
     noise = 1.5
@@ -121,6 +126,7 @@ def test_with_replacement_covers_enumeration(batch, records):
             assert mpf(sure + gap) >= truth * (1 - mpf(10) ** -9)
 
 
+@pytest.mark.long
 def test_the_naive_mixture_under_reports():
     """A record that is drawn displaces another: shifts of k instead of 2k are too small."""
     weights = (mpf(4) / 9, mpf(4) / 9, mpf(1) / 9)
@@ -288,6 +294,7 @@ def test_values_are_frozen_and_print_as_they_are_made():
         assert hash(again) == hash(one)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("q", [1e-310, 1e-200, 1e-20, 0.001, 0.5, 1.0 - 2.0**-40])
 @pytest.mark.parametrize("scale", [9.0, 0.01, 1e-3, 1e6])
 def test_a_shared_sample_of_bounded_losses_has_bounded_losses(scale, q):
@@ -318,6 +325,7 @@ def test_a_used_record_is_lost_however_seldom(inner):
 # Draws that are not listed ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_lower_ends_of_samples_leave_out_draws_that_are_not_listed():
     """At ε = 500 the truth is 1e-6 of what is not listed, which lower ends counted."""
     q, draws = 0.1, sampling.WithReplacementSampled(1.0, batch_size=100, dataset_size=1000)

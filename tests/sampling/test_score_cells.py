@@ -24,6 +24,7 @@ def crossing(value, slope, low, high):
     return min(max(mpmath.log(value) / slope + mpmath.mpf(slope) / 2, low), high)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("slope", SLOPES)
 @pytest.mark.parametrize(("count", "far"), SHAPES)
 def test_values_for_calls_have_more_beyond_every_point(slope, count, far):
@@ -45,6 +46,7 @@ def test_values_for_calls_have_more_beyond_every_point(slope, count, far):
         assert beyond < 1e-2 * slope
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("slope", SLOPES)
 @pytest.mark.parametrize(("count", "far"), SHAPES)
 def test_values_for_puts_have_less_up_to_every_point(slope, count, far):

@@ -37,6 +37,7 @@ def divergence(sigma, shift, q, epsilon):
         return delta / total
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("q", [1.0, 0.1])
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ def skellam_divergence(variance, shift, q, epsilon):
         return delta
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("q", [1.0, 0.1])
 @pytest.mark.parametrize(("variance", "shift"), [(4.0, (1, 1)), (9.0, (2, 1)), (9.0, (3,))])
 def test_no_vector_with_skellam_noise_exceeds_the_upper_end(variance, shift, q):
@@ -133,6 +135,7 @@ def test_no_vector_with_skellam_noise_exceeds_the_upper_end(variance, shift, q):
         assert upper <= mpf(least.delta(epsilon))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("variance", [4, 5, 9, 100, 1000])
 def test_the_price_of_one_unit_is_the_largest_step_of_the_quantiles(variance):
     with mp.workdps(60):

@@ -11,6 +11,7 @@ from accountant import NeighbouringRelation as Relation
 from accountant import sampling
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("records", "batch"), [(4, 2), (6, 2), (6, 3), (5, 2)])
 def test_shuffled_one_epoch_by_enumeration(records, batch):
     """All placements of the record; outputs compared through the largest and the mean release."""
@@ -141,6 +142,7 @@ def test_contributions_that_follow_the_outputs_vary_by_no_more():
         assert 0.5 * float(np.abs(densities[0] - densities[1]).sum()) * CELL <= bound
 
 
+@pytest.mark.long
 def test_no_data_of_two_batches_lose_more_than_all_others_opposite():
     """What the lower end assumes: the others' contributions are opposite to the record's."""
     for noise, epsilon in ((0.7, 1.5), (1.0, 0.5), (1.6, 0.5)):
@@ -167,6 +169,7 @@ def test_the_published_point_of_random_reshuffling():
             assert witness.mechanism.delta_bounds(0.0).lower < sampler.variation_bound(1.0)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("steps", "epochs", "noise"), [(100, 1, 1.0), (1000, 10, 0.8), (50, 3, 3.0)]
 )

@@ -30,6 +30,7 @@ def exact(weights, shift, epsilon):
         return tail - strike * mpmath.ncdf(-low)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("weights", "shift"),
     [((0.99, 0.01), 2.0), ((0.5, 0.5), 0.3), ((0.9, 0.09, 0.01), 1.0), ((0.999, 0.001), 4.0)],

@@ -34,6 +34,7 @@ def test_an_epsilon_is_claimed_from_below_where_it_is_finite(noise):
     assert found.lower < sys.float_info.max
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [1e-28, 1e-100, 1e-300])
 @pytest.mark.parametrize("relation", [REPLACE, NeighbouringRelation.ADD_OR_REMOVE])
 def test_a_delta_below_what_is_left_out_has_a_finite_epsilon(delta, relation):
@@ -47,6 +48,7 @@ def test_a_delta_below_what_is_left_out_has_a_finite_epsilon(delta, relation):
     assert 0.0 <= found.lower <= found.upper <= most * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("records", "steps", "noise", "delta"),
     [(300, 400, 1.0, 1e-5), (5, 10, 1.0, 1e-3), (2, 1, 0.5, 0.9), (100, 10, 1e-3, 1e-6)],

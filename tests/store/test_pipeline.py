@@ -24,6 +24,7 @@ def pipeline(connection):
     return Pipeline(psycopg, connection)
 
 
+@pytest.mark.long
 def test_answers_come_in_the_order_of_their_statements(pipeline):
     for _ in range(4):  # at first as they are, then prepared
         asked = [pipeline.add("SELECT CAST(? AS bigint) + ?", (k, 1)) for k in range(5)]
@@ -88,6 +89,7 @@ def test_a_text_with_nul_is_refused_not_cut(pipeline, connection):
     assert connection.closed  # half of a batch was handed over
 
 
+@pytest.mark.long
 def test_a_server_that_dies_is_noticed(pipeline, server):
     killer = threading.Timer(0.3, server.kill)
     killer.start()
@@ -132,6 +134,7 @@ def test_writers_wait_in_line_and_a_silent_one_loses_its_turn(server):
         assert slow.verify().passed
 
 
+@pytest.mark.long
 def test_what_died_with_the_server_is_not_reported_by_a_new_connection(server, monkeypatch):
     """A reader saw a charge that no disk had; the server lost it before the reader's wait."""
     url = server.fresh()

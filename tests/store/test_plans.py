@@ -12,6 +12,7 @@ STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)
 ONE, TWO, OTHER = "acme/visits/2026-01", "acme/visits/2026-02", "acme/sales/all"
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("name", ["renyi", "gaussian", "non-adaptive"])
 def test_plans_are_those_of_a_ledger(shared, name):
     budget = Budget(1.0, 1e-6, filter=name)

@@ -31,6 +31,7 @@ def dies_before_it_waits(client, monkeypatch):
     monkeypatch.setattr(base, "commit", lambda: base.execute("COMMIT"))
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_outlives_a_power_cut(url, server):
     with store.open(url, create=True) as shared:
         shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
@@ -75,6 +76,7 @@ def test_what_was_acknowledged_is_on_the_disk_in_a_session_of_other_settings(url
         assert found.count(0) >= 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seen", ["repeated", "read"])
 def test_what_was_seen_of_another_client_outlives_a_power_cut(url, server, seen, monkeypatch):
     with store.open(url, create=True) as hasty, store.open(url) as shared:
@@ -93,6 +95,7 @@ def test_what_was_seen_of_another_client_outlives_a_power_cut(url, server, seen,
         assert shared.verify(shared.head()).passed
 
 
+@pytest.mark.long
 def test_what_nobody_was_told_of_is_charged_once_by_its_retry(url, server, monkeypatch):
     """Both may be lost, or the first alone be on the disk; who asks again under a key pays once."""
     for round_ in range(3):
@@ -171,6 +174,7 @@ def test_what_will_be_refused_again_is_refused_at_once(server, locked, login):
     assert "hunter2" not in "".join(traceback.format_exception(refused.value, limit=0))
 
 
+@pytest.mark.long
 def test_a_server_that_is_starting_is_waited_for(url, server):
     server.kill()
     with pytest.raises(LedgerConflict, match=r"could not be used for 0\.3 s"):

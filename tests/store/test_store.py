@@ -35,6 +35,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", KINDS)
 def test_decisions_are_those_of_a_ledger(url, name):
     rng = random.Random(1)
@@ -235,6 +236,7 @@ def test_what_a_filter_cannot_charge_is_refused_and_not_journalled(shared):
     assert shared.blocks(ONE)[0].releases == 0
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("budget", [None, Budget(1.0, 1e-6), Budget(0.5, 1e-6, filter="gaussian")])
 def test_a_ledger_goes_in_and_out_unchanged(shared, budget):
     ledger = Accountant(budget)

@@ -46,6 +46,7 @@ def crowd(url, directory, clients, charges, budget, **kills):
     return held[BLOCKS[0]].releases
 
 
+@pytest.mark.long
 def test_killed_clients_lose_and_double_nothing(url, request, tmp_path):
     budget = Budget(0.5, 1e-6)
     most = affordable(budget)

@@ -136,6 +136,7 @@ def report_all(path, trials, secret):
         assert found.faults
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("secret", [None, SECRET])
 def test_changes_inside_the_journal_are_reported(path, secret):
     report_all(path, 100, secret)
@@ -224,6 +225,7 @@ def test_a_chain_without_a_secret_can_be_made_anew_and_one_with_it_cannot(path):
         assert found.passed is not seen
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -85,6 +85,7 @@ def random_part(rng):
     return part | {"count": 1}, pairs
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_knots_give_less_than_the_truth(seed):
     rng = random.Random(seed)

@@ -47,6 +47,7 @@ def survivors(documents, count, seed):
             yield text
 
 
+@pytest.mark.long
 def test_no_changed_document_passes_with_a_false_claim(documents):
     assert next(survivors(documents, 120, 0), None) is None
 

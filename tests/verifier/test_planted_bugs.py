@@ -109,6 +109,7 @@ def wrong(texts):
     return None
 
 
+@pytest.mark.long
 def test_the_probes_are_judged_rightly():
     assert wrong(list(probes())[::9]) is None
 

@@ -49,6 +49,7 @@ RUNS = (
 )
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_both_accept_the_same_claims(second, run):
     text = ac.certificate(*run).text

@@ -48,6 +48,7 @@ def exact(q, sigma, add, b, end):
     return inside - beyond, beyond
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(
     ("q", "sigma", "spread"),

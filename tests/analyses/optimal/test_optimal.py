@@ -73,6 +73,7 @@ def test_rational_oracle(k, ratio):
         assert epsilon >= at * (1 - 1e-15)
 
 
+@pytest.mark.long(keep=23)
 @pytest.mark.parametrize("seed", range(30))
 def test_zero_tolerance_homogeneous(seed):
     draw = random.Random(seed)

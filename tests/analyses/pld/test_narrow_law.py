@@ -52,6 +52,7 @@ def test_a_density_in_one_cell(scale, delta):
     assert found.upper - found.lower <= 5e-6 * found.upper
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("tiny", "many"), [(1e-4, 40), (3e-3, 25)])
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_two_losses_in_one_cell(tiny, many, delta):

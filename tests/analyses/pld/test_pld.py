@@ -57,6 +57,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(pair, count)], epsilon), truth(epsilon))
 
+    @pytest.mark.long(keep=77)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", [1, 2, 5, 12])
     @pytest.mark.parametrize("scale", [0.2, 1.0, 30.0, 1000.0])
@@ -69,6 +70,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(Laplace(scale), count)], epsilon), truth(epsilon))
 
+    @pytest.mark.long(keep=63)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", COUNTS)
     @pytest.mark.parametrize("total", [0.01, 1.0, 4.0])
@@ -269,6 +271,7 @@ class TestFarFromItsReach:
                 least = min(least, bounds.upper)
         assert least <= 1e-100
 
+    @pytest.mark.long(keep=3)
     @pytest.mark.parametrize("parts", MIXES)
     def test_of_epsilon(self, parts):
         composed, least = pld.Composed(parts, tolerance=1e-3), math.inf

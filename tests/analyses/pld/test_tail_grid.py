@@ -127,6 +127,7 @@ def check(pair, knots, truth, seed):
     return law
 
 
+@pytest.mark.long(keep=19)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize("spacing", [0.3, 0.05, 1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("q", [1.0, 0.999, 1e-3, 1e-7])
@@ -184,6 +185,7 @@ def test_an_error_of_the_functions_is_made_once_and_not_in_every_cell():
     assert 0.0 < width(ours) < 1e-3 * width(masses)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spacing", [3.8e-5, 1.9e-5])
 def test_the_lower_law_keeps_the_mass_of_both_laws_where_losses_begin(spacing):
     """Losses that begin like a lognormal law: what one cell lacks, every ε below it would lack."""

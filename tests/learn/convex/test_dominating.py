@@ -53,6 +53,7 @@ def tied_loss(z, m, k):
     return max(0.0, float(values.max()), -float(result.fun))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("m", "k"), SETTINGS)
 @pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.1, 1.0, 3.0])
 def test_the_tied_profile_is_the_integral(m, k, epsilon):
@@ -137,6 +138,7 @@ def test_many_edges_take_little_memory():
     assert most < 300 * edges.nbytes / 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [1.5, 2.0, 16.0])
 def test_the_renyi_curve_is_the_integral(order):
     for loss in (Logistic(), Huber(0.5), BoundedPoisson(0.2, 2.0), HuberHinge(0.3), Softmax(3)):
@@ -211,6 +213,7 @@ def test_the_designs_table_of_noises():
         assert huber == pytest.approx(half_normal, rel=5e-4)
 
 
+@pytest.mark.long(keep=21)
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 8.0])
 @pytest.mark.parametrize("factor", [0.2, 0.3, 0.5, 1.0, 2.0, 10.0, 100.0])
 def test_below_every_published_bound(epsilon, factor):

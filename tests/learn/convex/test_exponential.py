@@ -55,6 +55,7 @@ def test_the_exponential_mechanism_is_pure(loss):
 WILD = [1.0, -1.0, 1e300, -1e300, 1e16, 0.3]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(0.5), Huber(0.5), BoundedPoisson(0.5, 2)])
 def test_whatever_floats_do_a_record_moves_integer_losses_by_their_range(loss):
     # Brute force of the ratio: weights exp(-ε k / 2**30), and 0 <= added k <= 2**30 everywhere.
@@ -108,6 +109,7 @@ def test_no_digit_of_a_score_depends_on_the_other_records(n):
     assert (integer_risk(x[::-1], y, LastDigits(), grid, 2.0) == alone).all()
 
 
+@pytest.mark.long
 def test_the_exponential_mechanism_draws_by_its_weights():
     x, y = np.array([[1.0], [0.5]]), np.array([1.0, -1.0])
     options = {"epsilon": 6.0, "data_norm": 1.0, "radius": 2.0, "points": 5}
@@ -153,6 +155,7 @@ def test_the_gibbs_account_holds_for_exact_densities(lam, temperature):
                 assert exact <= normal_profile(epsilon, mu) * (1 + 1e-6) + 1e-12
 
 
+@pytest.mark.long
 def test_gibbs_samples_have_the_gibbs_law(monkeypatch):
     x, y, lam = np.array([[1.0], [0.5], [-1.0]]), np.array([1.0, 1.0, 1.0]), 0.5
     law = gibbs._law(Logistic(), 1.0, lam, 1, 0.3)

@@ -38,6 +38,7 @@ def gaussian_case(loss, make, sample, lam, sigma, rng, records, r=1.0):
     )
 
 
+@pytest.mark.long(keep=13)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("lam", [0.02, 0.2, 1.0, 5.0])
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0])
@@ -101,6 +102,7 @@ def test_two_dimensions_never_exceed_the_stated_profile(lam, sigma):
                 assert exact <= pair.profile(epsilon).upper * (1 + 1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lam", "sigma"), [(0.5, 1.0), (4.0, 1.0), (1.0, 3.0), (0.3, 2.0)])
 def test_softmax_never_exceeds_the_stated_profile(lam, sigma):
     rng = np.random.default_rng(6)
@@ -197,6 +199,7 @@ def test_half_of_the_noise_is_caught():
     assert planted(oracle.logistic, (0, 1), lam, cdf, stated, 12 * sigma, 1.0) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [120.0, 140.0])
 def test_the_union_over_the_classes_is_needed_and_nearly_attained(epsilon):
     # Little noise and less curvature: the output sits at a vertex, and any of two may be it.

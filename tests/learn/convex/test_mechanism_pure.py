@@ -11,6 +11,7 @@ from support.convex_densities import CASES, softmax_in_the_plane, two_dimensions
 from support.oracle import convex as oracle
 
 
+@pytest.mark.long(keep=18)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize("share", [0.2, 1.0, 5.0])

@@ -127,6 +127,7 @@ def quantile_law(values, level, epsilon, edges):
     return w / w.sum()
 
 
+@pytest.mark.long
 def test_the_quantiles_law_is_pure_and_is_what_is_drawn():
     edges = np.linspace(0, 1, 2001)
     worst = 0.0
@@ -258,6 +259,7 @@ def test_pure_releases_lie_on_one_public_grid(statistic):
         assert value == int(value)
 
 
+@pytest.mark.long
 def test_discrete_laplace_has_its_law():
     source = NoiseSource(3)
     drawn = np.array([discrete_laplace(3, source.below) for _ in range(20_000)])

@@ -185,6 +185,7 @@ def chain(slopes, eta, sigma, radius, steps, lam, points=1201):
     return law
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 @pytest.mark.parametrize("steps", [1, 5, 60])
 def test_last_iterate_never_exceeds_its_account(lam, steps):
@@ -293,6 +294,7 @@ def test_seeded_results_are_marked_and_fresh_ones_differ():
     assert output.TOLERANCE > 0
 
 
+@pytest.mark.long
 def test_pure_output_noise_has_a_gamma_length_about_the_minimum():
     options = {"epsilon": 0.5, "delta": 0.0, "data_norm": 1.0, "regularization": 2.0}
     fits = [perturb_output(X, Y, rng=seed, **options) for seed in range(1500)]

@@ -112,6 +112,7 @@ def test_descent_pays_for_its_rounding(account):
     assert exact * (1 + 1e-9) < paid < exact * (1 + 1e-4)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("loss", [Logistic(), Huber(0.5), HuberHinge(0.5), Softmax(3)])
 @pytest.mark.parametrize("n", [3, 1000])
 def test_computed_sums_of_gradients_are_within_their_bound(loss, n):
@@ -187,6 +188,7 @@ def test_permutation_sgd_in_floats_stays_within_its_rounding(monkeypatch, gamma,
     assert bound == exact + 2 * rounding
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("d", [1, 5, 15])
 def test_computed_eigenvalues_are_within_their_rounding(d):
     rng = np.random.default_rng(d)

@@ -121,6 +121,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.long(keep=22)
 @pytest.mark.parametrize("extreme", EXTREMES)
 @pytest.mark.parametrize("name", TRAINERS)
 def test_extreme_records_give_no_warning_and_no_exception(name, extreme):

@@ -126,6 +126,7 @@ def test_sums_by_blocks_are_sums():
         assert np.allclose(sum_by_blocks(x, s[:, 0]), x.T @ s[:, 0])
 
 
+@pytest.mark.long
 def test_a_margin_without_roundoff_is_caught(monkeypatch):
     # The same check as above, with the round-off terms removed, must fail somewhere.
     monkeypatch.setattr(exact_gradients, "gradient_error", lambda *_, **__: 0.0)
@@ -162,6 +163,7 @@ def test_noise_has_its_variance_and_never_repeats():
     assert rounded_shift(4, FINE_BITS) == 2.0**-36
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_the_pure_variants_noise_has_its_density_up_to_the_stated_rounding(d, monkeypatch):
     source = NoiseSource(d)
@@ -224,6 +226,7 @@ def test_the_noise_drawn_is_the_noise_accounted_for(monkeypatch):
     assert np.linalg.norm(fit.value - values) < 10 * sigma
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("loss", [Huber(2.5), HuberHinge(1e-6), HuberHinge(0.01), Logistic()])
 def test_no_exception_depends_on_the_records(loss):
     # Below round-off of the Gram matrix all are refused, by public numbers; above it none.

@@ -82,6 +82,7 @@ def test_many_one_hot_records_are_learned():
     assert np.mean((x @ fit.value > 0) == (y > 0)) >= 0.95
 
 
+@pytest.mark.long
 def test_a_gibbs_sample_of_many_equal_records_is_drawn():
     """The centre was zero for want of a certificate, where no proposal was ever accepted."""
     n = 60_000
@@ -158,6 +159,7 @@ def hard_problem(loss, n, d, scale, seed):
     return RegularizedRisk(x, y, loss, 1e-9, rng.normal(size=shape), 1.0), theta
 
 
+@pytest.mark.long(keep=13)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("scale", [0.3, 1e3, 1e7])
 def test_the_exact_gradient_is_within_its_public_error(loss, scale):

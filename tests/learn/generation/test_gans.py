@@ -122,6 +122,7 @@ def test_a_dp_gan_pays_for_the_discriminator_alone():
     assert gan(twins(300), rng=None, steps=2).private
 
 
+@pytest.mark.long
 def test_the_generator_of_a_dp_gan_sees_released_parameters_only(monkeypatch):
     """With the noisy gradients fixed, the private records change nothing."""
     from accountant.learn import release
@@ -136,6 +137,7 @@ def test_the_generator_of_a_dp_gan_sees_released_parameters_only(monkeypatch):
     assert (one.sample(50, seed=3)["x"] == other.sample(50, seed=3)["x"]).all()
 
 
+@pytest.mark.long
 def test_a_dp_gan_learns():
     table = twins(3000)
     found = gan(table, steps=500, optimizer=Adam(1e-2, 0.5), noise_multiplier=0.6)
@@ -218,6 +220,7 @@ def test_the_student_sees_labels_only(monkeypatch):
     assert (one.generator.parameters == other.generator.parameters).all()
 
 
+@pytest.mark.long
 def test_a_pate_gan_learns_from_clear_votes():
     domain = Domain(dict.fromkeys("ab", Category((0, 1, 2, 3))))
     table = {name: column for name, column in twins(3000).items() if name != "x"}
@@ -243,6 +246,7 @@ def test_odd_entries_are_no_error():
     assert gan(table, expected_batch_size=2, steps=3).training.steps == 3
 
 
+@pytest.mark.long
 def test_a_budget_refuses_before_training(monkeypatch):
     monkeypatch.setattr(pate_gan, "Teachers", None)
     ledger = ac.Accountant(ac.Budget(0.1, 1e-5))

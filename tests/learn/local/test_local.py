@@ -134,6 +134,7 @@ def shuffled_law(chances, values):
     return law
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize(("k", "n"), [(2, 1), (2, 6), (2, 15), (3, 7), (4, 5)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.5])
 @mp.workdps(40)
@@ -158,6 +159,7 @@ def test_shuffling_binary_responses_is_attained():
         assert ShuffledBounds(1.0, 1, 2).delta(at) == pytest.approx(alone, rel=1e-8)
 
 
+@pytest.mark.long
 def test_shuffling_amplifies():
     found = [shuffled_epsilon(1.0, dataset_size=n, delta=1e-6) for n in (1000, 10_000, 100_000)]
     assert found[0] > found[1] > found[2]

@@ -68,6 +68,7 @@ def test_norms_and_sums_are_the_loop(ghost, width, more, channels, kernels, seed
     assert np.allclose(total, factors @ rows, rtol=0, atol=1e-11)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("clipping", [Flat(0.3), Automatic(0.7), PerLayer(0.7)])
 @pytest.mark.parametrize("n", [1, 40, 300])
 def test_both_ways_give_the_same_sums(clipping, n):
@@ -102,6 +103,7 @@ def test_each_layer_chooses_what_is_cheaper():
     assert convolution.COST_OF_MEMORY > 0
 
 
+@pytest.mark.long
 @settings(max_examples=80)
 @given(st.integers(0, 2**31), st.integers(0, 200), st.floats(-4, 4))
 def test_one_record_changes_a_ghost_sum_by_at_most_the_bound(seed, n, log_scale):
@@ -127,6 +129,7 @@ def test_one_record_changes_a_ghost_sum_by_at_most_the_bound(seed, n, log_scale)
     assert sum(d * d for d in difference) <= Fraction(bound) ** 2
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(st.integers(0, 2**31), st.floats(0, 15))
 def test_what_cancels_within_a_record_is_inside_the_norm(seed, digits):

@@ -63,6 +63,7 @@ def one_by_one(model, X, y):
     return np.array([model.gradient_sum(X[i : i + 1], y[i : i + 1]) for i in range(len(X))])
 
 
+@pytest.mark.long
 @given(problems(), st.floats(-3, 3))
 def test_clipped_sum_is_the_loop(problem, log_norm):
     model, X, y = problem
@@ -74,6 +75,7 @@ def test_clipped_sum_is_the_loop(problem, log_norm):
     assert np.linalg.norm(ours - expected) <= 1e-12 * len(X) * norm
 
 
+@pytest.mark.long
 @given(problems((np.float32,)), st.floats(-2, 2))
 def test_clipped_sum_in_single_precision(problem, log_norm):
     model, X, y = problem
@@ -101,6 +103,7 @@ def test_automatic_clipping_does_not_scale_up_what_it_cannot_measure(dtype, size
         Automatic(1e18, stability=9e-3)
 
 
+@pytest.mark.long
 @given(problems())
 def test_automatic_and_per_layer_clipping_are_the_loop(problem):
     model, X, y = problem

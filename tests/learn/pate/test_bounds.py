@@ -105,6 +105,7 @@ def neighbours(votes):
             yield moved
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("votes", [(9, 1, 0), (12, 2, 1), (6, 4, 0), (15, 0, 0), (5, 5, 5)])
 @pytest.mark.parametrize(
     ("law", "scale"), [(gaussian_law, 1.5), (gaussian_law, 3.0), (laplace_law, 1.5)]

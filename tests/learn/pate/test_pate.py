@@ -87,6 +87,7 @@ def test_joblib_gives_the_same_votes():
     assert (several.fit(X, y).votes(X) == serial).all()
 
 
+@pytest.mark.long
 def test_teachers_train_on_a_cluster_of_two_processes():
     distributed = pytest.importorskip("distributed")
     import joblib
@@ -251,6 +252,7 @@ def student_of_digits(seed, groups=17, teachers=120):
         return result.student.score(X_test, y_test) / plain, result
 
 
+@pytest.mark.long
 def test_digits_at_epsilon_two():
     pytest.importorskip("sklearn")
     shares = []

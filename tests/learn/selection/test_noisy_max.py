@@ -67,6 +67,7 @@ LAWS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", LAWS)
 def test_noisy_maxima_have_their_laws(noise):
     generator = SecureGenerator(21)
@@ -83,6 +84,7 @@ def test_noisy_maxima_have_their_laws(noise):
             assert stats.chisquare(counts, DRAWS * wrong / wrong.sum()).pvalue < 1e-3, other
 
 
+@pytest.mark.long
 def test_the_exponential_mechanism_has_its_law_and_the_mutant_without_the_two_has_not():
     generator = SecureGenerator(22)
 
@@ -100,6 +102,7 @@ def test_the_exponential_mechanism_has_its_law_and_the_mutant_without_the_two_ha
     )
 
 
+@pytest.mark.long
 def test_permute_and_flip_has_its_law():
     generator = SecureGenerator(23)
 
@@ -126,6 +129,7 @@ def test_exact_losses_of_the_exact_laws_stay_within_the_guarantee():
         SCORES = kept
 
 
+@pytest.mark.long
 def test_above_threshold_has_its_law():
     generator = SecureGenerator(24)
     answers = [0.2, 1.1, 0.9]

@@ -79,6 +79,7 @@ def pmfs(rng, size):
     return tuple((p / p.sum()).tolist()), tuple((q / q.sum()).tolist())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("gamma", [0.02, 0.3])
 def test_theorems_against_the_exact_law_of_the_best(gamma, eta):
@@ -118,6 +119,7 @@ def test_dropping_the_excess_is_noticed():
     assert profile(best_p, best_q, epsilon) <= search.delta(epsilon)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mean", [0.5, 6.0])
 def test_poisson_against_the_exact_law(mean):
     rng = np.random.default_rng(int(mean * 10))
@@ -175,6 +177,7 @@ def test_one_run_costs_one_run():
     assert ac.BestOfRuns(BASE, 1.0).epsilon(1e-5) == BASE.epsilon(1e-5)
 
 
+@pytest.mark.long
 def test_it_is_a_mechanism_like_others():
     search = ac.BestOfRuns.with_mean(20 * ac.PoissonSampled(ac.Gaussian(1.0), 0.01), 8.0, eta=0.0)
     namespace = {name: getattr(ac, name) for name in ac.__all__}
@@ -209,6 +212,7 @@ def test_groups_and_relations():
     assert ac.BestOfPoissonRuns(BASE, 4.0).group(3).base == BASE.group(3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eta", [-0.5, 0.0, 1.0, 2.5])
 def test_the_number_of_runs_has_its_law(eta):
     search, n = ac.BestOfRuns.with_mean(BASE, 4.0, eta=eta), 4000
@@ -229,6 +233,7 @@ def test_the_number_of_runs_has_its_law(eta):
     assert stats.chisquare(np.roll(counts, 1), n * law).pvalue < 1e-12
 
 
+@pytest.mark.long
 def test_poisson_runs_have_their_law():
     search, n = ac.BestOfPoissonRuns(BASE, 2.0), 4000
     generator = SecureGenerator(32)
