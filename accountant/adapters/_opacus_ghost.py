@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.linalg import vector_norm
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["Clipped", "backward", "part", "same", "versions"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Clipped", "backward", "keep_apart", "part", "same", "versions"]
 
 # Relative: how far a record's norm that opacus found may be below that of its gradient.
 _SLACK = {torch.float64: 1e-3, torch.float32: 1e-3}
@@ -48,7 +52,8 @@ def backward(loss: Any, own: Any) -> None:
     for p in loss.module.trainable_parameters:
         p._norm_sample = None  # one of an earlier batch must not be taken for this one's
     bound = float(loss.module.max_grad_norm)
-    own(loss)
+    with _without_lost_records(loss.module):
+        own(loss)
     norms = loss.module.per_sample_gradient_norms
     if tuple(norms.shape) != (rows,) or loss.module.max_grad_norm != bound:
         raise UnsupportedError(
@@ -71,6 +76,65 @@ def part(clipped: Clipped | None, optimizer: Any) -> tuple[int, float]:
     if not (0 < clipped.bound < math.inf):
         raise UnsupportedError(f"max_grad_norm must be positive and finite; got {clipped.bound}")
     return clipped.rows, clipped.bound
+
+
+def keep_apart(module: Any) -> list[Any]:
+    """Let what is no number in one record stay in its rows; return the hooks' handles.
+
+    Nothing times infinity is no number, and in a sum over the records it would be everybody's: the
+    clipping factor of such a record is 0, and its rows are finite where layers sum over records.
+    """
+    module.accountant_lost = None
+
+    def enter(layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not (layer.training and torch.is_grad_enabled()):
+            return inputs
+        for each in inputs:
+            if isinstance(each, torch.Tensor) and each.is_floating_point():
+                lost = ~each.detach().flatten(1).isfinite().all(1)
+                known = module.accountant_lost
+                both = known is not None and len(known) == len(lost)
+                module.accountant_lost = lost | known if both else lost
+        return tuple(map(_finite, inputs))
+
+    def leave(layer: Any, inputs: Any, output: Any) -> None:
+        for each in output if isinstance(output, tuple) else (output,):
+            if isinstance(each, torch.Tensor) and each.requires_grad:
+                each.register_hook(_finite)
+
+    layers = [
+        each
+        for each in module.modules()
+        if any(p.requires_grad for p in each.parameters(recurse=False))
+    ]
+    hooks = [each.register_forward_pre_hook(enter) for each in layers]
+    return hooks + [each.register_forward_hook(leave) for each in layers]
+
+
+def _finite(value: Any) -> Any:
+    """Return a tensor with zeros in place of what is no number, or infinite."""
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return torch.nan_to_num(value, 0.0, 0.0, 0.0) if floating else value
+
+
+@contextmanager
+def _without_lost_records(module: Any) -> Iterator[None]:
+    """Clip a record whose norm cannot be told to nothing, for one backward pass."""
+    own = module.get_clipping_coef
+
+    def factors() -> Any:
+        found = own()
+        lost = module.accountant_lost
+        if lost is not None and len(lost) == len(found):
+            found = torch.where(lost.to(found.device), 0.0, found)
+        return found.nan_to_num(0.0)
+
+    module.get_clipping_coef = factors
+    try:
+        yield
+    finally:
+        del module.get_clipping_coef
+        module.accountant_lost = None
 
 
 def _rows(loss: Any) -> int:

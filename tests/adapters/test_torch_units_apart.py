@@ -15,17 +15,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 LOOPS = {"plain": None, "transformers": "transformers", "lightning": "lightning.pytorch"}
-RANDOM = {
-    models.Dropout, models.FunctionalDropout, models.Numpy, models.Python, models.Encoder,
-    models.Normalised, models.Tied, models.Frozen, models.Mixed, models.Generated,
-}  # fmt: skip
-HOLE = {
-    name: pytest.mark.xfail(strict=True, reason=why)
-    for name, why in {
-        "masks": "the masks of a unit depend on the units before it",
-        "state": "state that no noise covers is not noticed",
-    }.items()
-}
 
 
 def loop_of(name, folder):
@@ -35,25 +24,20 @@ def loop_of(name, folder):
     return functools.partial(getattr(runs, f"by_{name}"), folder=folder)
 
 
-def marked(made, hole, holes):
-    return pytest.param(made, marks=[HOLE[hole]] if made in holes else [], id=made.__name__)
-
-
 @pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("made", [marked(each, "masks", RANDOM) for each in models.APART])
+@pytest.mark.parametrize("made", models.APART)
 def test_every_other_unit_adds_the_same_bits(loop, made, tmp_path, monkeypatch):
     for pair in runs.twins(loop_of(loop, tmp_path), made, monkeypatch):
         runs.check(*pair)
 
 
-@HOLE["masks"]
 def test_a_collator_that_masks_draws_for_each_unit_by_itself(monkeypatch):
     for pair in runs.twins(runs.plain, models.Model, monkeypatch, runs.augmenting):
         runs.check(*pair)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("made", [marked(each, "state", models.KEEPING) for each in models.KEEPING])
+@pytest.mark.parametrize("made", models.KEEPING)
 def test_a_model_that_keeps_something_is_refused(loop, made, tmp_path, monkeypatch):
     with pytest.raises(ac.UnsupportedError, match=r"must not keep|must stay as they are"):
         runs.run(loop_of(loop, tmp_path), made, [0, 1, 2], monkeypatch)
@@ -74,9 +58,15 @@ def sequences(records):
     return {"input_ids": words[None], "labels": words[None, 0] % 2}
 
 
-@HOLE["masks"]
 def test_a_stock_trainer_on_a_bert_with_dropout(tmp_path, monkeypatch):
     loop = loop_of("transformers", tmp_path)
     for pair in runs.twins(loop, bert, monkeypatch, sequences):
         runs.check(*pair)
         assert pair[0].epsilon == pair[1].epsilon > 0
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("made", models.INSEPARABLE)
+def test_randomness_that_cannot_be_separated_is_refused_by_name(loop, made, tmp_path, monkeypatch):
+    with pytest.raises(ac.UnsupportedError, match=r"draws is a (Generator|Random) of its own"):
+        runs.run(loop_of(loop, tmp_path), made, [0, 1, 2], monkeypatch)
