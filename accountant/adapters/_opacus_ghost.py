@@ -87,19 +87,19 @@ def keep_apart(module: Any) -> list[Any]:
     module.accountant_lost = None
 
     def enter(layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not (layer.training and torch.is_grad_enabled()):
+        if not (layer.training and torch.is_grad_enabled()) or any(map(_mapped, inputs)):
             return inputs
         for each in inputs:
-            if isinstance(each, torch.Tensor) and each.is_floating_point():
-                lost = ~each.detach().flatten(1).isfinite().all(1)
+            if _floating(each):
+                lost = ~each.detach()[:, None].flatten(1).sum(1).isfinite()
                 known = module.accountant_lost
                 both = known is not None and len(known) == len(lost)
                 module.accountant_lost = lost | known if both else lost
-        return tuple(map(_finite, inputs))
+        return tuple(_Finite.apply(each) if _floating(each) else each for each in inputs)
 
     def leave(layer: Any, inputs: Any, output: Any) -> None:
         for each in output if isinstance(output, tuple) else (output,):
-            if isinstance(each, torch.Tensor) and each.requires_grad:
+            if isinstance(each, torch.Tensor) and each.requires_grad and not _mapped(each):
                 each.register_hook(_finite)
 
     layers = [
@@ -111,10 +111,30 @@ def keep_apart(module: Any) -> list[Any]:
     return hooks + [each.register_forward_hook(leave) for each in layers]
 
 
+def _floating(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _mapped(value: Any) -> bool:
+    """Return whether a tensor is one record's, in a pass that opacus makes by ``torch.func``."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(value))
+
+
 def _finite(value: Any) -> Any:
     """Return a tensor with zeros in place of what is no number, or infinite."""
-    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return torch.nan_to_num(value, 0.0, 0.0, 0.0) if floating else value
+    return torch.nan_to_num(value, 0.0, 0.0, 0.0)
+
+
+class _Finite(torch.autograd.Function):  # type: ignore[misc]
+    """That, in both directions; torch's own derivative of it takes longer than a matrix product."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Any) -> Any:
+        return _finite(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return _finite(gradients[0])
 
 
 @contextmanager

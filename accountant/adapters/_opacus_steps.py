@@ -278,9 +278,10 @@ def _clip_and_sum(optimizer: Any) -> None:
     lost = ~norms.isfinite().all(1)
     factors = (bounds / (norms + 1e-6)).clamp(max=1.0).expand(-1, len(samples))
     factors = torch.where(lost[:, None], 0.0, factors)
+    places = lost.nonzero()[:, 0]
     for p, rows, factor in zip(optimizer.params, samples, factors.unbind(1), strict=True):
         _check_processed_flag(p.grad_sample)
-        rows[lost] = 0.0  # nothing times infinity is no number
+        rows.index_fill_(0, places.to(rows.device), 0.0)  # 0 times infinity is no number
         total = torch.einsum("i,i...", factor.to(rows.device, p.dtype), rows.to(p.dtype))
         p.summed_grad = total if p.summed_grad is None else p.summed_grad.add_(total)
         _mark_as_processed(p.grad_sample)

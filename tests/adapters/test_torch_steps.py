@@ -86,6 +86,37 @@ def test_a_unit_more_moves_the_sum_by_what_it_adds_and_by_nothing_else():
     assert Fraction(1, 5) < moved <= Fraction(1, 4)
 
 
+def test_all_parameters_of_a_unit_share_one_norm():
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+    one = sampling.FullBatch(dataset_size=1, steps=1)
+    for row in rows_of(3.0)[:5]:
+        steps = PrivateSteps(model, one, noise_multiplier=1.0, clipping_norm=0.01)
+        through(steps, model, next(iter(loader_of([row], one))))
+        parts = [value for each in steps._sums for value in each.flatten().tolist()]
+        length = sum(Fraction(value) ** 2 for value in parts) * Fraction(steps._grid.step) ** 2
+        assert Fraction(0.0099) ** 2 <= length <= Fraction(0.01) ** 2
+
+
+def test_a_step_is_divided_by_a_public_number():
+    rows, model = rows_of(1.0), Linear()
+    steps = PrivateSteps(model, POISSON, noise_multiplier=1e-6, clipping_norm=100.0)
+    sizes = set()
+    for batch in loader_of(rows, POISSON):
+        through(steps, model, batch)
+        steps.release()
+        wanted = sum((each[0] for each in batch), torch.zeros(7)) / (20 * 0.3)
+        assert torch.allclose(model.weight.grad, wanted, atol=1e-2)
+        sizes.add(len(batch))
+    assert len(sizes) > 1
+
+
+def test_the_norm_is_widened_by_what_its_sum_may_lose():
+    for width in (1, 7, 20_000):
+        steps = PrivateSteps(Linear(width), FULL, noise_multiplier=1.0, clipping_norm=1.0)
+        assert Fraction(steps._excess) >= 1 + (width + 10) * Fraction(1, 2**53) * 2
+
+
 @pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
 def test_a_gradient_that_is_no_number_adds_nothing(wrong):
     rows = [*rows_of(1.0)[:19], torch.tensor([wrong] + [0.0] * 6)]

@@ -33,6 +33,7 @@ def test_a_planted_bug_is_noticed(bug, monkeypatch):
 @pytest.mark.parametrize("bug", NAMED, ids=lambda bug: bug.name)
 def test_the_test_of_its_name_notices_a_planted_bug(bug):
     """In a process of its own: the named test is red with the bug, and nothing else went wrong."""
+    pytest.importorskip(bug.needs)
     run = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "support.planted.plugin"]
     done = subprocess.run(
         [*run, f"tests/{bug.test}"],

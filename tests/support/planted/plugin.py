@@ -9,9 +9,9 @@ import pytest
 
 def pytest_configure(config):
     """Patch before any test module is imported, and what imported the patched name as well."""
-    from support.planted import named
+    from support.planted import NAMED
 
-    (bug,) = (bug for bug in named.BUGS if bug.name == os.environ["PLANTED"])
+    (bug,) = (bug for bug in NAMED if bug.name == os.environ["PLANTED"])
     patch = pytest.MonkeyPatch()
     bug.plant(patch)
     for owner, name, old in list(patch._setattr):
