@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import secrets
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.linalg import vector_norm
 
+from accountant.adapters._opacus_clipping import without_lost_records
 from accountant.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["Clipped", "backward", "keep_apart", "part", "same", "versions"]
+__all__ = ["Clipped", "backward", "part", "same", "versions"]
 
 # Relative: how far a record's norm that opacus found may be below that of its gradient.
 _SLACK = {torch.float64: 1e-3, torch.float32: 1e-3}
@@ -52,7 +49,7 @@ def backward(loss: Any, own: Any) -> None:
     for p in loss.module.trainable_parameters:
         p._norm_sample = None  # one of an earlier batch must not be taken for this one's
     bound = float(loss.module.max_grad_norm)
-    with _without_lost_records(loss.module):
+    with without_lost_records(loss.module):
         own(loss)
     norms = loss.module.per_sample_gradient_norms
     if tuple(norms.shape) != (rows,) or loss.module.max_grad_norm != bound:
@@ -76,85 +73,6 @@ def part(clipped: Clipped | None, optimizer: Any) -> tuple[int, float]:
     if not (0 < clipped.bound < math.inf):
         raise UnsupportedError(f"max_grad_norm must be positive and finite; got {clipped.bound}")
     return clipped.rows, clipped.bound
-
-
-def keep_apart(module: Any) -> list[Any]:
-    """Let what is no number in one record stay in its rows; return the hooks' handles.
-
-    Nothing times infinity is no number, and in a sum over the records it would be everybody's: the
-    clipping factor of such a record is 0, and its rows are finite where layers sum over records.
-    """
-    module.accountant_lost = None
-
-    def enter(layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not (layer.training and torch.is_grad_enabled()) or any(map(_mapped, inputs)):
-            return inputs
-        for each in inputs:
-            if _floating(each):
-                lost = ~each.detach()[:, None].flatten(1).sum(1).isfinite()
-                known = module.accountant_lost
-                both = known is not None and len(known) == len(lost)
-                module.accountant_lost = lost | known if both else lost
-        return tuple(_Finite.apply(each) if _floating(each) else each for each in inputs)
-
-    def leave(layer: Any, inputs: Any, output: Any) -> None:
-        for each in output if isinstance(output, tuple) else (output,):
-            if isinstance(each, torch.Tensor) and each.requires_grad and not _mapped(each):
-                each.register_hook(_finite)
-
-    layers = [
-        each
-        for each in module.modules()
-        if any(p.requires_grad for p in each.parameters(recurse=False))
-    ]
-    hooks = [each.register_forward_pre_hook(enter) for each in layers]
-    return hooks + [each.register_forward_hook(leave) for each in layers]
-
-
-def _floating(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _mapped(value: Any) -> bool:
-    """Return whether a tensor is one record's, in a pass that opacus makes by ``torch.func``."""
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(value))
-
-
-def _finite(value: Any) -> Any:
-    """Return a tensor with zeros in place of what is no number, or infinite."""
-    return torch.nan_to_num(value, 0.0, 0.0, 0.0)
-
-
-class _Finite(torch.autograd.Function):  # type: ignore[misc]
-    """That, in both directions; torch's own derivative of it takes longer than a matrix product."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Any) -> Any:
-        return _finite(value)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return _finite(gradients[0])
-
-
-@contextmanager
-def _without_lost_records(module: Any) -> Iterator[None]:
-    """Clip a record whose norm cannot be told to nothing, for one backward pass."""
-    own = module.get_clipping_coef
-
-    def factors() -> Any:
-        found = own()
-        lost = module.accountant_lost
-        if lost is not None and len(lost) == len(found):
-            found = torch.where(lost.to(found.device), 0.0, found)
-        return found.nan_to_num(0.0)
-
-    module.get_clipping_coef = factors
-    try:
-        yield
-    finally:
-        del module.get_clipping_coef
-        module.accountant_lost = None
 
 
 def _rows(loss: Any) -> int:

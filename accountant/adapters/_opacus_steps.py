@@ -17,10 +17,10 @@ from opacus.optimizers import (
     FSDPOptimizerFastGradientClipping,
     SimpleDistributedPerLayerOptimizer,
 )
-from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
 
 from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, mark
+from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
 from accountant.adapters._opacus_coins import state
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
@@ -46,9 +46,8 @@ _KNOWN = (
     SimpleDistributedPerLayerOptimizer,
 )
 
-# What opacus, and this adapter, keep in modules for the backward pass.
+# What opacus keeps in modules for the backward pass.
 _OF_OPACUS = {
-    "accountant_lost",
     "activations",
     "norm_sample",
     "_per_sample_gradient_norms",
@@ -238,7 +237,7 @@ def _watched(kind: Any) -> Any:
 
         def clip_and_accumulate(self) -> None:
             with self.accountant_watch.accumulating(self):
-                _clip_and_sum(self)
+                clip_and_sum(self)
 
         def accumulate(self) -> None:
             with self.accountant_watch.accumulating(self):
@@ -262,29 +261,6 @@ def _watched(kind: Any) -> Any:
 
     Watched.__name__, Watched.__qualname__ = kind.__name__, kind.__qualname__
     return Watched
-
-
-def _clip_and_sum(optimizer: Any) -> None:
-    """Add up clipped gradients; one whose norm is no number, or infinite, counts as nothing.
-
-    So that no record decides whether a step is made.
-    """
-    samples = optimizer.grad_samples
-    norms = torch.stack([each.flatten(1).norm(2, dim=1) for each in samples], dim=1)
-    if isinstance(optimizer, DPPerLayerOptimizer):
-        bounds = norms.new_tensor([float(each) for each in optimizer.max_grad_norms])
-    else:
-        norms, bounds = norms.norm(2, dim=1, keepdim=True), optimizer.max_grad_norm
-    lost = ~norms.isfinite().all(1)
-    factors = (bounds / (norms + 1e-6)).clamp(max=1.0).expand(-1, len(samples))
-    factors = torch.where(lost[:, None], 0.0, factors)
-    places = lost.nonzero()[:, 0]
-    for p, rows, factor in zip(optimizer.params, samples, factors.unbind(1), strict=True):
-        _check_processed_flag(p.grad_sample)
-        rows.index_fill_(0, places.to(rows.device), 0.0)  # 0 times infinity is no number
-        total = torch.einsum("i,i...", factor.to(rows.device, p.dtype), rows.to(p.dtype))
-        p.summed_grad = total if p.summed_grad is None else p.summed_grad.add_(total)
-        _mark_as_processed(p.grad_sample)
 
 
 def watch(
@@ -324,7 +300,7 @@ def watch(
         module.register_forward_pre_hook(optimizer.accountant_watch.entering),
     ]
     if isinstance(optimizer, DPOptimizerFastGradientClipping):
-        inner.accountant_handles += ghost.keep_apart(module)
+        inner.accountant_handles += keep_apart(module)
 
 
 def unwatch(optimizer: Any) -> None:

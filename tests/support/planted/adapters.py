@@ -208,4 +208,38 @@ BUGS = (
         "adapters/test_opacus_ghost.py::test_what_ghost_clipping_does_not_clip_is_refused",
         needs="opacus",
     ),
+    Named(
+        "units-share-their-masks",
+        "a model draws every unit's masks from one stream",
+        method("_torch_observer", "Randomness", "fresh", nothing),
+        "adapters/test_torch_units_apart.py::test_every_other_unit_adds_the_same_bits",
+        needs="torch",
+    ),
+    Named(
+        "kept-unseen",
+        "what a model keeps of a batch is not looked at",
+        method("_torch_observer", "Contents", "moved", nothing),
+        "adapters/test_torch_units_apart.py::test_a_model_that_keeps_something_is_refused",
+        needs="torch",
+    ),
+    Named(
+        "batches-spent-again",
+        "a batch may be used again",
+        method("_observer", "Run", "spend", nothing),
+        "adapters/test_observer.py::test_batches_are_spent_once_and_in_their_order",
+    ),
+    Named(
+        "opacus-known-seed",
+        "opacus draws from the seed that the user set",
+        method("opacus", None, "reseed", lambda original: dict),
+        "adapters/test_opacus_apart.py::test_masks_come_from_the_system_whatever_the_seed",
+        needs="opacus",
+    ),
+    Named(
+        "opacus-no-number-for-all",
+        "a record that is no number makes the sum of all records none",
+        method("_opacus_clipping", None, "_finite", lambda original: lambda value: value.clone()),
+        "adapters/test_opacus_apart.py::test_no_record_decides_whether_training_goes_on",
+        needs="opacus",
+    ),
 )
