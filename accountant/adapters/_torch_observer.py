@@ -48,8 +48,8 @@ class Randomness:
             elif isinstance(value, (np.random.Generator, np.random.RandomState, random.Random)):
                 raise UnsupportedError(
                     f"the model must draw from generators that can be set for every unit; {name} is"
-                    f" a {type(value).__name__} of its own. Draw from torch's, NumPy's or Python's"
-                    " global one, or from a torch.Generator of the module"
+                    f" a {type(value).__name__} of its own. Draw from the generators that all"
+                    " share, or from a torch.Generator of the module"
                 )
 
     def __enter__(self) -> Randomness:
