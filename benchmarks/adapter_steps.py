@@ -1,8 +1,8 @@
 """Processor seconds of a step of the torch adapters, beside another checkout's, on one thread.
 
-``python benchmarks/adapter_steps.py OTHER [WORD]`` runs this checkout and OTHER in turn in two processes
-that wait for each other, and prints the ratio of the medians by adapter, and that of the least.
-With a word, of those whose names have it.
+``python benchmarks/adapter_steps.py OTHER [WORD]`` runs this checkout and OTHER in turn, in two
+processes that wait for each other. It prints the ratio of the medians by adapter, and that of the
+least; with a word, of those whose names have it.
 """
 
 import json
@@ -93,7 +93,7 @@ def main(other, word):
         )
         for place in (HERE, other)
     ]  # fmt: skip
-    names = [json.loads(each.stdout.readline()) for each in started][0]
+    names, _ = (json.loads(each.stdout.readline()) for each in started)
     for name in (each for each in names if word in each):
         seconds = ([], [])
         for turn in range(ROUNDS * (10 if "ghost" in name else 1) + 1):
