@@ -12,13 +12,16 @@ from opacus.utils.uniform_sampler import (
     UniformWithReplacementSampler,
 )
 
+from accountant.adapters._observer import BATCHES_MARK
 from accountant.adapters._opacus_coins import States, coin_probability, state
-from accountant.adapters._torch_runs import Run
+from accountant.adapters._torch_observer import seed_known
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from accountant.adapters._observer import Run
 
 __all__ = ["BATCH_SAMPLERS", "SAMPLERS", "Draw", "Draws", "follow", "in_parts", "seed_of"]
 
@@ -28,13 +31,14 @@ _OWN_SAMPLERS = (UniformWithReplacementSampler, DistributedUniformWithReplacemen
 class Draw:
     """One batch: its size, its law, and how many rows were handed out and summed.
 
-    The law of a Poisson sample is its rate; that of another one is the run it belongs to.
+    The law of a Poisson sample is its rate; that of another one is the run it belongs to. It is
+    marked where it can be drawn again.
     """
 
-    __slots__ = ("handed", "law", "size", "summed")
+    __slots__ = ("handed", "law", "size", "summed", "why_not_private")
 
-    def __init__(self, size: int, law: float | Run) -> None:
-        self.size, self.law = size, law
+    def __init__(self, size: int, law: float | Run, why_not_private: str) -> None:
+        self.size, self.law, self.why_not_private = size, law, why_not_private
         self.handed = self.summed = 0
 
 
@@ -66,12 +70,15 @@ class Draws:
         Of the generator, before every draw.
     seed : int, optional
         Of the generator when it was found to differ from those of the other workers.
+    seeds : dict, optional
+        Of the generators that make_private seeded from the system; None in secure mode.
     """
 
     def __init__(self) -> None:
         self.ahead = 0
         self.states = States("batches")
         self.seed: int | None = None
+        self.seeds: dict[Any, int] | None = None
         self._iterations: list[Iteration] = []
         self._used: Iteration | None = None
 
@@ -161,7 +168,9 @@ def _followed(kind: Any) -> Any:
                         iteration.exhausted = True
                         return
                     self.draws.states.use(before)
-                    iteration.drawn = Draw(len(batch), rate)
+                    seeds = self.draws.seeds
+                    known = seeds is not None and seed_known(self.generator, seeds)
+                    iteration.drawn = Draw(len(batch), rate, BATCHES_MARK if known else "")
                     yield batch
             finally:
                 iteration.running = False
@@ -184,10 +193,10 @@ class _FollowedBatches(BatchSampler):
         """Draw one run, and note every batch; the caller notes the parts he hands out."""
         if isinstance(self._seed, int):
             self.draws.states.use(self._seed)
-        run = Run(self.sampler)
+        run = self.begin()
         try:
             for batch in super().__iter__():
-                iteration.drawn = Draw(len(batch), run)
+                iteration.drawn = Draw(len(batch), run, run.why_not_private)
                 yield batch
             iteration.exhausted = True
         finally:

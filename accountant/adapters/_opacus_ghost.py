@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.linalg import vector_norm
 
+from accountant.adapters._opacus_clipping import without_lost_records
 from accountant.errors import UnsupportedError
 
 __all__ = ["Clipped", "backward", "part", "same", "versions"]
@@ -48,7 +49,8 @@ def backward(loss: Any, own: Any) -> None:
     for p in loss.module.trainable_parameters:
         p._norm_sample = None  # one of an earlier batch must not be taken for this one's
     bound = float(loss.module.max_grad_norm)
-    own(loss)
+    with without_lost_records(loss.module):
+        own(loss)
     norms = loss.module.per_sample_gradient_norms
     if tuple(norms.shape) != (rows,) or loss.module.max_grad_norm != bound:
         raise UnsupportedError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
 
-from accountant.adapters._torch_runs import INDEPENDENT_NOISE, average
+from accountant.adapters._observer import INDEPENDENT_NOISE, average
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import UnsupportedError

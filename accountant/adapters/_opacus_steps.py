@@ -19,16 +19,19 @@ from opacus.optimizers import (
 )
 
 from accountant.adapters import _opacus_ghost as ghost
+from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, mark
+from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
 from accountant.adapters._opacus_coins import state
+from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
 from accountant.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from accountant.adapters._observer import Run
     from accountant.adapters._opacus_coins import States
     from accountant.adapters._opacus_draws import Draw, Draws
-    from accountant.adapters._torch_runs import Run
 
 __all__ = ["Watch", "adds_noise", "discard", "refuse_unknown", "unwatch", "watch", "works_together"]
 
@@ -42,6 +45,14 @@ _KNOWN = (
     FSDPOptimizerFastGradientClipping,
     SimpleDistributedPerLayerOptimizer,
 )
+
+# What opacus keeps in modules for the backward pass.
+_OF_OPACUS = {
+    "activations",
+    "norm_sample",
+    "_per_sample_gradient_norms",
+    "trainable_parameters",
+}
 
 # Relative: what float32 arithmetic may do to norms and their sum.
 _SLACK = 1e-3
@@ -58,16 +69,21 @@ class Watch:
     Attributes
     ----------
     row : tuple, optional
-        (noise multiplier, law of the batch) of the step that has its noise and is not yet recorded;
-        the law is the sampling rate of a Poisson sample, or a Run.
+        (noise multiplier, law of the batch, label) of the step that has its noise and is not yet
+        recorded; the law is the sampling rate of a Poisson sample, or a Run.
     workers : Workers, optional
         Whose sums are added up; None where this process is alone.
     clipped : tuple, optional
         What the last backward pass of ghost clipping left: see :mod:`_opacus_ghost`.
     """
 
-    def __init__(self, optimizer: Any, module: Any, draws: Draws, noises: States) -> None:
-        self.module, self.draws, self._noises = module, draws, noises
+    def __init__(
+        self, optimizer: Any, module: Any, draws: Draws, noises: States, seeds: dict[Any, int]
+    ) -> None:
+        self.module, self.draws, self._noises, self._seeds = module, draws, noises, seeds
+        trained = set(map(id, optimizer.params))
+        # By name: sharded parameters take other objects' places during a pass.
+        self._but = _OF_OPACUS | {name for name, p in module.named_parameters() if id(p) in trained}
         self.workers = Workers(optimizer.params[0].device) if works_together(optimizer) else None
         self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
@@ -78,12 +94,18 @@ class Watch:
 
     def reset(self) -> None:
         """Forget the batch that was being summed."""
-        self.row: tuple[float, float | Run] | None = None
+        self.row: tuple[float, float | Run, str] | None = None
         self.clipped = None
+        self._contents: Contents | None = None
         self._draw: Draw | None = None
         self._summed: list[tuple[Any, int]] = []
         self._bound = self._most = 0.0
         self._interrupted = False
+
+    def entering(self, module: Any, *_: Any) -> None:
+        """Keep what the model holds before the first pass of a step."""
+        if module.training and self._contents is None:
+            self._contents = Contents(self.module, self._but)
 
     @contextmanager
     def accumulating(self, optimizer: Any) -> Iterator[None]:
@@ -135,10 +157,13 @@ class Watch:
                 "the exact accountant does not cover opacus' adaptive clipping, whose noise is not"
                 ' noise_multiplier times the norm. Use clipping="flat" or "per_layer"'
             )
+        if self._contents is not None:
+            refuse_moved(self._contents)
+        words = mark(draw.why_not_private, self._why_not_private(optimizer))
         if adds_noise(optimizer):
             self._noises.use(state(optimizer.generator, optimizer.params[0].device))
         self._interrupted = True
-        self.row = (_multiplier(optimizer, self._bound), draw.law)
+        self.row = (_multiplier(optimizer, self._bound), draw.law, words)
 
     def recorded(self) -> None:
         """Note that the ledger holds the step."""
@@ -157,6 +182,11 @@ class Watch:
     def updating(self, *_: Any) -> None:
         """Look at an update, which may call itself again through a parent's ``step``."""
         _refuse_unrecorded(self._updating)
+
+    def _why_not_private(self, optimizer: Any) -> str:
+        if not optimizer.secure_mode and seed_known(optimizer.generator, self._seeds):
+            return NOISE_MARK
+        return MASKS_MARK if seed_known(None, self._seeds) else ""
 
     def _refuse_interrupted(self) -> None:
         if self._interrupted:
@@ -207,7 +237,7 @@ def _watched(kind: Any) -> Any:
 
         def clip_and_accumulate(self) -> None:
             with self.accountant_watch.accumulating(self):
-                super().clip_and_accumulate()
+                clip_and_sum(self)
 
         def accumulate(self) -> None:
             with self.accountant_watch.accumulating(self):
@@ -234,7 +264,12 @@ def _watched(kind: Any) -> Any:
 
 
 def watch(
-    optimizer: Any, module: Any, draws: Draws, noises: States, record: Callable[[Any], None]
+    optimizer: Any,
+    module: Any,
+    draws: Draws,
+    noises: States,
+    record: Callable[[Any], None],
+    seeds: dict[Any, int],
 ) -> None:
     """Watch every step of an optimiser of opacus from here on.
 
@@ -250,24 +285,29 @@ def watch(
         Of the generators that gave the noise of all steps on one ledger.
     record : callable
         The step hook, which records ``row``.
+    seeds : dict
+        Of torch's global generators, as make_private set them from the system.
     """
     refuse_unknown(optimizer)
     unwatch(optimizer)
-    optimizer.accountant_watch = Watch(optimizer, module, draws, noises)
+    optimizer.accountant_watch = Watch(optimizer, module, draws, noises, seeds)
     kind: Any = type(optimizer)
     optimizer.__class__ = _watched(kind)
     optimizer.attach_step_hook(record)
     inner = optimizer.original_optimizer
-    inner.accountant_handle = inner.register_step_pre_hook(optimizer.accountant_watch.updating)
+    inner.accountant_handles = [
+        inner.register_step_pre_hook(optimizer.accountant_watch.updating),
+        module.register_forward_pre_hook(optimizer.accountant_watch.entering),
+    ]
+    if isinstance(optimizer, DPOptimizerFastGradientClipping):
+        inner.accountant_handles += keep_apart(module)
 
 
 def unwatch(optimizer: Any) -> None:
     """Take the watch off an inner optimiser that is about to be made private again."""
     inner = getattr(optimizer, "original_optimizer", optimizer)
-    handle = getattr(inner, "accountant_handle", None)
-    if handle is not None:
+    for handle in vars(inner).pop("accountant_handles", ()):
         handle.remove()
-        del inner.accountant_handle
 
 
 def refuse_unknown(optimizer: Any) -> None:

@@ -20,6 +20,7 @@ from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
 from accountant.adapters import _opacus_ghost, _opacus_runs, _opacus_steps
+from accountant.adapters._observer import Run
 from accountant.adapters._opacus_batches import (
     follow_batches,
     refuse_correlated,
@@ -29,7 +30,7 @@ from accountant.adapters._opacus_batches import (
 from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
 from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
-from accountant.adapters._torch_runs import Run
+from accountant.adapters._torch_observer import reseed
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.affordable import require_a_step
@@ -166,14 +167,14 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
                     "the exact accountant records steps that it has watched; got an optimiser that"
                     " make_private did not return. Let PrivacyEngine.make_private attach the hook"
                 )
-            noise_multiplier, law = watched.row
+            noise_multiplier, law, words = watched.row
+            step = functools.partial(self._record, noise_multiplier, law, 1, words)
             if isinstance(law, Run):
-                self._charge_run(law, noise_multiplier)
+                law.charge(self.ledger, noise_multiplier, words)
             elif watched.workers is not None:
-                step = functools.partial(self._record, noise_multiplier, law, 1)
                 watched.workers.charge(noise_multiplier, law, self, step)
             else:
-                self.step(noise_multiplier=noise_multiplier, sample_rate=law)
+                step()
             watched.recorded()
 
         return record
@@ -226,18 +227,14 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         """Whether every record is a step that opacus can write."""
         return all(row(mechanism) is not None for mechanism, _ in self.ledger.counts)
 
-    def _record(self, noise_multiplier: float, sample_rate: float, steps: int) -> None:
+    def _record(
+        self, noise_multiplier: float, sample_rate: float, steps: int, label: str = ""
+    ) -> None:
         noise = float(noise_multiplier)
         release = ApproximateDP(0.0, delta=1.0) if noise == 0.0 else Gaussian(noise)
         step = PoissonSampled(release, float(sample_rate))
         require_a_step(self.ledger, step, noise, float(sample_rate), plan=self.plans_equal_steps)
-        self.ledger.compose(step, steps)
-
-    def _charge_run(self, run: Run, noise_multiplier: float) -> None:
-        mechanism = run.to_charge(noise_multiplier)
-        if mechanism is not None:
-            self.ledger.compose(mechanism)
-        run.charged(noise_multiplier)
+        self.ledger.compose(step, steps, label or None)
 
 
 def get_noise_multiplier(
@@ -328,15 +325,17 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
         if not poisson:
             # Before anything is wrapped.
             follow_batches(kwargs.get("data_loader"))
+        seeds = reseed()
         found = original(engine, **kwargs)
         module, optimizer, *_, loader = found
         refuse_data_dependent_clipping(optimizer)
         _opacus_steps.refuse_unknown(optimizer)
         draws = follow_batches(loader)
+        draws.seeds = None if optimizer.secure_mode else seeds
         refuse_correlated(draws, loader, optimizer, _opacus_steps.works_together(optimizer))
         _opacus_runs.prepare(loader, optimizer)
         noises = engine.accountant._noises
-        _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook)
+        _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook, seeds)
         return found
 
     make_private.exact = True  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accountant import checks
+from accountant.adapters._observer import Run, mark
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import Accountant
 from accountant.sampling import Sampler
@@ -27,9 +28,11 @@ class BatchSampler:
         Which batches to draw; its :meth:`~accountant.sampling.Sampler.mechanism` accounts for them:
         any of :mod:`accountant.sampling`.
     seed : int or numpy Generator, optional
-        For tests only; by default the operating system's entropy.
+        For tests only: batches that can be recomputed do not hide who is in them, and the charge
+        says so. By default the operating system's entropy.
     ledger : Accountant, optional
-        Charged for a whole run whenever an iteration begins, before its first batch is drawn.
+        Charged for a whole run when the first batch of an iteration is asked for, before it is
+        drawn.
     noise_multiplier : float, optional
         That of the releases, for the ledger: the standard deviation of the noise over the bound on
         one contribution; for :class:`~accountant.sampling.CyclicPoisson`,
@@ -42,7 +45,7 @@ class BatchSampler:
     Raises
     ------
     BudgetExceeded
-        When an iteration begins that the ledger's budget does not allow.
+        When the first batch is asked for of a run that the ledger's budget does not allow.
 
     Notes
     -----
@@ -95,12 +98,14 @@ class BatchSampler:
     def __len__(self) -> int:
         return self.sampler.steps
 
-    def __iter__(self) -> Iterator[list[int]]:
-        # Not a generator itself, so that the charge comes before anything is drawn.
-        if self.ledger is not None and self._charge is not None:
-            self.ledger.compose(self._charge, label=self.label)
-        return self._batches()
+    def begin(self) -> Run:
+        """Return what is seen of a run that begins now."""
+        return Run(self.sampler, self._seed is not None)
 
-    def _batches(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[list[int]]:
+        # When the first batch is asked for: a DataLoader with workers makes two iterators.
+        if self.ledger is not None and self._charge is not None:
+            words = mark(self.begin().why_not_private, label=self.label)
+            self.ledger.compose(self._charge, label=words)
         for batch in self.sampler.batches(self._seed):
             yield batch.tolist()

@@ -11,7 +11,8 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
-from accountant.adapters._torch_runs import INDEPENDENT_NOISE, average, step_of
+from accountant.adapters._observer import INDEPENDENT_NOISE, average, mark, step_of
+from accountant.adapters._torch_observer import Contents, Randomness, kept, refuse_moved
 from accountant.adapters._torch_workers import Workers
 from accountant.adapters.torch_units import UnitBatch
 from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
@@ -21,10 +22,10 @@ from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import TypeAlias
 
-    from accountant.adapters._torch_runs import Run
+    from accountant.adapters._observer import Run
     from accountant.sampling import Sampler
 
     Versions: TypeAlias = list[tuple[int, int]]
@@ -53,7 +54,8 @@ class PrivateSteps:
         All of whose parameters with ``requires_grad`` are trained; it is left as it is.
     sampler : Sampler
         That of the :class:`~accountant.adapters.torch_units.UnitLoader`; any of
-        :mod:`accountant.sampling` without a strategy.
+        :mod:`accountant.sampling` without a strategy. The budget is planned with it; charged is
+        the sampler that drew the batch.
     noise_multiplier : float
         Noise standard deviation over ``clipping_norm``.
     clipping_norm : float
@@ -61,7 +63,7 @@ class PrivateSteps:
     ledger : Accountant, optional
         Charged before each step; with several workers, the first one's.
     seed : int, optional
-        For tests only: noise that can be recomputed is none.
+        For tests only: noise that can be recomputed is none, and the ledger's label says so.
 
     Attributes
     ----------
@@ -78,7 +80,9 @@ class PrivateSteps:
     *Guarantee.* Theorem E14 (docs/theorems_adapters.md): the mechanism of the sampler, for units,
     under its relation; the rounding of sums and noise is included. Steps that are independent are
     charged one by one; a run of an allocation, or of shuffled batches, at its first step. The
-    gradient of a unit may depend on its own records and on the parameters, and on nothing else.
+    gradient of a unit may depend on its own records, on the model and on random numbers of its own:
+    torch's, NumPy's and Python's generators are set anew for every unit, from the system, and are
+    afterwards as they were. Whatever the model keeps must stay as it is while a batch goes through.
 
     Examples
     --------
@@ -99,11 +103,7 @@ class PrivateSteps:
         ledger: Accountant | None = None,
         seed: int | None = None,
     ) -> None:
-        if type(sampler) not in INDEPENDENT_NOISE:
-            raise UnsupportedError(
-                f"sampler must be one whose noise is drawn anew in every step; got {sampler!r:.80}."
-                " Use accountant.learn, whose trainers draw correlated noise"
-            )
+        _refuse_correlated(sampler)
         self.ledger = Accountant() if ledger is None else ledger
         checks.instance("ledger", self.ledger, Accountant, "an Accountant")
         self._noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
@@ -127,11 +127,10 @@ class PrivateSteps:
                 " Use less noise or larger batches"
             )
         self._generator = SecureGenerator(seed)
+        self._randomness = Randomness(model)
         self._workers = _workers(self._parameters)
         self._run: Run | None = None
-        self._next = 0
         self._sums: list[torch.Tensor] | None = None
-        self._step = step_of(sampler, self.noise_multiplier)
         if self._workers is None:
             self._require_a_step()
         else:
@@ -153,32 +152,31 @@ class PrivateSteps:
         Raises
         ------
         UnsupportedError
-            The batch is not the next one of its loader, or a unit changed a buffer of the model.
+            The batch is not the next one of its loader, or the model did not stay as it was.
         """
         if not isinstance(batch, UnitBatch):
             raise UnsupportedError(
                 f"batch must be one of a UnitLoader; got a {type(batch).__name__}. Other loaders do"
                 " not say which units they drew"
             )
-        expected = self._next if batch.run is self._run else 0
-        if batch.number != expected or self._sums is not None:
-            raise UnsupportedError(
-                "every batch must end in one step, empty ones too; one was left out, used twice or"
-                " left unfinished. That of itself tells what is in it: call release() after each"
-            )
-        self._run, self._next = batch.run, batch.number + 1
+        _refuse_correlated(batch.run.sampler)
+        batch.run.spend(batch.number if self._sums is None else None)
+        self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
-        before = _versions(self._model.buffers()), _versions(self._parameters)
+        contents, versions = Contents(self._model), self._versions()
         handle = self._model.register_forward_pre_hook(_refuse_wrapped)
         try:
-            for unit in batch:
-                self._clear()
-                yield unit
-                self._refuse_others(*before)
-                self._add(sums)
+            with self._randomness:
+                for unit in batch:
+                    self._clear()
+                    self._randomness.fresh()
+                    yield unit
+                    self._refuse_others(versions)
+                    self._add(sums)
         finally:
             handle.remove()
             self._clear()  # of a unit whose loop was left, too
+        refuse_moved(contents)
         self._sums = sums
 
     def release(self) -> None:
@@ -205,7 +203,7 @@ class PrivateSteps:
             charge()
         else:
             self._workers.charge(self.noise_multiplier, self.clipping_norm, self, charge)
-        divisor = average(self._sampler)
+        divisor = average(self._run.sampler)
         for p, total in zip(self._parameters, sums, strict=True):
             total += self._noise(total)
             value = total.to(torch.float64) * (self._grid.step / divisor)
@@ -224,26 +222,27 @@ class PrivateSteps:
         return answer
 
     def _affordable(self) -> bool:
-        mechanism = self._step
-        if mechanism is None:
-            if self._run is not None and self._next < self._sampler.steps:
-                return True  # of a run that was charged
-            mechanism = self._sampler.mechanism(self.noise_multiplier)
+        if self._run is not None and self._run.goes_on:
+            return True
+        sampler = self._sampler if self._run is None else self._run.sampler
+        step = step_of(sampler, self.noise_multiplier)
         try:
-            self.ledger.require(mechanism)
+            self.ledger.require(step or sampler.mechanism(self.noise_multiplier))
         except AccountantError:
             return False
         return True
 
     def _charge(self, run: Run) -> None:
-        mechanism = self._step or run.to_charge(self.noise_multiplier)
-        if mechanism is not None:
-            self.ledger.compose(mechanism)
-        run.charged(self.noise_multiplier)
+        step = step_of(run.sampler, self.noise_multiplier)
+        words = mark(self._generator.why_not_private, run.why_not_private)
+        if step is None:
+            run.charge(self.ledger, self.noise_multiplier, words)
+        else:
+            self.ledger.compose(step, label=words or None)
 
     def _require_a_step(self) -> None:
         """Plan what fits the budget, and refuse one that no step fits."""
-        step = self._step
+        step = step_of(self._sampler, self.noise_multiplier)
         if step is None or self.ledger.budget is None:
             return
         if not affordable_steps(self.ledger, step, None):
@@ -256,26 +255,28 @@ class PrivateSteps:
         for p in self._model.parameters():
             p.grad = None
 
-    def _refuse_others(self, buffers: Versions, parameters: Versions) -> None:
-        """Refuse gradients that are not clipped, and state that no noise covers."""
+    def _versions(self) -> Versions:
+        """Return what tells whether the model's tensors are the same ones, unchanged."""
+        tensors = (*self._parameters, *self._model.buffers())
+        return [(id(each), each._version) for each in tensors]
+
+    def _refuse_others(self, versions: Versions) -> None:
+        """Refuse gradients that are not clipped, and what a unit left for those after it."""
         known = set(map(id, self._parameters))
         if any(p.grad is not None and id(p) not in known for p in self._model.parameters()):
             raise UnsupportedError(
                 "a parameter has a gradient that is not clipped: it was frozen when PrivateSteps"
                 " was made. Freeze, unfreeze and add parameters before"
             )
-        if _versions(self._model.buffers()) != buffers:
-            raise UnsupportedError(
-                "the model must not keep statistics of records in its buffers, which no noise"
-                " covers; one changed in a forward pass. Replace BatchNorm by GroupNorm or"
-                " LayerNorm, or put it into eval()"
-            )
-        if _versions(self._parameters) != parameters:
+        now = self._versions()
+        if now[: len(self._parameters)] != versions[: len(self._parameters)]:
             raise UnsupportedError(
                 "the parameters must stay as they are until release(); they changed between two"
                 " units, by a gradient without noise. Call optimizer.step() after release(), once a"
                 " batch. Discard this model"
             )
+        if now != versions:
+            raise UnsupportedError(kept("a buffer"))
 
     def _add(self, sums: list[torch.Tensor]) -> None:
         """Add one unit's clipped gradient, rounded towards zero to the grid, exactly."""
@@ -290,7 +291,7 @@ class PrivateSteps:
             return  # a unit without a gradient contributes nothing
         factor = min(1.0, self.clipping_norm / norm * (1.0 - 2.0**-50)) / self._grid.step
         for total, gradient in found:
-            total += torch.trunc(gradient * factor).to(torch.int64)
+            total += torch.trunc(gradient.mul_(factor)).to(torch.int64)
 
     def _noise(self, like: torch.Tensor) -> torch.Tensor:
         """Return the first worker's noise, on the grid."""
@@ -303,9 +304,13 @@ class PrivateSteps:
         return noise
 
 
-def _versions(tensors: Iterable[torch.Tensor]) -> Versions:
-    """Return what tells whether tensors are the same ones, unchanged."""
-    return [(id(each), each._version) for each in tensors]
+def _refuse_correlated(sampler: Any) -> None:
+    """Refuse a sampler whose account is that of correlated noise."""
+    if type(sampler) not in INDEPENDENT_NOISE:
+        raise UnsupportedError(
+            f"sampler must be one whose noise is drawn anew in every step; got {sampler!r:.80}."
+            " Use accountant.learn, whose trainers draw correlated noise"
+        )
 
 
 def _refuse_wrapped(*_: Any) -> None:

@@ -11,7 +11,7 @@ from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
 from accountant import checks
-from accountant.adapters._torch_runs import Run
+from accountant.adapters._torch_observer import Randomness
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.sampling.drawing import distinct, generator
@@ -19,6 +19,7 @@ from accountant.sampling.drawing import distinct, generator
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
+    from accountant.adapters._observer import Run
     from accountant.sampling import Sampler
 
 __all__ = ["UnitBatch", "UnitLoader", "Units"]
@@ -190,7 +191,7 @@ class UnitLoader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
             raise DomainError(
                 f"units must name records of the data set, which has {len(data)}; got a larger one"
             )
-        self.units, self.unit_sampler = units, sampler
+        self.units = units
         super().__init__(
             _UnitData(data, units, collate_fn),
             batch_sampler=_Shared(sampler),
@@ -200,7 +201,7 @@ class UnitLoader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
 
     def __iter__(self) -> Iterator[UnitBatch]:
         """Draw one run, whose batches are numbered."""
-        run = Run(self.unit_sampler)
+        run = self.batch_sampler.begin()
         for number, units in enumerate(super().__iter__()):
             yield UnitBatch(units, run, number)
 
@@ -213,6 +214,15 @@ class _UnitData(Dataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def __len__(self) -> int:
         return len(self._units)
+
+    def __getitems__(self, numbers: list[int]) -> list[Any]:
+        """Return units, each augmented or masked by random numbers of its own."""
+        found = []
+        with Randomness() as numbers_of_its_own:
+            for number in numbers:
+                numbers_of_its_own.fresh()
+                found.append(self[number])
+        return found
 
     def __getitem__(self, number: int) -> Any:
         places, most = self._units.records[number], self._units.at_most
@@ -230,8 +240,13 @@ class _Shared(BatchSampler):
             yield from super().__iter__()
             return
         # 256 bits of the first worker's entropy, as a sampler takes them when it is given no seed.
-        seed = [secrets.randbits(256)]
+        seed: list[Any] = [secrets.randbits(256), repr(self.sampler)]
         distributed.broadcast_object_list(seed, src=0)
+        if seed[1] != repr(self.sampler):
+            raise UnsupportedError(
+                f"the sampler must be that of the first worker, {seed[1]:.80}; got"
+                f" {self.sampler!r:.80}. Give every worker the same"
+            )
         rank, number = distributed.get_rank(), distributed.get_world_size()
         for batch in self.sampler.batches(seed[0]):
             # By the unit's own number: whose worker it is depends on no other unit.

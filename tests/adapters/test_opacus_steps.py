@@ -112,9 +112,14 @@ def norm_changed_before_the_step(made):
             made.optimizer.step()
 
 
+def no_number(made):
+    for x, y in made.loader:
+        made.step(x * math.nan, y)
+
+
 COVERED = [
     plain, cleared_afterwards, closures, one_at_a_time, left_between_batches, evaluated_between,
-    physical, noise_schedule, norm_schedule, norm_schedule_by_batch,
+    no_number, physical, noise_schedule, norm_schedule, norm_schedule_by_batch,
     norm_changed_before_the_step,
 ]  # fmt: skip
 
@@ -280,11 +285,6 @@ def sum_scaled(made):
                     p.summed_grad *= 3
 
 
-def no_number(made):
-    for x, y in made.loader:
-        made.step(x * math.nan, y)
-
-
 REFUSED = {
     left_inside_a_batch: "one Poisson batch|batch was left out|zero_grad|number of rows",
     left_after_part_of_a_batch: "one Poisson batch",
@@ -302,7 +302,6 @@ REFUSED = {
     hook_replaced: "ledger does not hold this step",
     size_of_the_batch: "expected_batch_size",
     sum_scaled: "summed_grad was changed",
-    no_number: "is no number",
 }
 
 

@@ -14,7 +14,7 @@ pytestmark = QUIET
 from support import forked_workers, opacus_worker  # noqa: E402 (needs opacus)
 
 ONE_RUN = [[1.1, coin(1 / 9), 9]]
-WHOLE = ["own seeds", "physical batches", "sharded", "torch's own", "ghost"]
+WHOLE = ["own seeds", "one global seed", "physical batches", "sharded", "torch's own", "ghost"]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_every_run_that_is_whole_has_the_epsilon_of_one_process(workers):
             assert (found["history"], found["epsilon"]) == (ONE_RUN, alone["epsilon"])
             assert found["weights"] == workers[name][0]["weights"]  # one model
     # Together they draw what one worker would: 9 batches of 200 on average, within 6 deviations.
-    for name in ("own seeds", "physical batches", "sharded"):
+    for name in ("own seeds", "one global seed", "physical batches", "sharded"):
         seen = sum(found["seen"] for found in workers[name])
         assert abs(seen - 1800) < 6 * math.sqrt(1800 * 8 / 9)
 

@@ -1,5 +1,6 @@
 """Batch samplers: what they yield, what they charge, and a DataLoader that uses them."""
 
+import numpy as np
 import pytest
 
 import accountant as ac
@@ -23,6 +24,7 @@ SAMPLERS = [
     sampling.CyclicBatches(dataset_size=60, batch_size=15, epochs=2),
     sampling.FullBatch(dataset_size=60, steps=8),
 ]
+MARK = "not private: seeded, so the batches can be recomputed"
 NAMES = [sampler.name for sampler in SAMPLERS]
 
 
@@ -30,13 +32,13 @@ NAMES = [sampler.name for sampler in SAMPLERS]
 def test_a_run_is_charged_before_its_first_batch(sampler):
     ledger = Accountant()
     batches = BatchSampler(sampler, 3, ledger=ledger, noise_multiplier=2.0, label="run")
-    assert not ledger.counts
     run = iter(batches)
-    assert ledger.history[0].label == "run"
+    assert not ledger.counts
+    first = next(run)
     expected = Accountant()
     expected.compose(sampler.mechanism(2.0))
     assert ledger.counts == expected.counts
-    drawn = list(run)
+    drawn = [first, *run]
     assert len(drawn) == len(batches) == sampler.steps == 8
     assert drawn == [batch.tolist() for batch in sampler.batches(3)]
     assert all(0 <= i < 60 for batch in drawn for i in batch)
@@ -51,8 +53,18 @@ def test_a_run_that_the_budget_does_not_allow_draws_nothing():
     ledger = Accountant(Budget(sampler.epsilon(2.0, 1e-5) * 1.01, 1e-5))
     batches = BatchSampler(sampler, ledger=ledger, noise_multiplier=0.3)
     with pytest.raises(ac.BudgetExceeded):
-        iter(batches)
+        next(iter(batches))
     assert not ledger.counts
+
+
+def test_batches_that_can_be_drawn_again_are_marked():
+    for seed, said in ((None, "run"), (3, f"{MARK}; run"), (np.random.default_rng(3), None)):
+        ledger = Accountant()
+        batches = BatchSampler(SAMPLERS[0], seed, ledger=ledger, noise_multiplier=2.0, label="run")
+        list(batches)
+        assert ledger.history[0].label == (said or f"{MARK}; run")
+        assert (MARK in ac.report.statement(ledger, 1e-5).markdown()) == (seed is not None)
+        assert batches.begin().why_not_private == (MARK if seed is not None else "")
 
 
 def test_without_a_ledger_nothing_is_charged():
@@ -75,6 +87,23 @@ def test_what_is_refused(given, match):
         BatchSampler(SAMPLERS[0], **given)
     with pytest.raises(ac.ArgumentTypeError, match="sampler must be"):
         BatchSampler([[0, 1]])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_workers_do_not_make_a_pass_another_run(workers):
+    torch = pytest.importorskip("torch")
+    ledger = Accountant()
+    sampler = SAMPLERS[0]
+    loader = torch.utils.data.DataLoader(
+        range(60),
+        batch_sampler=BatchSampler(sampler, ledger=ledger, noise_multiplier=2.0),
+        collate_fn=list,
+        num_workers=workers,
+    )
+    for passes in (1, 2):
+        assert len(list(loader)) == 8
+        assert ledger.epsilon(1e-5) == (passes * sampler.mechanism(2.0)).epsilon(1e-5)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=NAMES)

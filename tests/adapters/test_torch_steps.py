@@ -1,6 +1,8 @@
 """Private steps of any loop: what a unit adds is bounded exactly, every step charged first."""
 
+import copy
 import math
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +17,7 @@ from accountant.adapters.torch_steps import PrivateSteps  # noqa: E402
 from accountant.adapters.torch_units import UnitLoader, Units  # noqa: E402
 
 DELTA = 1e-5
+MARK = "not private: seeded, so the noise can be recomputed"
 FULL = sampling.FullBatch(dataset_size=20, steps=4)
 POISSON = sampling.PoissonSampler(dataset_size=20, sampling_probability=0.3, steps=12)
 
@@ -81,6 +84,37 @@ def test_a_unit_more_moves_the_sum_by_what_it_adds_and_by_nothing_else():
         sums.append(total)
     moved = sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) * grid**2
     assert Fraction(1, 5) < moved <= Fraction(1, 4)
+
+
+def test_all_parameters_of_a_unit_share_one_norm():
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+    one = sampling.FullBatch(dataset_size=1, steps=1)
+    for row in rows_of(3.0)[:5]:
+        steps = PrivateSteps(model, one, noise_multiplier=1.0, clipping_norm=0.01)
+        through(steps, model, next(iter(loader_of([row], one))))
+        parts = [value for each in steps._sums for value in each.flatten().tolist()]
+        length = sum(Fraction(value) ** 2 for value in parts) * Fraction(steps._grid.step) ** 2
+        assert Fraction(0.0099) ** 2 <= length <= Fraction(0.01) ** 2
+
+
+def test_a_step_is_divided_by_a_public_number():
+    rows, model = rows_of(1.0), Linear()
+    steps = PrivateSteps(model, POISSON, noise_multiplier=1e-6, clipping_norm=100.0)
+    sizes = set()
+    for batch in loader_of(rows, POISSON):
+        through(steps, model, batch)
+        steps.release()
+        wanted = sum((each[0] for each in batch), torch.zeros(7)) / (20 * 0.3)
+        assert torch.allclose(model.weight.grad, wanted, atol=1e-2)
+        sizes.add(len(batch))
+    assert len(sizes) > 1
+
+
+def test_the_norm_is_widened_by_what_its_sum_may_lose():
+    for width in (1, 7, 20_000):
+        steps = PrivateSteps(Linear(width), FULL, noise_multiplier=1.0, clipping_norm=1.0)
+        assert Fraction(steps._excess) >= 1 + (width + 10) * Fraction(1, 2**53) * 2
 
 
 @pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
@@ -223,6 +257,88 @@ def test_batches_that_are_not_one_a_step_are_refused():
         break
     with pytest.raises(ac.UnsupportedError, match="whole batch"):
         steps.release()
+
+
+def test_a_batch_is_spent_once_whoever_uses_it():
+    model, rows = Linear(), rows_of(1.0)
+    steps = PrivateSteps(model, POISSON, noise_multiplier=1.0, clipping_norm=1.0)
+    first, second = (next(iter(loader_of(rows, POISSON))) for _ in range(2))
+    for batch in (first, second):
+        through(steps, model, batch)
+        steps.release()
+    other = PrivateSteps(model, POISSON, noise_multiplier=1.0, clipping_norm=1.0)
+    for again in (first, second, copy.deepcopy(first), first.to("cpu")):
+        for each in (steps, other):
+            with pytest.raises(ac.UnsupportedError, match="left out, used twice"):
+                through(each, model, again)
+    assert len(steps.ledger) == 2
+    assert len(other.ledger) == 0
+
+
+def test_what_drew_is_charged_and_not_what_was_told():
+    model, rows = Linear(), rows_of(1.0)
+    told = sampling.PoissonSampler(dataset_size=20, sampling_probability=0.001, steps=12)
+    samplers = [
+        sampling.PoissonSampler(dataset_size=20, sampling_probability=0.5, steps=12),
+        FULL,
+        sampling.ShuffledBatches(dataset_size=20, batch_size=5, epochs=2),
+        ALLOCATION,
+    ]
+    for drawing in samplers:
+        steps = PrivateSteps(model, told, noise_multiplier=1.3, clipping_norm=1.0)
+        for batch in loader_of(rows, drawing):
+            through(steps, model, batch)
+            steps.release()
+        assert steps.ledger.epsilon(DELTA) == drawing.epsilon(1.3, DELTA)
+        assert steps.ledger.epsilon(DELTA) > 10 * told.epsilon(1.3, DELTA)
+    banded = sampling.CyclicPoisson(dataset_size=20, sampling_probability=0.1, bands=2, steps=8)
+    with pytest.raises(ac.UnsupportedError, match="drawn anew"):
+        through(steps, model, next(iter(loader_of(rows, banded))))
+    # The step is divided by the average of what drew.
+    steps = PrivateSteps(model, told, noise_multiplier=1e-6, clipping_norm=100.0)
+    through(steps, model, next(iter(loader_of(rows, FULL))))
+    steps.release()
+    assert torch.allclose(model.weight.grad, torch.stack(rows).mean(0), atol=1e-3)
+
+
+def test_noise_that_can_be_drawn_again_is_marked():
+    for seed, marks in ((None, {None}), (3, {MARK})):
+        steps = PrivateSteps(Linear(), FULL, noise_multiplier=1.3, clipping_norm=1.0, seed=seed)
+        for batch in loader_of(rows_of(1.0)):
+            through(steps, steps._model, batch)
+            steps.release()
+        assert {item.label for item in steps.ledger.history} == marks
+        assert (MARK in ac.report.statement(steps.ledger, DELTA).markdown()) == (seed == 3)
+
+
+def states():
+    return torch.get_rng_state().tolist(), str(np.random.get_state())  # noqa: NPY002, random.getstate()
+
+
+def test_the_generators_are_afterwards_as_they_were():
+    """Their states would tell how many units there were."""
+    before, drawn = None, []
+    model = Linear()
+    steps = PrivateSteps(model, POISSON, noise_multiplier=1.0, clipping_norm=1.0)
+    for batch in loader_of(rows_of(1.0), POISSON):
+        before = before or states()
+        for unit in steps.units(batch):
+            numpy = np.random.uniform()  # noqa: NPY002
+            drawn.append((float(torch.rand(())), numpy, random.random()))
+            model(unit).backward()
+        steps.release()
+        assert states() == before
+    assert len(set(drawn)) == len(drawn) > 20
+
+
+@pytest.mark.parametrize(
+    "own", [np.random.default_rng(1), np.random.RandomState(1), random.Random(1)]
+)
+def test_a_generator_that_cannot_be_set_for_a_unit_is_refused_by_name(own):
+    model = torch.nn.Sequential(torch.nn.Linear(7, 1), torch.nn.Tanh())
+    model[1].draws = [own]
+    with pytest.raises(ac.UnsupportedError, match=r"1\.draws\[0\] is a"):
+        PrivateSteps(model, FULL, noise_multiplier=1.0, clipping_norm=1.0)
 
 
 def test_what_the_noise_would_not_cover_is_refused():

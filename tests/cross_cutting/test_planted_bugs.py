@@ -32,6 +32,7 @@ def test_a_planted_bug_is_noticed(bug, monkeypatch):
 @pytest.mark.parametrize("bug", NAMED, ids=lambda bug: bug.name)
 def test_the_test_of_its_name_notices_a_planted_bug(bug):
     """In a process of its own: the named test is red with the bug, and nothing else went wrong."""
+    pytest.importorskip(bug.needs)
     done = run(bug.name, bug.test, "-m", "")  # whatever its markers
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout[-2000:] + done.stderr
     assert "1 failed" in done.stdout

@@ -47,6 +47,7 @@ def run(
     load=None,
     save=None,
     zeros=False,
+    coins=None,
     **options,
 ):
     """Train for one pass over the loader; report what was recorded, or why it was refused."""
@@ -56,7 +57,8 @@ def run(
     if ledger is not None:
         engine.accountant.ledger = ledger
     if batches is None:
-        loader = DataLoader(records, batch_size=batch_size)
+        generator = None if coins is None else torch.Generator().manual_seed(coins)
+        loader = DataLoader(records, batch_size=batch_size, generator=generator)
     else:
         loader = DataLoader(records, batch_sampler=batches)
     refused, seen, optimizer = None, 0, None
@@ -125,12 +127,13 @@ def runs(rank, workers, checkpoint):
     seed = 7 + rank
     sharded = {"wrapped": FSDP2Wrapper, "grad_sample_mode": "ghost_fsdp"}
     yield "own seeds", {"seed": seed}
-    yield "one seed", {"seed": 7}
+    yield "one global seed", {"seed": 7}
+    yield "one seed", {"seed": seed, "coins": 7}
     yield "small batches", {"seed": seed, "batch_size": 20}
     yield "seeded afterwards", {"seed": seed, "afterwards": 3}
     yield "physical batches", {"seed": seed, "physical": 40}
     yield "sharded", {"seed": seed} | sharded
-    yield "sharded, one seed", {"seed": 7} | sharded
+    yield "sharded, one seed", {"seed": seed, "coins": 7} | sharded
     yield (
         "sharded, ghost noise",
         {
@@ -147,6 +150,7 @@ def runs(rank, workers, checkpoint):
         "noise of the coins",
         {
             "seed": seed,
+            "coins": 7 + rank,
             "noise_generator": torch.Generator().manual_seed(6 + workers),
         },
     )

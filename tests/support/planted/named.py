@@ -48,12 +48,13 @@ from support.planted.registry import wrap
 
 @dataclass(frozen=True)
 class Named:
-    """One mistake, and the test that has to turn red with it."""
+    """One mistake, and the test that has to turn red with it, where a package is installed."""
 
     name: str
     story: str
     plant: Callable[[pytest.MonkeyPatch], None]
     test: str
+    needs: str = "accountant"
 
     @property
     def row(self) -> str:
