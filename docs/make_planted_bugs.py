@@ -13,8 +13,8 @@ A check that cannot fail proves nothing. The tests therefore plant every mistake
 shipped code by a patch of a few lines (`tests/support/planted/`). The check beside it must then
 report a finding, and it must report none on the code as shipped
 (`tests/cross_cutting/test_planted_bugs.py`; the full suite plants the bugs, the default suite runs
-every check on the code as shipped). `python -m support.planted.alone` with `PYTHONPATH=tests` plants
-each bug alone and lists those that the default suite notices. *Audits* see only what is
+every check on the code as shipped). `python -m support.planted.alone` with `PYTHONPATH=tests`
+plants each bug alone and lists those that the default suite notices. *Audits* see only what is
 released; *tests* look at a property. `python docs/make_planted_bugs.py` writes this page from the
 registry of the bugs, and a test compares the two.
 """
