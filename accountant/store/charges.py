@@ -49,13 +49,17 @@ Counts: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
 class Request(NamedTuple):
-    """What a client asks for: ``lease`` is None for a charge, else microseconds."""
+    """What a client asks for: ``lease`` is None for a charge, else microseconds.
+
+    ``by`` tells this call from others with its key; empty where no other knows the key.
+    """
 
     named: tuple[str, ...]
     entries: tuple[Entry, ...]
     key: str
     lease: int | None = None
     planned: bool = False
+    by: str = ""
 
     @property
     def action(self) -> str:
@@ -185,6 +189,8 @@ def contents(request: Request, blocks: Sequence[int], kinds: Sequence[int]) -> d
     }
     if any(name.endswith("/*") for name in request.named):
         body["named"] = list(request.named)
+    if request.by:
+        body["by"] = request.by
     return body
 
 
@@ -213,7 +219,7 @@ def again(
             f"reservation {request.key!r} was {state}: {used} of {request.entries[0].count} are"
             " charged, and the others were given back. Reserve under another key"
         )
-    return Decision(row, old.get("until", 0), repeated=True)
+    return Decision(row, old.get("until", 0), repeated=old.get("by", "") != request.by)
 
 
 def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:

@@ -67,6 +67,8 @@ def opened(database: Database, chain: Chain) -> str:
                 "this database holds no store; make one by accountant store init, or by create=True"
             ) from error
         raise
+    if row is None:
+        raise LedgerError("this store has lost its version: its table accountant_store is empty")
     version, identity, keyed = row
     if version > VERSION:
         raise LedgerError(
@@ -123,4 +125,4 @@ def _version(database: Database) -> int:
         if not database.is_missing(error):
             raise
         return 0
-    return int(row[0])
+    return VERSION if row is None else int(row[0])  # ``opened`` says what is wrong

@@ -40,6 +40,14 @@ def test_a_store_of_a_newer_version_is_refused(url):
             store.open(url, create=create)
 
 
+def test_a_store_that_lost_its_version_is_refused(url):
+    with store.open(url, create=True) as made:
+        made._database.execute("DELETE FROM accountant_store")
+    for create in (False, True):
+        with pytest.raises(LedgerError, match="accountant_store is empty"):
+            store.open(url, create=create)
+
+
 def test_a_database_without_a_store(url, tmp_path):
     if url.startswith("sqlite"):
         (tmp_path / "budget.db").touch()
@@ -60,7 +68,7 @@ def test_a_new_file_is_its_owners_only(tmp_path):
     with store.open(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as made:
         made.add_blocks("a/b/c", None)
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert set(modes) >= {"budget.db", ".budget.db.queue"}
+    assert set(modes) >= {"budget.db"}
     assert set(modes.values()) == {0o600}
 
 
