@@ -24,8 +24,10 @@ T = TypeVar("T")
 
 # Seconds between two attempts, where others write: who has waited longer asks more often, so that
 # nobody is passed for long; and seldom when the wait is no longer for one of many short turns.
-_SOON, _OFTEN, _SELDOM = 0.002, 0.0002, 0.005
-_HURRY, _LONG = 0.02, 0.25
+_SOON, _OFTEN, _SELDOM = 0.001, 0.0003, 0.005
+_HURRY, _LONG = 0.01, 1.0
+# Interruptions that are borne around a fork.
+_TIMES = 9
 # And where the connection was lost.
 _LATER, _LATEST = 0.01, 0.5
 
@@ -37,6 +39,7 @@ class Access:
         self._timeout = timeout
         self._lock = threading.RLock()
         self._holder = 0  # the thread that is in a call
+        self._paused = 0  # the thread that forks
         self._process = os.getpid()
         self._database = connect()
         _OPEN.add(self)
@@ -52,7 +55,7 @@ class Access:
         if self._process != os.getpid():
             self._begin_anew()
         thread, process = threading.get_ident(), self._process
-        if self._holder == thread:
+        if thread in (self._holder, self._paused):
             raise LedgerError(
                 "this thread is in a call of the store already, which a signal interrupted; let the"
                 " handler set a flag, and use the store after the call"
@@ -130,20 +133,27 @@ class Access:
 
         A call of the thread that forks, in a signal handler, loses its connection and begins again.
         """
-        mine = self._holder == threading.get_ident()
-        if mine or self._lock.acquire(timeout=min(self._timeout, threading.TIMEOUT_MAX)):
+        thread = threading.get_ident()
+        if self._holder != thread and self._paused != thread:
+            self._paused = thread
+            self._lock.acquire(timeout=min(self._timeout, threading.TIMEOUT_MAX))
+        if self._holder in (0, thread):
             self._database.close()
 
     def _resume(self) -> None:
-        if self._holder != threading.get_ident():
-            with contextlib.suppress(RuntimeError):  # it was not taken
+        """Let threads begin calls."""
+        if self._paused == threading.get_ident():
+            self._paused = 0
+            try:  # noqa: SIM105 (suppress would be a call, before which a signal could come)
                 self._lock.release()
+            except RuntimeError:  # it was not taken
+                pass
 
     def _begin_anew(self) -> None:
         """Be the child: what another process has open is not used, and not closed."""
         self._database.abandon()
         self._lock = threading.RLock()
-        self._holder, self._process = 0, os.getpid()
+        self._holder, self._paused, self._process = 0, 0, os.getpid()
 
 
 _OPEN: weakref.WeakSet[Access] = weakref.WeakSet()
@@ -155,7 +165,8 @@ class _Forks:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._stores: list[Access] = []
-        if hasattr(os, "register_at_fork"):
+        # Twice: Python drops what a signal's handler raises in one of them, with all it had to do.
+        for _ in range(2 if hasattr(os, "register_at_fork") else 0):
             os.register_at_fork(
                 before=self._before, after_in_parent=self._parent, after_in_child=self._child
             )
@@ -164,17 +175,26 @@ class _Forks:
         self._lock.acquire()
         self._stores = list(_OPEN)
         for each in self._stores:
-            each._pause()
+            _surely(each._pause)
 
     def _parent(self) -> None:
         for each in self._stores:
-            each._resume()
+            _surely(each._resume)
         self._lock.release()
 
     def _child(self) -> None:
-        for each in self._stores:
-            each._begin_anew()
         self._lock = threading.RLock()
+        for each in self._stores:
+            if each._process != os.getpid():
+                _surely(each._begin_anew)
+
+
+def _surely(work: Callable[[], None]) -> None:
+    """Do what must be done around a fork, where Python drops what a signal's handler raises."""
+    for _ in range(_TIMES):
+        with contextlib.suppress(BaseException):
+            work()
+            return
 
 
 _FORKS = _Forks()

@@ -25,12 +25,15 @@ class Database(ABC):
         The type of integers of 64 bits.
     bytewise : str
         What makes a column of text sort by its bytes.
+    schema : str
+        A query: all that the database knows of the store's tables.
     """
 
     members: str
     now: str
     integer: str
     bytewise: str
+    schema: str
 
     @abstractmethod
     def rows(self, columns: int) -> str:

@@ -42,6 +42,38 @@ _TURN = (
 # Milliseconds: PostgreSQL has 32 bits for them.
 _LONGEST = (1 << 31) - 1
 
+# Tables by the names that statements find; their columns, constraints, indexes, triggers, rules,
+# policies and heirs, as texts.
+_SCHEMA = """
+WITH known AS (
+    SELECT c.* FROM pg_class c WHERE c.oid IN (
+        SELECT CAST(to_regclass('accountant_' || name) AS oid) FROM unnest(ARRAY['store', 'head',
+            'journal', 'budgets', 'kinds', 'blocks', 'accounts', 'reservations']) AS name))
+SELECT 'table', relname, CAST(relkind AS text), CAST(relpersistence AS text),
+    CAST(relrowsecurity AS text) FROM known
+UNION ALL SELECT 'column', k.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+    concat_ws(' ', a.attnum, a.attnotnull, a.attgenerated, a.attidentity, l.collname,
+        pg_get_expr(d.adbin, d.adrelid))
+    FROM known k JOIN pg_attribute a ON a.attrelid = k.oid AND a.attnum > 0
+    LEFT JOIN pg_attrdef d ON d.adrelid = k.oid AND d.adnum = a.attnum
+    LEFT JOIN pg_collation l ON l.oid = a.attcollation
+UNION ALL SELECT 'constraint', k.relname, c.conname, pg_get_constraintdef(c.oid),
+    CAST(c.convalidated AS text)
+    FROM known k JOIN pg_constraint c ON c.conrelid = k.oid AND c.contype <> 'n'
+UNION ALL SELECT 'index', k.relname, c.relname, CAST(i.indkey AS text), concat_ws(' ',
+        i.indisunique, i.indisvalid, i.indpred IS NULL, i.indexprs IS NULL)
+    FROM known k JOIN pg_index i ON i.indrelid = k.oid JOIN pg_class c ON c.oid = i.indexrelid
+UNION ALL SELECT 'trigger', k.relname, t.tgname, CAST(t.tgenabled AS text), ''
+    FROM known k JOIN pg_trigger t ON t.tgrelid = k.oid
+    WHERE NOT t.tgisinternal OR t.tgenabled <> 'O'
+UNION ALL SELECT 'rule', k.relname, r.rulename, '', ''
+    FROM known k JOIN pg_rewrite r ON r.ev_class = k.oid
+UNION ALL SELECT 'policy', k.relname, p.polname, '', ''
+    FROM known k JOIN pg_policy p ON p.polrelid = k.oid
+UNION ALL SELECT 'heir', k.relname, CAST(h.inhrelid AS text), CAST(h.inhparent AS text), ''
+    FROM known k JOIN pg_inherits h ON k.oid IN (h.inhrelid, h.inhparent)
+"""
+
 # Whatever the server's setting: what is acknowledged is on its disk. A client that hangs in its
 # turn makes all others wait.
 _SESSION = (
@@ -65,6 +97,7 @@ class Postgres(Database):
     now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
     integer = "BIGINT"
     bytewise = 'COLLATE "C"'
+    schema = _SCHEMA
 
     def __init__(self, url: str) -> None:
         try:

@@ -14,6 +14,7 @@ from accountant import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
 from accountant.store.database import Database
+from accountant.store.pipeline import Answer
 
 __all__ = ["SQLite"]
 
@@ -45,6 +46,7 @@ class SQLite(Database):
     now = "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)"
     integer = "INTEGER"
     bytewise = ""
+    schema = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE tbl_name LIKE 'accountant%'"
 
     def __init__(self, path: str, create: bool) -> None:
         if sqlite3.sqlite_version_info < _LEAST:
@@ -89,7 +91,10 @@ class SQLite(Database):
         """Run one statement."""
         if self._connection is None:
             raise _ReplacedError("the connection was given up meanwhile")
-        return self._connection.execute(sql, values)
+        # All at once: while a statement has rows left, its connection cannot be closed for a fork.
+        answer = Answer()
+        answer.rows = self._connection.execute(sql, values).fetchall()
+        return answer
 
     def batch(self) -> AbstractContextManager[Any]:
         """Do nothing: there is no server to wait for."""
@@ -134,6 +139,7 @@ class SQLite(Database):
             return
         now = zip(self._there(), self._files, strict=True)
         if all(there == opened or (there is None and k) for k, (there, opened) in enumerate(now)):
+            self.rollback()  # closing alone waits for the end of statements
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None

@@ -173,7 +173,7 @@ class Store(Access, Uncopied):
         """
         token = secrets.token_hex(12) if key is None else addresses.token(key)
         wanted = entry(mechanism, 1 if count is None else count, label)
-        request = Request(addresses.named(blocks), (wanted,), token, planned=True)
+        request = Request(addresses.named(blocks), wanted, token, planned=True)
         made, planned = self._written(lambda turn: plan(turn, request, count is None), token)
         if made.refused is not None:
             raise made.refused
@@ -310,7 +310,7 @@ class Store(Access, Uncopied):
         token = secrets.token_hex(12) if key is None else addresses.token(key)
         request = Request(
             addresses.named(blocks),
-            (entry(mechanism, count, label, time),),
+            entry(mechanism, count, label, time),
             token,
             None if lease is None else round(lease * 1e6),
             by="" if key is None else secrets.token_hex(8),
@@ -323,7 +323,7 @@ class Store(Access, Uncopied):
 
     def _open(self, create: bool) -> str:
         if create:
-            tables.migrate(self._database, self._chain)
+            tables.create(self._database, self._chain)
         return tables.opened(self._database, self._chain)
 
     def _written(self, work: Callable[[Transaction], T], key: str = "") -> T:

@@ -143,17 +143,26 @@ def test_a_child_that_was_forked_while_a_thread_charges_can_charge(opened):
     assert held(shared) == LIMIT
 
 
-def test_a_fork_in_the_middle_of_a_call_is_its_parents(opened, monkeypatch):
+@pytest.mark.parametrize(
+    ("where", "method"),
+    [
+        (lambda _: store.store.Transaction, "append"),
+        (lambda shared: shared._database, "begin"),
+        (lambda shared: shared._database, "execute"),
+    ],
+)
+def test_a_fork_in_the_middle_of_a_call_is_its_parents(opened, monkeypatch, where, method):
     shared = opened()
-    append = store.store.Transaction.append
+    original = getattr(where(shared), method)
     children = []
 
-    def forks(turn, *rest):
+    def forks(*rest):
+        found = original(*rest)
         if not children:
             children.append(os.fork())
-        return append(turn, *rest)
+        return found
 
-    monkeypatch.setattr(store.store.Transaction, "append", forks)
+    monkeypatch.setattr(where(shared), method, forks)
     parent, answer = os.getpid(), ""
     try:
         shared.charge(BLOCK, STEP, key="one")
