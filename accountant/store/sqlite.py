@@ -30,6 +30,8 @@ _SHARED = 0x40000002, 510
 # Kinds of errors of SQLite (https://sqlite.org/rescode.html), without what is more special.
 _BUSY, _READ_ONLY, _FULL, _CANNOT_OPEN, _NO_DATABASE = 5, 8, 13, 14, 26
 
+_GIVEN_UP = "the connection was closed for a fork in the middle of the call"
+
 
 class _BusyError(Exception):
     """Others have to do something first."""
@@ -89,11 +91,16 @@ class SQLite(Database):
 
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
         """Run one statement."""
-        if self._connection is None:
-            raise _ReplacedError("the connection was given up meanwhile")
-        # All at once: while a statement has rows left, its connection cannot be closed for a fork.
-        answer = Answer()
-        answer.rows = self._connection.execute(sql, values).fetchall()
+        connection, answer = self._connection, Answer()
+        if connection is None:
+            raise _ReplacedError(_GIVEN_UP)
+        try:
+            # All at once: while a statement has rows left, nothing can close the connection.
+            answer.rows = connection.execute(sql, values).fetchall()
+        except sqlite3.ProgrammingError:
+            if self._connection is connection:
+                raise
+            raise _ReplacedError(_GIVEN_UP) from None
         return answer
 
     def batch(self) -> AbstractContextManager[Any]:

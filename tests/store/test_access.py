@@ -181,6 +181,42 @@ def test_a_fork_in_the_middle_of_a_call_is_its_parents(opened, monkeypatch, wher
     assert held(shared) == 2
 
 
+def test_a_fork_while_rows_are_read_lets_the_call_begin_again(tmp_path, monkeypatch):
+    """A signal may come between a statement of SQLite and its rows."""
+    import sqlite3
+
+    with store.open(f"sqlite:///{tmp_path}/budget.db", create=True) as shared:
+        shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
+        children = []
+
+        class Forks(sqlite3.Cursor):
+            def fetchall(self):
+                if not children:
+                    children.append(os.fork())
+                    if children == [0]:
+                        os._exit(0 if charged(shared, 1) == 1 else 1)
+                return super().fetchall()
+
+        shared.head()
+        monkeypatch.setattr(shared._database, "_connection", Lent(shared._database, Forks))
+        assert not shared.charge(BLOCK, STEP, key="one").repeated
+        assert os.waitpid(children[0], 0)[1] == 0
+        assert held(shared) == 2
+
+
+class Lent:
+    """A connection whose cursors are of another class."""
+
+    def __init__(self, base, cursors):
+        self._real, self._cursors = base._connection, cursors
+
+    def execute(self, *statement):
+        return self._real.cursor(self._cursors).execute(*statement)
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+
 def raising(*_):
     raise KeyboardInterrupt
 
