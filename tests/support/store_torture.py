@@ -138,8 +138,10 @@ def main():
     other.start()
     signal.signal(signal.SIGALRM, client.handler)
     rng = random.Random(seed + 2)
-    while not stop():
+    while True:
         try:
+            if stop():
+                break
             signal.setitimer(signal.ITIMER_REAL, rng.expovariate(20.0) + 0.001)
             client.work(rng, "a", stop, 5)
             if rng.random() < 0.1 and len(client.children) < 30:
