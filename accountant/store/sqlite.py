@@ -146,10 +146,12 @@ class SQLite(Database):
             return
         now = zip(self._there(), self._files, strict=True)
         if all(there == opened or (there is None and k) for k, (there, opened) in enumerate(now)):
-            self.rollback()  # closing alone waits for the end of statements
+            # Forgotten first: a signal's handler may raise when it is closed.
+            connection, self._connection = self._connection, None
             with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
+                connection.rollback()  # closing alone waits for the end of statements
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
         self.abandon()
 
     def abandon(self) -> None:

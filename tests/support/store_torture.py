@@ -107,6 +107,8 @@ class Client:
             self.fork()
 
     def fork(self):
+        # What is raised in logging's own work around a fork leaves logging locked.
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         child = os.fork()
         if child:
             self.children.append(child)
