@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import sys
 import time
 from importlib import import_module
@@ -17,8 +18,11 @@ from typing import Any
 from accountant.errors import UnsupportedError
 
 __all__ = [
+    "created",
     "existing",
     "is_at",
+    "is_locked",
+    "is_mount_point",
     "keep_mode",
     "lock",
     "new",
@@ -30,6 +34,11 @@ __all__ = [
 
 # Between two attempts to lock, in seconds, where the system cannot wait itself.
 PAUSE = 0.002
+# Open for the life of the process, by device and inode: closing any descriptor of a file gives up
+# the POSIX locks that other parts of this process have on it.
+_KEPT: dict[tuple[int, int], int] = {}
+# struct flock of 64-bit Linux: type, whence, start, length, process.
+_FLOCK = "hhqqi4x"
 # MoveFileExW: take the place of what is there; return when the disk has it.
 REPLACE, WAIT = 1, 8
 
@@ -97,12 +106,62 @@ def new(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags(), 0o600)
 
 
-def keep_mode(descriptor: int, original: Path) -> None:
-    """Give an open file the mode of another, if that is there; Windows has no modes."""
+def created(path: Path) -> None:
+    """Make an empty file for its owner only, where there is none; locks on it are kept."""
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _flags(), 0o600)
+        if sys.platform == "win32":
+            os.close(descriptor)
+        else:
+            _KEPT[_identity(os.fstat(descriptor))] = descriptor
+
+
+def is_locked(path: Path, start: int, length: int) -> bool:
+    """Tell whether anybody, this process too, has a POSIX lock on bytes of a file.
+
+    False where the system cannot be asked, which only Linux can.
+    """
+    if sys.platform != "linux" or struct.calcsize("l") != 8:
+        return False
+    fcntl = _locking("fcntl")
+    found = path.stat()
+    if _identity(found) not in _KEPT:
+        _KEPT[_identity(found)] = os.open(path, os.O_RDONLY | _flags())
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    answer = fcntl.fcntl(_KEPT[_identity(found)], fcntl.F_OFD_GETLK, asked)
+    return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
+
+
+def is_mount_point(path: Path) -> bool:
+    """Tell whether a file is mounted by itself, so that it has another name elsewhere.
+
+    The numbers of mounts come from /proc; False on systems without it, which mount directories
+    only. Nothing is opened in a way that would give up a lock when it is closed.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        return _mount(path) != _mount(path.parent)
+    except OSError:
+        return False
+
+
+def keep_mode(target: int | str, like: os.stat_result) -> None:
+    """Give a file of one's own, or a descriptor, the group and mode of another.
+
+    PermissionError where the mode is for a group that one is not in. Windows has neither.
+    """
     if sys.platform == "win32":
         return
-    with contextlib.suppress(FileNotFoundError):
-        os.fchmod(descriptor, original.stat().st_mode & 0o777)
+    now = os.stat(target)
+    if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.chown(target, like.st_uid if os.geteuid() == 0 else -1, like.st_gid)
+        except PermissionError:
+            if like.st_mode & 0o070:
+                raise
+    if (now.st_mode ^ like.st_mode) & 0o777:
+        os.chmod(target, like.st_mode & 0o777)
 
 
 def replace(temporary: Path, path: Path) -> None:
@@ -136,6 +195,20 @@ def _flags(*names: str) -> int:
     for name in (*names, "CLOEXEC", "NOINHERIT", "BINARY"):
         flags |= getattr(os, f"O_{name}", 0)
     return flags
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _mount(path: Path) -> str:
+    """Return the number of the mount that a path leads to."""
+    descriptor = os.open(path, _flags("PATH", "NOFOLLOW"))
+    try:
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+        return next(line for line in lines if line.startswith("mnt_id:"))
+    finally:
+        os.close(descriptor)
 
 
 def _lock_byte(descriptor: int, wait: bool) -> bool:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import accountant as ac
 from accountant import store
 from accountant.ledger import Budget
-from accountant.store import decisions, texts
+from accountant.store.charges import runs
 from accountant.store.transaction import Transaction
 from support import postgres
 
@@ -48,22 +48,21 @@ def fill(shared, rows):
     base, chain = shared._database, shared._chain
     while (missing := rows - shared.head().rows) > 0:
         turn = Transaction(base, chain)
-        (blocks, kinds, prices) = turn.open(
-            ("SELECT id, relation, sums FROM accountant_blocks ORDER BY id LIMIT 100", ()),
+        base.connect(time.monotonic() + 600)
+        (blocks, kinds) = turn.open(
+            ("SELECT id FROM accountant_blocks ORDER BY id LIMIT 100", ()),
             ("SELECT id FROM accountant_kinds", ()),
-            ("SELECT cost FROM accountant_prices", ()),
         )
-        kind, cost = kinds[0][0], texts.sums_of(prices[0][0])
+        kind = kinds[0][0]
         counts = dict.fromkeys((row[0] for row in blocks), 0)
         for k in range(min(missing, TURN)):
             block = blocks[k % len(blocks)][0]
             body = {"blocks": [[block, block]], "entries": [[kind, 1, f"filled {k}", None]]}
             turn.append("charge", body, os.urandom(12).hex())
             counts[block] += 1
-        turn.hold([(block, kind, count) for block, count in counts.items() if count])
-        turn.settle(
-            [(b, relation, decisions.added(s, [(cost, counts[b])])) for b, relation, s in blocks]
-        )
+        for block, count in counts.items():
+            if count:
+                turn.hold(runs([block]), kind, count)
         turn.close()
 
 

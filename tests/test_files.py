@@ -123,8 +123,7 @@ def test_a_new_file_takes_the_place_of_another(system, tmp_path):
     path.write_text("old")
     path.chmod(0o640)
     descriptor = files.new(temporary)
-    files.keep_mode(descriptor, path)
-    files.keep_mode(descriptor, tmp_path / "missing")
+    files.keep_mode(descriptor, path.stat())
     os.write(descriptor, b"one\ntwo")
     os.close(descriptor)
     with pytest.raises(FileExistsError):

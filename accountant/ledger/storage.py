@@ -27,6 +27,7 @@ __all__ = [
     "locked",
     "open_lock",
     "read",
+    "require_one_name",
     "resolve",
     "write",
 ]
@@ -71,13 +72,21 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     ledger itself, if it is there and can still be read then: who holds that one writes alone,
     whatever became of the other. The kernel gives both up when their holder dies.
     """
-    _require_regular(path)
+    like = _require_regular(path)
+
+    def lock_of(place: Path) -> int:
+        descriptor = open_lock(place)
+        if like is not None and hasattr(os, "geteuid"):  # who shares the ledger shares its lock
+            with contextlib.suppress(PermissionError):
+                files.keep_mode(descriptor, like)
+        return descriptor
+
     deadline = time.monotonic() + timeout
     busy = LedgerConflict(
         f"{path} was in use by someone else for {timeout:g} s; nothing was written"
     )
     with (
-        _held(_beside(path, "lock"), open_lock, deadline, busy),
+        _held(_beside(path, "lock"), lock_of, deadline, busy),
         contextlib.ExitStack() as second,
     ):
         second.enter_context(_held(path, files.existing, deadline, busy))
@@ -148,11 +157,39 @@ def open_lock(lock: Path) -> int:
     return descriptor
 
 
-def _require_regular(path: Path) -> None:
-    """Refuse to replace a device, which may have no end, a pipe or a directory."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise _not_regular(path, "path", "something else")
+def _require_regular(path: Path) -> os.stat_result | None:
+    """Refuse to replace a device, which may have no end, a pipe, a directory, or one of two names.
+
+    Return what is there, if anything.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise _not_regular(path, "path", "something else")
+    require_one_name(path)
+    return found
+
+
+def require_one_name(path: Path) -> None:
+    """Refuse a file with two names: each would get a lock and a log of its own, and be spent.
+
+    Raises
+    ------
+    DomainError
+        It has a hard link, or is mounted by itself.
+    """
+    what = ""
+    if path.stat().st_nlink > 1:
+        what = "has a second name, a hard link"
+    elif files.is_mount_point(path):
+        what = "is a mount point, and so has another name elsewhere"
+    if what:
+        raise DomainError(
+            f"{path} {what}: under two names one budget would be spent twice. Mount the directory"
+            " that it lies in, or use a symbolic link"
+        )
 
 
 def _not_regular(path: Path, what: str, found: str) -> DomainError:
@@ -203,7 +240,8 @@ def _write_synced(temporary: Path, content: bytes, original: Path) -> None:
     temporary.unlink(missing_ok=True)
     descriptor = files.new(temporary)
     with open(descriptor, "wb") as stream:
-        files.keep_mode(descriptor, original)
+        with contextlib.suppress(FileNotFoundError):
+            files.keep_mode(descriptor, original.stat())
         stream.write(content)
         stream.flush()
         os.fsync(descriptor)

@@ -11,7 +11,7 @@ from accountant.ledger import Accountant, Budget, document
 from accountant.ledger.budget import keeps
 from accountant.ledger.history import Entry
 from accountant.relations import NeighbouringRelation
-from accountant.store import decisions, texts
+from accountant.store import texts
 from accountant.store.addresses import siblings
 from accountant.store.charges import find, range_of, runs
 
@@ -42,7 +42,7 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
         raise DomainError(f"block {address} is there already; a ledger is imported as a new block")
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
-    (block,), number = _add(turn, (address,), ledger.budget, noted)
+    (block,) = _add(turn, (address,), ledger.budget, noted)
     kinds: dict[Mechanism, int] = {}
     for mechanism in (*dict(ledger.counts), *(item.mechanism for item in ledger.planned)):
         if mechanism not in kinds:
@@ -61,10 +61,11 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
         part = history[start : start + _ROW]
         entries = [[kinds[item.mechanism], item.count, item.label, item.time] for item in part]
         turn.append("import", {"blocks": runs([block]), "entries": entries})
-    turn.hold([(block, kinds[mechanism], count) for mechanism, count in ledger.counts])
+    for mechanism, count in ledger.counts:
+        turn.hold(runs([block]), kinds[mechanism], count)
     relation = ledger.relation or (ledger.planned[0].mechanism.relation if ledger.planned else None)
     if relation is not None:
-        turn.settle([(block, relation.name, _sums(turn, ledger, number, kinds))])
+        turn.relate(runs([block]), relation.name)
     turn.close()
 
 
@@ -92,21 +93,26 @@ def ledger_of(
 def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> list[str]:
     """Take the turn; return the addresses that are not there, and refuse another budget."""
     base = turn.database
+    where, values = find(base, addresses)
     groups = sorted({siblings(address) for address in addresses})
+    known = (
+        "SELECT b.address, g.text FROM accountant_blocks b"
+        f" LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE {where}"
+    )
     there, others = turn.open(
-        find(base, addresses),
+        (known, values),
         (
             "SELECT address FROM accountant_blocks WHERE relation = ?",
             (NeighbouringRelation.REPLACE_ONE.name,),
         ),
     )
-    for _, address, _, written, *_ in there:
+    for address, written in there:
         # Not their texts: an older version wrote fewer fields.
         has = None if written is None else texts.budget_of(written)
         if not keeps(has, budget):
             raise DomainError(f"block {address} is there already, with {has!r}; got {budget!r}")
-    known = {row[1] for row in there}
-    new = [address for address in addresses if address not in known]
+    old = {address for address, _ in there}
+    new = [address for address in addresses if address not in old]
     for (address,) in others:
         if siblings(address) in groups and (set(new) or len(addresses) > 1):
             raise UnsupportedError(
@@ -118,8 +124,8 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
 
 def _add(
     turn: Transaction, addresses: Sequence[str], budget: Budget | None, deltas: Sequence[float]
-) -> tuple[list[int], int | None]:
-    """Append the rows of new blocks; return their numbers, and that of their budget."""
+) -> list[int]:
+    """Append the rows of new blocks; return their numbers."""
     number = None if budget is None else _budget(turn, texts.text_of_budget(budget))
     stated = texts.compact(list(deltas))
     found = []
@@ -130,12 +136,12 @@ def _add(
         rows.append([found[-1], address, number])
     if rows:
         turn.later(
-            "INSERT INTO accountant_blocks (id, address, budget, deltas, relation, sums)"
-            " SELECT CAST(c0 AS bigint), c1, CAST(c2 AS bigint), CAST(? AS text), '', ''"
+            "INSERT INTO accountant_blocks (id, address, budget, deltas, relation, planned)"
+            " SELECT CAST(c0 AS bigint), c1, CAST(c2 AS bigint), CAST(? AS text), '', '[]'"
             f" FROM {turn.database.rows(3)} AS new",
             (stated, texts.compact(rows)),
         )
-    return found, number
+    return found
 
 
 def _budget(turn: Transaction, text: str) -> int:
@@ -146,24 +152,3 @@ def _budget(turn: Transaction, text: str) -> int:
 def _kind(turn: Transaction, text: str) -> int:
     known = turn.ask("SELECT id FROM accountant_kinds WHERE digest = ?", texts.digest(text))
     return known[0][0] if known else turn.enter("kinds", "kind", text, mechanism=json.loads(text))
-
-
-def _sums(
-    turn: Transaction, ledger: Accountant, number: int | None, kinds: dict[Mechanism, int]
-) -> str:
-    """Return the sums of a ledger, by the prices of this store; empty where counts decide."""
-    if ledger.budget is None or number is None or ledger.planned:
-        return ""
-    text = texts.text_of_budget(ledger.budget)
-    if not decisions.has_sums(text):
-        return ""
-    known = "SELECT kind, cost FROM accountant_prices WHERE budget = ?"
-    prices = {kind: texts.sums_of(cost) for kind, cost in turn.ask(known, number)}
-    charges = []
-    for mechanism, count in ledger.counts:
-        kind = kinds[mechanism]
-        if kind not in prices:
-            prices[kind] = decisions.price(text, mechanism)
-            turn.price(number, kind, texts.text_of_sums(prices[kind]))
-        charges.append((prices[kind], count))
-    return decisions.added("", charges)

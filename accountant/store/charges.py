@@ -1,61 +1,61 @@
-"""Charges and reservations: one turn decides about all blocks of a release, and all its parts."""
+"""Charges and reservations: one turn decides about all blocks of a release."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant.errors import DomainError, LedgerConflict, UnsupportedError
-from accountant.ledger.history import Entry
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
 from accountant.store.addresses import siblings
-from accountant.store.decisions import Held
+from accountant.store.decisions import Case, Counts, Held
 from accountant.store.refusal import BlockExceeded
 
 if TYPE_CHECKING:
+    from accountant.ledger.history import Entry
     from accountant.mechanisms.base import Mechanism
     from accountant.store.database import Database
     from accountant.store.transaction import Query, Transaction
 
 __all__ = [
-    "Counts",
     "Decision",
     "Request",
+    "State",
     "again",
     "blocks_of",
     "common_relation",
     "contents",
     "decide",
     "find",
-    "holdings",
-    "kinds_of",
-    "menu",
+    "kind_of",
     "range_of",
+    "refuse",
     "require_all",
     "runs",
+    "state",
 ]
 
 _BLOCKS = (
-    "SELECT b.id, b.address, b.budget, g.text, b.relation, b.sums, b.planned"
-    " FROM accountant_blocks b"
-    " LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE "
+    "SELECT b.id, b.address, g.text, b.relation, b.planned"
+    " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget"
 )
-
-
-# Mechanisms with counts, or caps.
-Counts: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
+_KINDS = "SELECT id, text FROM accountant_kinds WHERE"
 
 
 class Request(NamedTuple):
-    """What a client asks for: ``lease`` is None for a charge, else microseconds."""
+    """What a client asks for: ``lease`` is None for a charge, else microseconds.
+
+    ``by`` tells this call from others with its key; empty where no other knows the key.
+    """
 
     named: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entry: Entry
     key: str
     lease: int | None = None
     planned: bool = False
+    by: str = ""
 
     @property
     def action(self) -> str:
@@ -74,12 +74,26 @@ class Decision(NamedTuple):
     refused: BlockExceeded | None = None
 
 
-class Charge(NamedTuple):
-    """A part of a release: its kind in this store, and how many."""
+class State(NamedTuple):
+    """What a turn finds: rows under the key, the blocks, what they hold, and texts of kinds."""
 
-    kind: int
-    mechanism: Mechanism
-    times: int
+    earlier: list[Any]
+    blocks: list[Held]
+    held: dict[int, tuple[tuple[int, int], ...]]
+    kinds: dict[int, str]
+
+    def case(self, block: Held) -> Case | None:
+        """Return what decides about a block; None without a budget."""
+        if block.text is None:
+            return None
+        rows = self.held.get(block.id, ())
+        counts: Counts = tuple((texts.mechanism_of(self.kinds[kind]), n) for kind, n in rows)
+        return Case(block.text, decisions.menu_of(block.planned, self.kinds), counts)
+
+    def number(self, mechanism: Mechanism) -> int | None:
+        """Return the number of a kind; None if the store has not seen it."""
+        text = texts.text_of_mechanism(mechanism)
+        return next((number for number, known in self.kinds.items() if known == text), None)
 
 
 def runs(numbers: Iterable[int]) -> list[list[int]]:
@@ -100,7 +114,7 @@ def blocks_of(body: dict[str, Any]) -> Iterator[int]:
 
 
 def find(database: Database, named: Sequence[str]) -> Query:
-    """Return the query for the blocks of addresses and patterns, by number."""
+    """Return the condition on blocks ``b`` of addresses and patterns, and its values."""
     exact = [name for name in named if not name.endswith("/*")]
     conditions: list[str] = []
     values: list[object] = []
@@ -112,7 +126,7 @@ def find(database: Database, named: Sequence[str]) -> Query:
         if name.endswith("/*"):
             conditions.append("b.address >= ? AND b.address < ?")
             values += range_of(name)
-    return _BLOCKS + " OR ".join(conditions) + " ORDER BY b.id", tuple(values)
+    return " OR ".join(conditions), tuple(values)
 
 
 def range_of(pattern: str) -> tuple[str, str]:
@@ -120,85 +134,107 @@ def range_of(pattern: str) -> tuple[str, str]:
     return pattern[:-1], pattern[:-2] + "0"  # in ASCII the digit 0 follows the slash
 
 
-def decide(turn: Transaction, request: Request) -> Decision:
-    """Charge or reserve on all blocks, or refuse on the first that cannot pay; journal either."""
-    written = {
-        texts.text_of_mechanism(entry.mechanism): entry.mechanism for entry in request.entries
-    }
-    those, digests = turn.database.among("k.digest", [texts.digest(text) for text in written])
-    priced = (
-        "SELECT k.id, k.text, p.budget, p.cost FROM accountant_kinds k"
-        f" LEFT JOIN accountant_prices p ON p.kind = k.id WHERE {those}"
-    )
-    earlier, rows, kinds = turn.open(
+def state(turn: Transaction, request: Request) -> State:
+    """Take the turn, and read all that a decision needs: to a server, in one round trip."""
+    where, values = find(turn.database, request.named)
+    accounts = f"accountant_blocks b JOIN accountant_accounts a ON a.block = b.id WHERE ({where})"
+    written = texts.digest(texts.text_of_mechanism(request.entry.mechanism))
+    earlier, blocks, held, kinds = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        find(turn.database, request.named),
-        (priced, digests),
+        (f"{_BLOCKS} WHERE {where} ORDER BY b.id", values),
+        (f"SELECT a.block, a.kind, a.held FROM {accounts} AND a.held > 0 ORDER BY 1, 2", values),
+        (f"{_KINDS} digest = ? OR id IN (SELECT a.kind FROM {accounts})", (written, *values)),
     )
-    numbers = {text: number for number, text, *_ in kinds}
-    prices = {(b, k): texts.sums_of(cost) for k, _, b, cost in kinds if b is not None}
-    if earlier:
-        return again(turn, request, earlier[0], [row[0] for row in rows], numbers)
-    blocks = [Held(*row) for row in rows]
-    require_all(request.named, blocks)
-    relation = common_relation(turn, blocks, request.entries)
-    kinds_of(turn, written, numbers)
-    charges = [
-        Charge(numbers[texts.text_of_mechanism(e.mechanism)], e.mechanism, e.count)
-        for e in request.entries
-    ]
-    body = contents(request, [block.id for block in blocks], [charge.kind for charge in charges])
-    found = _judged(turn, blocks, charges, prices)
-    if isinstance(found, BlockExceeded):
-        row = turn.append("refuse", body | {"refused": found.block, "key": request.key})
-        turn.close()
-        return Decision(row, refused=found)
+    for planned in {row[-1] for row in blocks}:
+        for kind, _, _ in json.loads(planned):
+            kinds += turn.ask(f"{_KINDS} id = ?", kind)
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    for block, kind, count in held:
+        found[block] = (*found.get(block, ()), (kind, count))
+    return State(earlier, [Held(*row) for row in blocks], found, dict(kinds))
+
+
+def decide(turn: Transaction, request: Request) -> Decision:
+    """Charge or reserve on all blocks, or refuse on the first that cannot pay; journal either.
+
+    What takes long, the first question about a kind, is asked between two turns.
+    """
+    item = request.entry
+    while True:
+        found = state(turn, request)
+        if found.earlier:
+            return again(turn, request, found)
+        require_all(request.named, found.blocks)
+        relation = common_relation(turn, found.blocks, item.mechanism)
+        cases = _cases(found, item)
+        unknown = [case for case in cases if not decisions.is_prepared(case)]
+        if not unknown:
+            break
+        turn.leave()
+        for case in unknown:
+            decisions.admits(case)
+    for case, block in cases.items():
+        if not decisions.admits(case):
+            return refuse(turn, request, found, _refusal(found, block, item))
     until = 0 if request.lease is None else turn.now + request.lease
+    kind = kind_of(turn, item.mechanism, found)
+    body = contents(request, found, kind)
     if request.lease is not None:
         body["until"] = until
     row = turn.append(request.action, body, request.key)
-    turn.hold(tuple((block.id, c.kind, c.times) for block in blocks for c in _merged(charges)))
-    turn.settle([(block.id, relation, sums) for block, sums in zip(blocks, found, strict=True)])
+    turn.hold(body["blocks"], kind, item.count)
+    if not all(block.relation for block in found.blocks):
+        turn.relate(body["blocks"], relation)
     if request.lease is not None:
         turn.later(
             "INSERT INTO accountant_reservations (key, seq, until, state, used)"
             " VALUES (?, ?, ?, 'open', ?)",
-            (request.key, row, until, charges[0].times),
+            (request.key, row, until, item.count),
         )
     turn.close()
     return Decision(row, until)
 
 
-def kinds_of(turn: Transaction, written: Iterable[str], numbers: dict[str, int]) -> None:
-    """Enter the kinds that the store has not seen into it, and into ``numbers``."""
-    for text in written:
-        if text not in numbers:
-            numbers[text] = turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+def refuse(turn: Transaction, request: Request, found: State, why: BlockExceeded) -> Decision:
+    """Journal a refusal."""
+    kind = kind_of(turn, request.entry.mechanism, found)
+    body = contents(request, found, kind) | {"refused": why.block, "key": request.key}
+    row = turn.append("refuse", body)
+    turn.close()
+    return Decision(row, refused=why)
 
 
-def contents(request: Request, blocks: Sequence[int], kinds: Sequence[int]) -> dict[str, Any]:
+def kind_of(turn: Transaction, mechanism: Mechanism, found: State) -> int:
+    """Return the number of a kind, which is entered if the store has not seen it."""
+    number = found.number(mechanism)
+    if number is not None:
+        return number
+    text = texts.text_of_mechanism(mechanism)
+    return turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+
+
+def contents(request: Request, found: State, kind: int) -> dict[str, Any]:
     """Return the body of a row of the journal."""
-    parts = zip(kinds, request.entries, strict=True)
+    item = request.entry
     body: dict[str, Any] = {
-        "blocks": runs(blocks),
-        "entries": [[kind, item.count, item.label, item.time] for kind, item in parts],
+        "blocks": runs(block.id for block in found.blocks),
+        "entries": [[kind, item.count, item.label, item.time]],
     }
     if any(name.endswith("/*") for name in request.named):
         body["named"] = list(request.named)
+    if request.by:
+        body["by"] = request.by
     return body
 
 
-def again(
-    turn: Transaction, request: Request, earlier: Any, blocks: list[int], numbers: dict[str, int]
-) -> Decision:
+def again(turn: Transaction, request: Request, found: State) -> Decision:
     """Return what was decided under this key, if it was asked for the same."""
-    row, action, text = earlier
+    row, action, text = found.earlier[0]
     settled = "SELECT state, used FROM accountant_reservations WHERE key = ? AND state <> 'open'"
     ended = turn.ask(settled, request.key)
     turn.leave()
     old = json.loads(text)
-    kinds = [numbers.get(texts.text_of_mechanism(item.mechanism), 0) for item in request.entries]
-    new = contents(request, blocks, kinds)
+    new = contents(request, found, found.number(request.entry.mechanism) or 0)
     # A pattern may mean more blocks by now.
     where = "named" if "named" in new else "blocks"
     same = old["entries"] == new["entries"] and old.get(where) == new[where]
@@ -207,13 +243,13 @@ def again(
             f"key {request.key!r} was used for another {action}, row {row} of the journal; a key is"
             " for repeating one request"
         )
-    if ended and ended[0][1] < request.entries[0].count:
-        state, used = ended[0]
+    if ended and ended[0][1] < request.entry.count:
+        ending, used = ended[0]
         raise LedgerConflict(
-            f"reservation {request.key!r} was {state}: {used} of {request.entries[0].count} are"
+            f"reservation {request.key!r} was {ending}: {used} of {request.entry.count} are"
             " charged, and the others were given back. Reserve under another key"
         )
-    return Decision(row, old.get("until", 0), repeated=True)
+    return Decision(row, old.get("until", 0), repeated=old.get("by", "") != request.by)
 
 
 def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
@@ -228,17 +264,14 @@ def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
         )
 
 
-def common_relation(turn: Transaction, blocks: Sequence[Held], entries: Sequence[Entry]) -> str:
+def common_relation(turn: Transaction, blocks: Sequence[Held], mechanism: Mechanism) -> str:
     """Return the one relation of the blocks and of what they are charged."""
-    relation = entries[0].mechanism.relation
-    for item in entries:
-        if item.mechanism.relation is not relation:
-            raise UnsupportedError("the parts of one charge must have one neighbouring relation")
+    relation = mechanism.relation
     for block in blocks:
         if block.relation not in ("", relation.name):
             other = NeighbouringRelation[block.relation]
             raise UnsupportedError(
-                f"{entries[0].mechanism!r} has the neighbouring relation {relation!r}, block"
+                f"{mechanism!r} has the neighbouring relation {relation!r}, block"
                 f" {block.address} {other!r}; guarantees under different relations are never"
                 " composed"
             )
@@ -256,95 +289,23 @@ def common_relation(turn: Transaction, blocks: Sequence[Held], entries: Sequence
     return relation.name
 
 
-def _judged(
-    turn: Transaction,
-    blocks: Sequence[Held],
-    charges: Sequence[Charge],
-    prices: dict[tuple[int, int], tuple[int, ...]],
-) -> list[str] | BlockExceeded:
-    """Return the sums of each block after the charges, or the refusal of the first that is over."""
-    known: dict[object, str | None] = {}
-    after = []
-    for block in blocks:
-        # What is decided by sums is the same for blocks with the same; so is the rest by counts.
-        counts = () if block.text is None or block.by_sums else holdings(turn, block.id)
-        case = block.budget, block.sums, block.planned, counts
-        if case not in known:
-            known[case] = _sums(turn, block, charges, prices, counts)
-        sums = known[case]
-        if sums is None:
-            return _refusal(turn, block, charges)
-        after.append(sums)
-    return after
+def _cases(found: State, item: Entry) -> dict[Case, Held]:
+    """Return what the blocks would hold after a charge, each case once, with its first block."""
+    first: dict[object, Held] = {}
+    for block in found.blocks:
+        first.setdefault((block.text, block.planned, found.held.get(block.id, ())), block)
+    cases: dict[Case, Held] = {}
+    for block in first.values():
+        case = found.case(block)
+        if case is not None:
+            counts = decisions.after(case.counts, item.mechanism, item.count)
+            cases.setdefault(case._replace(counts=counts), block)
+    return cases
 
 
-def _sums(
-    turn: Transaction,
-    block: Held,
-    charges: Sequence[Charge],
-    prices: dict[tuple[int, int], tuple[int, ...]],
-    counts: Counts,
-) -> str | None:
-    """Return the sums of a block after the charges; None where its budget does not allow them."""
-    if block.text is None:
-        return block.sums
-    if not block.by_sums:
-        watch = decisions.metered(block.text, dict(counts), menu(turn, block.planned))
-        return block.sums if watch.admits([(c.mechanism, c.times) for c in charges]) else None
-    costs = [(_price(turn, block, charge, prices), charge.times) for charge in charges]
-    sums = decisions.added(block.sums, costs)
-    return sums if decisions.fits(block.text, sums) else None
-
-
-def _price(
-    turn: Transaction,
-    block: Held,
-    charge: Charge,
-    prices: dict[tuple[int, int], tuple[int, ...]],
-) -> tuple[int, ...]:
-    """Return what a charge costs on a block, entering the price if the store has none yet."""
-    assert block.budget is not None
-    assert block.text is not None
-    at = block.budget, charge.kind
-    if at not in prices:
-        prices[at] = decisions.price(block.text, charge.mechanism)
-        turn.price(*at, texts.text_of_sums(prices[at]))
-    return prices[at]
-
-
-def _refusal(turn: Transaction, block: Held, charges: Sequence[Charge]) -> BlockExceeded:
-    assert block.text is not None
-    held = dict(holdings(turn, block.id))
-    watch = decisions.metered(block.text, held, menu(turn, block.planned))
-    asked = [(charge.mechanism, charge.times) for charge in charges]
-    message, left = decisions.refusal(block.address, block.text, watch, asked)
-    return BlockExceeded(message, block.address, left, tuple((repr(m), n) for m, n in asked))
-
-
-def holdings(turn: Transaction, block: int) -> Counts:
-    """Return the kinds that a block holds, with their counts."""
-    rows = turn.ask(
-        "SELECT k.text, a.held FROM accountant_accounts a JOIN accountant_kinds k ON k.id = a.kind"
-        " WHERE a.block = ? ORDER BY k.id",
-        block,
-    )
-    return tuple((texts.mechanism_of(text), held) for text, held in rows if held)
-
-
-def menu(turn: Transaction, planned: str) -> Counts:
-    """Return the mechanisms and caps of a plan."""
-    found = []
-    for kind, cap, _ in json.loads(planned):
-        text = turn.ask("SELECT text FROM accountant_kinds WHERE id = ?", kind)[0][0]
-        found.append((texts.mechanism_of(text), cap))
-    return tuple(found)
-
-
-def _merged(charges: Sequence[Charge]) -> list[Charge]:
-    """Add up the counts of equal kinds: a row of an account is written once."""
-    found: dict[int, Charge] = {}
-    for charge in charges:
-        before = found.get(charge.kind)
-        total = charge.times + (before.times if before else 0)
-        found[charge.kind] = charge._replace(times=total)
-    return list(found.values())
+def _refusal(found: State, block: Held, item: Entry) -> BlockExceeded:
+    case = found.case(block)
+    assert case is not None
+    asked = ((item.mechanism, item.count),)
+    message, left = decisions.refusal(block.address, case, asked)
+    return BlockExceeded(message, block.address, left, ((repr(item.mechanism), item.count),))

@@ -25,12 +25,15 @@ class Database(ABC):
         The type of integers of 64 bits.
     bytewise : str
         What makes a column of text sort by its bytes.
+    schema : str
+        A query: all that the database knows of the store's tables.
     """
 
     members: str
     now: str
     integer: str
     bytewise: str
+    schema: str
 
     @abstractmethod
     def rows(self, columns: int) -> str:
@@ -43,8 +46,15 @@ class Database(ABC):
         return f"{column} IN {self.members}", (compact(list(texts)),)
 
     @abstractmethod
+    def connect(self, deadline: float) -> None:
+        """Open the connection, unless it is open; what follows waits until then at most.
+
+        ``deadline`` is one of ``time.monotonic``.
+        """
+
+    @abstractmethod
     def begin(self) -> None:
-        """Begin to write, when all writers before have committed."""
+        """Begin to write; an error that ``is_busy`` while others do, or wait for them."""
 
     @abstractmethod
     def look(self) -> None:
@@ -68,7 +78,7 @@ class Database(ABC):
 
     @abstractmethod
     def may_have_written(self) -> bool:
-        """Tell whether the last error left open what became of a commit."""
+        """Tell whether the last error leaves open what became of a commit."""
 
     @abstractmethod
     def rollback(self) -> None:
@@ -76,7 +86,15 @@ class Database(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give the connection up; the next statement makes another. Never fails."""
+        """Close the connection; ``connect`` makes another. Never fails."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Let go of a connection that is another process's, without a word to the database."""
+
+    @abstractmethod
+    def is_busy(self, error: BaseException) -> bool:
+        """Tell whether the same work may be tried again, on the same connection."""
 
     @abstractmethod
     def is_lost(self, error: BaseException) -> bool:

@@ -26,7 +26,7 @@ def open(  # noqa: A001 (as files are opened)
     secret : bytes, optional
         At least 16 bytes that key the journal's hashes; of a store made with one, the same.
     timeout : float
-        Seconds for which a database that cannot be reached is tried again.
+        Seconds after which a call that could not use the database raises LedgerConflict.
 
     Raises
     ------
@@ -41,10 +41,10 @@ def open(  # noqa: A001 (as files are opened)
     if url.startswith(("postgresql://", "postgres://")):
         from accountant.store.postgres import Postgres
 
-        return Store(lambda: Postgres(url, wait), secret, make, wait)
+        return Store(lambda: Postgres(url), secret, make, wait)
     if url.startswith("sqlite:"):
         from accountant.store.sqlite import SQLite, path_of
 
         path = path_of(url)
-        return Store(lambda: SQLite(path, make, wait), secret, make, wait)
+        return Store(lambda: SQLite(path, make), secret, make, wait)
     raise DomainError(f"url must begin with sqlite:/// or postgresql://; got {url!r:.40}")

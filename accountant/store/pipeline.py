@@ -8,10 +8,15 @@ statements of a batch are handed to the client library together, through psycopg
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 __all__ = ["Answer", "Pipeline"]
+
+# Seconds after which whoever waits for the server looks at the clock.
+_LOOK = 0.1
 
 # Statements that a server keeps for one connection; patterns alone make ever new ones.
 _MOST = 64
@@ -35,19 +40,21 @@ class Answer:
 class Pipeline:
     """Batches of statements, with ``?`` for each value, on one connection of psycopg in UTF-8."""
 
-    def __init__(self, driver: Any, connection: Any) -> None:
+    def __init__(self, driver: Any, connection: Any, deadline: float = math.inf) -> None:
         from psycopg.adapt import Transformer
-        from psycopg.waiting import Wait
+        from psycopg.waiting import Wait, wait
 
         self._driver = driver
         self._status = driver.pq.ExecStatus
         self._connection = connection
         self._reader: Any = Transformer(connection)
-        self._wait: Any = Wait
+        self._for: Any = Wait
+        self._wait: Any = wait
         self._seen: dict[str, bytes] = {}
         self._prepared: set[str] = set()
         self._sent: set[str] = set()
         self._waiting: list[tuple[str, Sequence[object], Answer]] = []
+        self.deadline = deadline  # until when the server is waited for
         self.failed = ""  # the statement of the last batch that the server refused
 
     def add(self, sql: str, values: Sequence[object]) -> Answer:
@@ -75,7 +82,8 @@ class Pipeline:
             raw.enter_pipeline_mode()
             asked = [answer for each in waiting for answer in self._asked(raw, *each)]
             raw.pipeline_sync()
-            found = self._connection.wait(self._received(raw))
+            # Not by the connection, which would ask the server to cancel after an interruption.
+            found = self._wait(self._received(raw), raw.socket, _LOOK)
             raw.exit_pipeline_mode()
         except BaseException:
             self._connection.close()
@@ -115,12 +123,13 @@ class Pipeline:
         return data
 
     def _received(self, raw: Any) -> Generator[Any, Any, list[Any]]:
-        """Wait for the answers up to the end of the batch; a generator for ``wait``."""
+        """Wait for the answers up to the end of the batch; a generator for psycopg."""
         found: list[Any] = []
         while True:
             while (more := raw.flush()) or raw.is_busy():
-                while not (yield self._wait.RW if more else self._wait.R):
-                    pass
+                while not (yield self._for.RW if more else self._for.R):
+                    if time.monotonic() > self.deadline:
+                        raise self._driver.OperationalError("the server did not answer in time")
                 raw.consume_input()
             result = raw.get_result()
             if result is None:  # between the answers of two statements

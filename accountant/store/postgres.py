@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,10 +30,55 @@ _UNREADABLE = (
     " a part of it must be written as %2F %40 %3A %23 %3F; this one cannot be read"
 )
 
+_COMMIT = "COMMIT"
+
 # Locks of this kind have one name space in a database; half of the name is ours.
 _TURN = (
-    f"SELECT pg_advisory_xact_lock({0x6163636F << 32} + CAST(CAST(to_regclass('accountant_head')"
-    " AS oid) AS bigint)), set_config('synchronous_commit', 'off', true)"
+    "SELECT set_config('lock_timeout', ?, true), set_config('synchronous_commit', 'off', true),"
+    f" pg_advisory_xact_lock({0x6163636F << 32} + CAST(CAST(to_regclass('accountant_head')"
+    " AS oid) AS bigint))"
+)
+
+# Milliseconds: PostgreSQL has 32 bits for them.
+_LONGEST = (1 << 31) - 1
+
+# Tables by the names that statements find; their columns, constraints, indexes, triggers, rules,
+# policies and heirs, as texts.
+_SCHEMA = """
+WITH known AS (
+    SELECT c.* FROM pg_class c WHERE c.oid IN (
+        SELECT CAST(to_regclass('accountant_' || name) AS oid) FROM unnest(ARRAY['store', 'head',
+            'journal', 'budgets', 'kinds', 'blocks', 'accounts', 'reservations']) AS name))
+SELECT 'table', relname, CAST(relkind AS text), CAST(relpersistence AS text),
+    CAST(relrowsecurity AS text) FROM known
+UNION ALL SELECT 'column', k.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+    concat_ws(' ', a.attnum, a.attnotnull, a.attgenerated, a.attidentity, l.collname,
+        pg_get_expr(d.adbin, d.adrelid))
+    FROM known k JOIN pg_attribute a ON a.attrelid = k.oid AND a.attnum > 0
+    LEFT JOIN pg_attrdef d ON d.adrelid = k.oid AND d.adnum = a.attnum
+    LEFT JOIN pg_collation l ON l.oid = a.attcollation
+UNION ALL SELECT 'constraint', k.relname, c.conname, pg_get_constraintdef(c.oid),
+    CAST(c.convalidated AS text)
+    FROM known k JOIN pg_constraint c ON c.conrelid = k.oid AND c.contype <> 'n'
+UNION ALL SELECT 'index', k.relname, c.relname, CAST(i.indkey AS text), concat_ws(' ',
+        i.indisunique, i.indisvalid, i.indpred IS NULL, i.indexprs IS NULL)
+    FROM known k JOIN pg_index i ON i.indrelid = k.oid JOIN pg_class c ON c.oid = i.indexrelid
+UNION ALL SELECT 'trigger', k.relname, t.tgname, CAST(t.tgenabled AS text), ''
+    FROM known k JOIN pg_trigger t ON t.tgrelid = k.oid
+    WHERE NOT t.tgisinternal OR t.tgenabled <> 'O'
+UNION ALL SELECT 'rule', k.relname, r.rulename, '', ''
+    FROM known k JOIN pg_rewrite r ON r.ev_class = k.oid
+UNION ALL SELECT 'policy', k.relname, p.polname, '', ''
+    FROM known k JOIN pg_policy p ON p.polrelid = k.oid
+UNION ALL SELECT 'heir', k.relname, CAST(h.inhrelid AS text), CAST(h.inhparent AS text), ''
+    FROM known k JOIN pg_inherits h ON k.oid IN (h.inhrelid, h.inhparent)
+"""
+
+# Whatever the server's setting: what is acknowledged is on its disk. A client that hangs in its
+# turn makes all others wait.
+_SESSION = (
+    "SELECT set_config('synchronous_commit', 'on', false),"
+    " set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
 
 # A commit waits for the disk only if something was written: here an empty message, in a transaction
@@ -50,8 +97,9 @@ class Postgres(Database):
     now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
     integer = "BIGINT"
     bytewise = 'COLLATE "C"'
+    schema = _SCHEMA
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str) -> None:
         try:
             import psycopg
         except ImportError:
@@ -60,7 +108,8 @@ class Postgres(Database):
             ) from None
         self._driver: Any = psycopg
         self._url = url
-        self._timeout = timeout
+        self._deadline = 0.0
+        self._commits = False
         self._connection: Any = None
         self._pipeline: Pipeline | None = None
         self._batched = False
@@ -70,6 +119,18 @@ class Postgres(Database):
         listed = ", ".join(f"value->>{k} AS c{k}" for k in range(columns))
         return f"(SELECT {listed} FROM jsonb_array_elements(CAST(? AS jsonb)) AS listed(value))"
 
+    def connect(self, deadline: float) -> None:
+        """Connect, unless there is a connection."""
+        self._deadline = deadline
+        self._commits = False
+        if self._connection is None:
+            made = self._connected()
+            pipeline = Pipeline(self._driver, made, deadline)
+            pipeline.add(_SESSION, ())
+            pipeline.send()
+            self._connection, self._pipeline = made, pipeline
+        self._ready().deadline = deadline
+
     def begin(self) -> None:
         """Begin, and wait in line for the lock on the head of the journal.
 
@@ -78,7 +139,8 @@ class Postgres(Database):
         first row a number that the journal has, which is refused.
         """
         self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-        self.execute(_TURN)
+        left = 1000 * (self._deadline - time.monotonic())
+        self.execute(_TURN, (str(min(max(round(left), 1), _LONGEST)),))
 
     def look(self) -> None:
         """Begin to read one state."""
@@ -86,7 +148,7 @@ class Postgres(Database):
 
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
         """Run one statement; in a batch, when it ends."""
-        pipeline = self._connected()
+        pipeline = self._ready()
         answer = pipeline.add(sql, values)
         if not self._batched:
             pipeline.send()
@@ -95,7 +157,7 @@ class Postgres(Database):
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
         """Send statements together: one round trip."""
-        pipeline = self._connected()
+        pipeline = self._ready()
         self._batched = True
         try:
             yield
@@ -113,8 +175,9 @@ class Postgres(Database):
         serves all writers who wait for it. The log of the server is sequential: what one writer
         waits for includes all that it has seen.
         """
-        self.execute("COMMIT")
+        self.execute(_COMMIT)
         self.execute(_FLUSH)
+        self._commits = True
 
     def settled(self) -> None:
         """End, and wait until the server's disk has what was read; a standby is sent nothing else.
@@ -126,18 +189,22 @@ class Postgres(Database):
             self.execute(_FLUSH)
 
     def may_have_written(self) -> bool:
-        """Tell whether the last error came after the commit, from the wait for the disk."""
-        return self._pipeline is not None and self._pipeline.failed == _FLUSH
+        """Tell whether the last error came when the commit was sent, and not from before it."""
+        failed = "" if self._pipeline is None else self._pipeline.failed
+        return self._commits and failed in ("", _COMMIT, _FLUSH)
 
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
-        if self._pipeline is not None:
-            self._pipeline.drop()  # of whoever was interrupted before it was sent
-        if self._connection is not None:
-            try:
-                self._connection.execute("ROLLBACK")
-            except self._driver.Error:
-                self.close()
+        if self._connection is None or self._pipeline is None:
+            return
+        self._batched = False
+        self._pipeline.drop()  # of whoever was interrupted before it was sent
+        failed = self._pipeline.failed
+        try:
+            self.execute("ROLLBACK")
+        except self._driver.Error:
+            self.close()
+        self._pipeline.failed = failed
 
     def close(self) -> None:
         """Close the connection."""
@@ -145,6 +212,14 @@ class Postgres(Database):
             with contextlib.suppress(self._driver.Error):
                 self._connection.close()
         self._connection = None
+
+    def abandon(self) -> None:
+        """Let go of it: psycopg ends no session of another process."""
+        self._connection = None
+
+    def is_busy(self, error: BaseException) -> bool:
+        """Tell nothing: the server waits itself."""
+        return False
 
     def is_lost(self, error: BaseException) -> bool:
         """Tell whether the server went away, is starting, or chose this transaction to die."""
@@ -172,18 +247,12 @@ class Postgres(Database):
         """Tell whether a count was beyond its limit."""
         return isinstance(error, self._driver.errors.CheckViolation)
 
-    def _connected(self) -> Pipeline:
-        if self._connection is None:
-            made = self._connect()
-            # Whatever the server's setting: what is acknowledged is on its disk.
-            made.execute("SET synchronous_commit = on")
-            # A client that hangs in its turn makes all others wait.
-            made.execute("SET idle_in_transaction_session_timeout = '60s'")
-            self._connection, self._pipeline = made, Pipeline(self._driver, made)
-        assert self._pipeline is not None
+    def _ready(self) -> Pipeline:
+        if self._connection is None or self._pipeline is None:
+            raise self._driver.OperationalError("the connection was given up meanwhile")
         return self._pipeline
 
-    def _connect(self) -> Any:
+    def _connected(self) -> Any:
         """Connect once; what would fail again is a LedgerError, which is not tried again."""
         if _is_ambiguous(self._url):
             raise LedgerError(_UNREADABLE)
@@ -192,7 +261,7 @@ class Postgres(Database):
                 self._url,
                 autocommit=True,
                 client_encoding="UTF8",
-                connect_timeout=max(2, round(self._timeout)),
+                connect_timeout=min(max(2, math.ceil(self._deadline - time.monotonic())), 1 << 20),
             )
         except self._driver.Error as error:
             # The driver quotes what it could not read, which may be a part of the password.

@@ -15,6 +15,7 @@ from accountant.store import decisions, texts
 from accountant.store.blocks import ledger_of
 from accountant.store.chain import Head
 from accountant.store.charges import blocks_of, find, range_of
+from accountant.store.decisions import Case
 
 if TYPE_CHECKING:
     from accountant.ledger import Remaining
@@ -77,19 +78,16 @@ def head(base: Database) -> Head:
 
 def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
     """Return the named blocks, or all, in the order in which they were made."""
-    everything = ("SELECT id FROM accountant_blocks ORDER BY id", ())
-    sql, values = everything if named is None else find(base, named)
-    numbers = [row[0] for row in base.execute(sql, values).fetchall()]
+    where, values = ("true", ()) if named is None else find(base, named)
     rows = base.execute(
         "SELECT b.id, b.address, g.text, b.relation, b.deltas, b.planned FROM accountant_blocks b"
-        " LEFT JOIN accountant_budgets g ON g.id = b.budget"
+        f" LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE {where} ORDER BY b.id",
+        values,
     ).fetchall()
-    known = {row[0]: row[1:] for row in rows}
-    counts = _counts(base, set(numbers))
+    counts = _counts(base, where, values)
     reserved = _reserved(base)
     found = []
-    for number in numbers:
-        address, text, relation, deltas, planned = known[number]
+    for number, address, text, relation, deltas, planned in rows:
         found.append(
             Block(
                 address,
@@ -145,7 +143,7 @@ def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]
 
 def _watch(block: Block, budget: Budget) -> Watch:
     menu = [(item.mechanism, item.count) for item in block.planned]
-    return decisions.metered(texts.text_of_budget(budget), dict(block.counts), menu)
+    return decisions.watch(Case(texts.text_of_budget(budget), tuple(menu), block.counts))
 
 
 def _planned(base: Database, text: str) -> tuple[Entry, ...]:
@@ -184,17 +182,20 @@ def _entries(base: Database, block: int) -> Iterator[Entry]:
                         yield entry(kinds[kind], counted, label, time)
 
 
-def _counts(base: Database, numbers: set[int]) -> dict[int, list[tuple[Mechanism, int]]]:
-    one = " WHERE a.block = ?" if len(numbers) == 1 else ""
+def _counts(
+    base: Database, where: str, values: tuple[object, ...]
+) -> dict[int, list[tuple[Mechanism, int]]]:
+    accounts = f"accountant_blocks b JOIN accountant_accounts a ON a.block = b.id WHERE ({where})"
+    kinds = base.execute(
+        f"SELECT id, text FROM accountant_kinds WHERE id IN (SELECT a.kind FROM {accounts})", values
+    ).fetchall()
+    known = {number: texts.mechanism_of(text) for number, text in kinds}
     rows = base.execute(
-        "SELECT a.block, k.text, a.held FROM accountant_accounts a JOIN accountant_kinds k"
-        f" ON k.id = a.kind{one} ORDER BY k.id",
-        tuple(numbers) if one else (),
+        f"SELECT a.block, a.kind, a.held FROM {accounts} AND a.held > 0 ORDER BY a.kind", values
     ).fetchall()
     found: dict[int, list[tuple[Mechanism, int]]] = {}
-    for number, text, held in rows:
-        if held and number in numbers:
-            found.setdefault(number, []).append((texts.mechanism_of(text), held))
+    for block, kind, held in rows:
+        found.setdefault(block, []).append((known[kind], held))
     return found
 
 

@@ -8,11 +8,10 @@ ever, because the release may have been made before its process died.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accountant.errors import DomainError, LedgerConflict
-from accountant.store import decisions, texts
-from accountant.store.charges import blocks_of
+from accountant.store import texts
 
 if TYPE_CHECKING:
     from accountant.store.transaction import Transaction
@@ -55,7 +54,7 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
     done = "commit" if wanted else "abort"
     number = turn.append(done, {"reservation": row, "used": wanted})
     if wanted < count:
-        _give_back(turn, body, kind, count - wanted)
+        turn.hold(body["blocks"], kind, wanted - count)
     turn.later(
         "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?",
         ("committed" if wanted else "aborted", wanted, key),
@@ -93,26 +92,3 @@ def expire(turn: Transaction) -> list[str]:
     else:
         turn.leave()
     return [key for key, _ in over]
-
-
-def _give_back(turn: Transaction, body: dict[str, Any], kind: int, count: int) -> None:
-    """Take back from every block exactly what the reservation added."""
-    numbers = list(blocks_of(body))
-    rows = turn.ask(
-        f"SELECT b.id, b.relation, b.sums, b.planned, p.cost FROM {turn.database.rows(1)} AS named"
-        " JOIN accountant_blocks b ON b.id = CAST(c0 AS bigint)"
-        " LEFT JOIN accountant_prices p ON p.budget = b.budget AND p.kind = ? ORDER BY b.id",
-        texts.compact([[number] for number in numbers]),
-        kind,
-    )
-    known: dict[tuple[str, str], str] = {}
-    after = []
-    for number, relation, sums, planned, cost in rows:
-        if cost is None or planned != "[]":  # its counts decide
-            continue
-        case = sums, cost
-        if case not in known:
-            known[case] = decisions.added(sums, [(texts.sums_of(cost), -count)])
-        after.append((number, relation, known[case]))
-    turn.hold([(number, kind, -count) for number in numbers])
-    turn.settle(after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import tempfile
+import stat
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,31 @@ from accountant import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
 from accountant.store.database import Database
+from accountant.store.pipeline import Answer
 
 __all__ = ["SQLite"]
 
 # UPDATE … FROM came with it.
 _LEAST = (3, 33, 0)
 
+# What SQLite keeps beside the file while it is open; charges are there before they are in the file.
+_LOGS = ("-wal", "-shm")
+
+# The bytes of the file that every open connection has locked, by SQLite's file format.
+_SHARED = 0x40000002, 510
+
+# Kinds of errors of SQLite (https://sqlite.org/rescode.html), without what is more special.
+_BUSY, _READ_ONLY, _FULL, _CANNOT_OPEN, _NO_DATABASE = 5, 8, 13, 14, 26
+
+_GIVEN_UP = "the connection was closed for a fork in the middle of the call"
+
+
+class _BusyError(Exception):
+    """Others have to do something first."""
+
 
 class _ReplacedError(Exception):
-    """Another file, or none, is where the connection's file was."""
+    """What the connection was opened with is not in its place."""
 
 
 class SQLite(Database):
@@ -32,18 +48,18 @@ class SQLite(Database):
     now = "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)"
     integer = "INTEGER"
     bytewise = ""
+    schema = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE tbl_name LIKE 'accountant%'"
 
-    def __init__(self, path: str, create: bool, timeout: float) -> None:
+    def __init__(self, path: str, create: bool) -> None:
         if sqlite3.sqlite_version_info < _LEAST:
             raise UnsupportedError(f"a store needs SQLite 3.33; this is {sqlite3.sqlite_version}")
         self._path = storage.resolve(path)
-        self._timeout = timeout
-        self._queue = -1
+        self._names = [f"{self._path}{ending}" for ending in ("", *_LOGS)]
         self._connection: sqlite3.Connection | None = None
-        self._file: os.stat_result | None = None
-        self._commits = False
+        self._files: list[object] = []
+        self._doubt = False
         if create:
-            _create(self._path)
+            files.created(self._path)
         if not self._path.is_file():
             raise DomainError(
                 f"no store at {self._path}; make one by accountant store init, or by create=True"
@@ -54,40 +70,54 @@ class SQLite(Database):
         listed = ", ".join(f"json_extract(value, '$[{k}]') AS c{k}" for k in range(columns))
         return f"(SELECT {listed} FROM json_each(?))"
 
-    def begin(self) -> None:
-        """Wait in line, then take the write lock.
+    def connect(self, deadline: float) -> None:
+        """Open the file, unless it is open; no statement waits, the store asks again."""
+        self._doubt = False
+        if self._connection is None:
+            self._require_place()
+            made = self._opened()
+            self._require_logs(self._path.stat())
+            self._connection, self._files = made, self._there()
 
-        SQLite's own waiting sleeps for ever longer times, and the last to come may be served first:
-        with eight writers some would wait for tenths of a second. The kernel wakes the waiters of a
-        file lock at once, and gives the lock up when its holder dies.
-        """
-        self._connected()
-        if self._queue < 0:
-            name = f".{self._path.name}.queue"
-            self._queue = storage.open_lock(self._path.with_name(name))
-        files.lock(self._queue)
+    def begin(self) -> None:
+        """Take the write lock, where nobody has it."""
         self.execute("BEGIN IMMEDIATE")
-        self._require_same_file()
+        self._require_same()
 
     def look(self) -> None:
         """Begin to read one state."""
         self.execute("BEGIN")
-        self._require_same_file()
+        self._require_same()
 
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
         """Run one statement."""
-        return self._connected().execute(sql, values)
+        connection, answer = self._connection, Answer()
+        if connection is None:
+            raise _ReplacedError(_GIVEN_UP)
+        try:
+            # All at once: while a statement has rows left, nothing can close the connection.
+            answer.rows = connection.execute(sql, values).fetchall()
+        except sqlite3.ProgrammingError:
+            if self._connection is connection:
+                raise
+            raise _ReplacedError(_GIVEN_UP) from None
+        return answer
 
     def batch(self) -> AbstractContextManager[Any]:
         """Do nothing: there is no server to wait for."""
         return contextlib.nullcontext()
 
     def commit(self) -> None:
-        """Commit, and let the next in line begin."""
-        self._commits = True
-        self.execute("COMMIT")
-        self._commits = False
-        self._leave()
+        """Commit, in the files that everybody else sees."""
+        self._doubt = True
+        try:
+            self.execute("COMMIT")
+        except sqlite3.Error as error:
+            # The last part, without which the others are nothing, did not fit.
+            self._doubt = _code(error) != _FULL
+            raise
+        self._require_same()
+        self._doubt = False
 
     def settled(self) -> None:
         """Undo; nobody sees what is not on the disk."""
@@ -98,37 +128,51 @@ class SQLite(Database):
 
         SQLite then undoes what it wrote, but a power cut now may bring it back.
         """
-        return self._commits
+        return self._doubt
 
     def rollback(self) -> None:
-        """Undo, and let the next in line begin."""
-        self._commits = False
+        """Undo, and let the next begin."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.rollback()
-        self._leave()
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
+        """Close the connection.
+
+        The last to close writes the log into the file, also a log that somebody removed, and
+        removes what is there under the log's name. Where that is another's, nothing is closed.
+        """
+        if self._connection is None:
+            return
+        now = zip(self._there(), self._files, strict=True)
+        if all(there == opened or (there is None and k) for k, (there, opened) in enumerate(now)):
+            # Forgotten first: a signal's handler may raise when it is closed.
+            connection, self._connection = self._connection, None
             with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
+                connection.rollback()  # closing alone waits for the end of statements
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the connection, and never close it: not by the interpreter's end either."""
+        if self._connection is not None:
+            import ctypes
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._connection = None
-        if self._queue >= 0:
-            os.close(self._queue)
-        self._queue = -1
+
+    def is_busy(self, error: BaseException) -> bool:
+        """Tell whether another has the lock."""
+        return isinstance(error, _BusyError) or _code(error) == _BUSY
 
     def is_lost(self, error: BaseException) -> bool:
-        """Tell whether another program kept the file locked for the whole time, or replaced it."""
-        return isinstance(error, _ReplacedError) or (
-            isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-        )
+        """Tell whether somebody removed or replaced the file or its logs."""
+        return isinstance(error, _ReplacedError)
 
     def is_missing(self, error: BaseException) -> bool:
         """Tell whether a table is not there."""
-        return isinstance(error, sqlite3.DatabaseError) and (
-            "no such table" in str(error) or "not a database" in str(error)
-        )
+        return isinstance(error, sqlite3.DatabaseError) and "no such table" in str(error)
 
     def is_own(self, error: BaseException) -> bool:
         """Tell whether SQLite raised it."""
@@ -138,54 +182,101 @@ class SQLite(Database):
         """Tell whether a count was beyond its limit."""
         return isinstance(error, sqlite3.IntegrityError) and "CHECK" in str(error)
 
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            file = self._there()
-            if file is None:  # SQLite would make an empty one
-                raise LedgerError(f"no store at {self._path}: the file was removed")
-            made = sqlite3.connect(
-                self._path,
-                timeout=self._timeout,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file to write; to read, where this is all that one may."""
+        quoted = self._path.as_uri()
+        found = [_identity(name) for name in self._names[1:]]
+        if None in found and files.is_locked(self._path, *_SHARED):
+            raise _BusyError(
+                "another client has it open, and its log files -wal and -shm were removed; end it"
             )
-            for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-                made.execute(f"PRAGMA {setting}")
-            self._connection, self._file = made, file
-        return self._connection
+        try:
+            if os.access(self._path, os.W_OK):
+                return _connection(f"{quoted}?mode=rw", write=True)
+            return _connection(f"{quoted}?mode=ro")
+        except sqlite3.Error as error:
+            if _code(error) == _NO_DATABASE:
+                raise LedgerError(f"{self._path} holds no store: it is no database") from error
+            # Where no log can be made, nobody writes; a log that is there would be left out.
+            if _code(error) not in (_READ_ONLY, _CANNOT_OPEN) or _size(self._names[1]):
+                raise
+            return _connection(f"{quoted}?mode=ro&immutable=1")
 
-    def _there(self) -> os.stat_result | None:
-        with contextlib.suppress(FileNotFoundError):
-            return self._path.stat()
-        return None
+    def _require_place(self) -> None:
+        """Refuse a file that others may know by another name, and logs that are another's."""
+        if not self._path.exists():  # SQLite would make an empty one
+            raise LedgerError(f"no store at {self._path}: the file was removed")
+        storage.require_one_name(self._path)
+        self._require_logs(self._path.stat())
 
-    def _require_same_file(self) -> None:
-        """Refuse a file that was removed or renamed: what is charged there, nobody else sees."""
-        there = self._there()
-        if there is None or self._file is None or not os.path.samestat(there, self._file):
-            raise _ReplacedError(f"{self._path} was removed, or another file is there")
+    def _require_logs(self, of: os.stat_result) -> None:
+        """Refuse logs that more may read than the file; give one's own the file's group and mode.
 
-    def _leave(self) -> None:
-        if self._queue >= 0:
-            files.unlock(self._queue)
+        Where everybody may make files, only logs of the file's owner, of root and of oneself are
+        used: another would read in his own what he may not read in the file.
+        """
+        owners = {of.st_uid, os.geteuid(), 0} if hasattr(os, "geteuid") else set()
+        anybody = self._path.parent.stat().st_mode & stat.S_IWOTH
+        for name in self._names[1:]:
+            try:
+                log = os.lstat(name)
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISREG(log.st_mode) or (anybody and owners and log.st_uid not in owners):
+                raise LedgerError(
+                    f"{name} was made by another user; remove it when no client is running"
+                )
+            if not owners or log.st_uid == os.geteuid():
+                with contextlib.suppress(PermissionError):
+                    files.keep_mode(name, of)
+
+    def _there(self) -> list[object]:
+        return [_identity(name) for name in self._names]
+
+    def _require_same(self) -> None:
+        """Refuse other files: what is charged in those that are open, nobody else sees."""
+        for name, there, opened in zip(self._names, self._there(), self._files, strict=True):
+            if there != opened:
+                raise _ReplacedError(f"{name} was removed, replaced, or has another name")
 
 
-def _create(path: Path) -> None:
-    """Make an empty file for its owner only; WAL and shared-memory files take its mode.
-
-    A file that is there is not even opened: closing it would give up the locks that another
-    connection of this process has on it.
-    """
-    if path.exists():
-        return
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(descriptor)
+def _connection(uri: str, *, write: bool = False) -> sqlite3.Connection:
+    made = sqlite3.connect(
+        uri,
+        timeout=0.0,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        uri=True,
+    )
     try:
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        Path(temporary).unlink()
+        if write:
+            made.execute("PRAGMA journal_mode=WAL")
+            made.execute("PRAGMA synchronous=FULL")
+            made.execute("PRAGMA foreign_keys=ON")
+        made.execute("SELECT count(*) FROM sqlite_master").fetchone()  # makes the logs
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _code(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _identity(name: str) -> object:
+    try:
+        found = os.lstat(name)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_nlink
+
+
+def _size(name: str) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return os.stat(name).st_size
+    return 0
 
 
 def path_of(url: str) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import threading
-import time as clock
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from accountant import checks
 from accountant.environment import to_nearest
-from accountant.errors import DomainError, LedgerConflict, LedgerError
+from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget
 from accountant.ledger.history import entry
 from accountant.ledger.uncopied import Uncopied
 from accountant.store import addresses, readings, tables, verification
+from accountant.store.access import Access
 from accountant.store.blocks import add, take_up
 from accountant.store.chain import Chain, Head
 from accountant.store.charges import Request, decide
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Receipt", "Store"]
 
 T = TypeVar("T")
-
-# Connections of parent processes, kept because closing one would end the parent's session.
-_PARENTS: list[Database] = []
 
 _LEASE = checks.Argument(
     "lease",
@@ -66,16 +61,17 @@ class Receipt(NamedTuple):
     until: float | None = None
 
 
-class Store(Uncopied):
+class Store(Access, Uncopied):
     """Budgets of blocks in a database; made by :func:`accountant.store.open`.
 
     Notes
     -----
-    Safe to use from several threads, which then take turns. After a fork the child connects anew.
-    Where the database cannot be reached for ``timeout`` seconds, LedgerConflict is raised: whether
-    the last request was written is then unknown, and repeating it under the key that the message
-    names settles it. What the database refuses (a full disk, a missing right) is a LedgerError, and
-    was not written; where it may have been, the message says so and names the key.
+    Safe to use from several threads, which take turns. Connections are closed before a fork, and
+    both sides open their own. A signal handler that interrupts a call of its own thread is refused
+    (LedgerError) before anything is touched. Every wait ends after ``timeout`` seconds, with
+    LedgerConflict; where the request may have been written nevertheless, the message says so and
+    names the key under which to repeat it. What the database refuses (a full disk, a missing right)
+    is a LedgerError, with the same words where they are needed.
     Make a release only after ``charge``, or ``reserve``, returned.
     """
 
@@ -85,12 +81,8 @@ class Store(Uncopied):
     def __init__(
         self, connect: Callable[[], Database], secret: bytes | None, create: bool, timeout: float
     ) -> None:
-        self._connect = connect
+        super().__init__(connect, timeout)
         self._chain = Chain(secret)
-        self._timeout = timeout
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._database = connect()
         self._identity = self._retried(lambda: self._open(create))
 
     def __enter__(self) -> Self:
@@ -101,9 +93,7 @@ class Store(Uncopied):
 
     def close(self) -> None:
         """Close the connection; a later call opens another."""
-        self._after_fork()
-        with self._lock:
-            self._database.close()
+        self._alone(lambda _: self._database.close())
 
     # Blocks
 
@@ -183,7 +173,7 @@ class Store(Uncopied):
         """
         token = secrets.token_hex(12) if key is None else addresses.token(key)
         wanted = entry(mechanism, 1 if count is None else count, label)
-        request = Request(addresses.named(blocks), (wanted,), token, planned=True)
+        request = Request(addresses.named(blocks), wanted, token, planned=True)
         made, planned = self._written(lambda turn: plan(turn, request, count is None), token)
         if made.refused is not None:
             raise made.refused
@@ -213,8 +203,8 @@ class Store(Uncopied):
             default a fresh one, under which this call repeats itself when the connection is lost.
             Repeated with ``tenant/dataset/*``, it names the blocks of the first time: a block that
             was added since is not charged, and must not be read.
-            A key is for one release: where the receipt says ``repeated``, the release may have
-            been made before, and fresh noise would be another.
+            A key is for one release: where the receipt says ``repeated``, another call charged it,
+            its release may have been made, and fresh noise would be another.
 
         Raises
         ------
@@ -320,9 +310,10 @@ class Store(Uncopied):
         token = secrets.token_hex(12) if key is None else addresses.token(key)
         request = Request(
             addresses.named(blocks),
-            (entry(mechanism, count, label, time),),
+            entry(mechanism, count, label, time),
             token,
             None if lease is None else round(lease * 1e6),
+            by="" if key is None else secrets.token_hex(8),
         )
         made = self._written(lambda turn: decide(turn, request), token)
         if made.refused is not None:
@@ -332,7 +323,7 @@ class Store(Uncopied):
 
     def _open(self, create: bool) -> str:
         if create:
-            tables.migrate(self._database, self._chain)
+            tables.create(self._database, self._chain)
         return tables.opened(self._database, self._chain)
 
     def _written(self, work: Callable[[Transaction], T], key: str = "") -> T:
@@ -349,40 +340,3 @@ class Store(Uncopied):
             return found
 
         return self._retried(looking)
-
-    def _after_fork(self) -> None:
-        """Connect anew in a forked child; its copy of the parent's connection is never closed."""
-        if self._process != os.getpid():
-            _PARENTS.append(self._database)
-            self._lock = threading.RLock()
-            self._database, self._process = self._connect(), os.getpid()
-
-    def _retried(self, work: Callable[[], T], unknown: str = "") -> T:
-        deadline = clock.monotonic() + self._timeout
-        pause = 0.01
-        self._after_fork()
-        with self._lock:
-            while True:
-                try:
-                    return work()
-                except BaseException as error:
-                    unsure = unknown if self._database.may_have_written() else ""
-                    self._database.rollback()
-                    if self._database.is_too_many(error):
-                        raise DomainError(
-                            "count must keep the total of one mechanism in a block within 2**53"
-                        ) from error
-                    if not self._database.is_lost(error):
-                        if self._database.is_own(error):
-                            raise LedgerError(
-                                f"the database of this store says: {error}{unsure}"
-                            ) from error
-                        raise
-                    self._database.close()
-                    if not clock.monotonic() < deadline:
-                        raise LedgerConflict(
-                            f"the database of this store could not be used for {self._timeout:g} s"
-                            f" ({error}){unknown}"
-                        ) from error
-                clock.sleep(pause)
-                pause = min(2 * pause, 0.5)

@@ -1,9 +1,9 @@
-"""The tables of a store, and the steps from each version of them to the next.
+"""The tables of a store, and whether they are as they were created.
 
 ``head`` has one row, the end of the journal; writers take turns by locking it. ``journal`` is only
 added to. All other tables follow from it, and ``verify`` derives them anew: ``budgets`` and
-``kinds`` hold texts once, ``prices`` what a release of a kind adds to the sums of a budget,
-``blocks`` the sums, ``accounts`` how many releases of each kind a block holds.
+``kinds`` hold texts once, ``blocks`` what was planned on each ([kind, cap, label]), ``accounts``
+how many releases of each kind it holds, which is all that decisions look at.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from accountant.errors import LedgerError
 from accountant.store.chain import Chain
+from accountant.store.texts import digest
 
 if TYPE_CHECKING:
     from accountant.store.database import Database
 
-__all__ = ["VERSION", "migrate", "opened"]
+__all__ = ["VERSION", "create", "is_as_created", "opened"]
 
-_FIRST = (
+_TABLES = (
     """CREATE TABLE accountant_store (
         version {integer} NOT NULL, identity TEXT NOT NULL, keyed {integer} NOT NULL)""",
     """CREATE TABLE accountant_head (
@@ -31,14 +32,10 @@ _FIRST = (
         id {integer} PRIMARY KEY, digest TEXT NOT NULL UNIQUE, text TEXT NOT NULL)""",
     """CREATE TABLE accountant_kinds (
         id {integer} PRIMARY KEY, digest TEXT NOT NULL UNIQUE, text TEXT NOT NULL)""",
-    """CREATE TABLE accountant_prices (
-        budget {integer} NOT NULL REFERENCES accountant_budgets (id),
-        kind {integer} NOT NULL REFERENCES accountant_kinds (id),
-        cost TEXT NOT NULL, PRIMARY KEY (budget, kind))""",
     """CREATE TABLE accountant_blocks (
         id {integer} PRIMARY KEY, address TEXT {bytewise} NOT NULL UNIQUE,
         budget {integer} REFERENCES accountant_budgets (id), deltas TEXT NOT NULL,
-        relation TEXT NOT NULL, sums TEXT NOT NULL)""",
+        relation TEXT NOT NULL, planned TEXT NOT NULL)""",
     """CREATE TABLE accountant_accounts (
         block {integer} NOT NULL, kind {integer} NOT NULL,
         held {integer} NOT NULL CHECK (held >= 0 AND held <= 9007199254740992),
@@ -48,12 +45,8 @@ _FIRST = (
         state TEXT NOT NULL, used {integer} NOT NULL)""",
 )
 
-# Releases planned before the first: [kind, cap, label] each.
-_SECOND = ("ALTER TABLE accountant_blocks ADD COLUMN planned TEXT NOT NULL DEFAULT '[]'",)
-
-# The statements that lead from each version to the next; a released version is never changed.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
-VERSION = len(MIGRATIONS)
+# Versions 1 and 2, which kept prices and sums, were never released.
+VERSION = 3
 
 
 def opened(database: Database, chain: Chain) -> str:
@@ -67,6 +60,8 @@ def opened(database: Database, chain: Chain) -> str:
                 "this database holds no store; make one by accountant store init, or by create=True"
             ) from error
         raise
+    if row is None:
+        raise LedgerError("this store has lost its version: its table accountant_store is empty")
     version, identity, keyed = row
     if version > VERSION:
         raise LedgerError(
@@ -75,8 +70,8 @@ def opened(database: Database, chain: Chain) -> str:
         )
     if version < VERSION:
         raise LedgerError(
-            f"this store has version {version}, this release needs version {VERSION}; open it once"
-            " with create=True, or run accountant store init, and the tables are brought up to date"
+            f"this store has version {version}, of before the first release; this release reads"
+            f" version {VERSION}. Export its blocks by the former, and import them"
         )
     if bool(keyed) != chain.keyed:
         what = "needs its secret" if keyed else "has no secret; open it without"
@@ -84,43 +79,45 @@ def opened(database: Database, chain: Chain) -> str:
     return str(identity)
 
 
-def migrate(database: Database, chain: Chain) -> None:
-    """Make the tables, or bring those of an older version up to date; two at once do no harm."""
-    present = _version(database)
-    if present >= VERSION:
+def create(database: Database, chain: Chain) -> None:
+    """Make the tables where there are none; two at once do no harm.
+
+    The schema's digest is a part of the identity, and so of every hash of the journal.
+    """
+    if _exists(database):
         return
     database.begin()
     try:
-        # Whoever comes second has waited, and finds everything done.
-        done = _version(database) if present else 0
-        for step in MIGRATIONS[done:]:
-            for statement in step:
-                text = statement.format(integer=database.integer, bytewise=database.bytewise)
-                database.execute(text)
-        if not done:
-            identity = secrets.token_hex(16)
-            database.execute(
-                "INSERT INTO accountant_store VALUES (?, ?, ?)",
-                (VERSION, identity, int(chain.keyed)),
-            )
-            database.execute(
-                "INSERT INTO accountant_head VALUES (1, 0, ?)", (chain.first(identity),)
-            )
-        database.execute("UPDATE accountant_store SET version = ?", (VERSION,))
+        for statement in _TABLES:
+            database.execute(statement.format(integer=database.integer, bytewise=database.bytewise))
+        identity = f"{secrets.token_hex(16)}:{schema(database)}"
+        database.execute(
+            "INSERT INTO accountant_store VALUES (?, ?, ?)", (VERSION, identity, int(chain.keyed))
+        )
+        database.execute("INSERT INTO accountant_head VALUES (1, 0, ?)", (chain.first(identity),))
         database.commit()
     except BaseException:
         database.rollback()
-        # Another process made them first.
-        if not present and _version(database) == VERSION:
-            return
-        raise
+        if not _exists(database):  # another process made them first
+            raise
 
 
-def _version(database: Database) -> int:
+def schema(database: Database) -> str:
+    """Return the digest of all that the database says of the tables: columns, triggers, …"""
+    rows = database.execute(database.schema).fetchall()
+    return digest("\n".join(sorted(repr(tuple(row)) for row in rows)))
+
+
+def is_as_created(database: Database, identity: str) -> bool:
+    """Tell whether the tables are what they were when the store was made."""
+    return identity.rpartition(":")[2] == schema(database)
+
+
+def _exists(database: Database) -> bool:
     try:
-        row = database.execute("SELECT version FROM accountant_store").fetchone()
+        database.execute("SELECT version FROM accountant_store").fetchone()
     except Exception as error:
         if not database.is_missing(error):
             raise
-        return 0
-    return int(row[0])
+        return False
+    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from accountant.errors import AccountantError, LedgerError
@@ -19,10 +18,8 @@ __all__ = [
     "compact",
     "digest",
     "mechanism_of",
-    "sums_of",
     "text_of_budget",
     "text_of_mechanism",
-    "text_of_sums",
 ]
 
 compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -33,13 +30,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1 << 16)
 def text_of_mechanism(mechanism: Mechanism) -> str:
     """Write a mechanism as ledger files do."""
     return compact(schema.encode_mechanism(mechanism))
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1 << 16)
 def mechanism_of(text: str) -> Mechanism:
     """Read what :func:`text_of_mechanism` wrote."""
     return schema.decode_mechanism(_parsed(text))
@@ -60,29 +57,6 @@ def budget_of(text: str) -> Budget:
         return Budget(**{name: schema.decode_value(item, 1) for name, item in value.items()})
     except (AccountantError, TypeError) as error:
         raise LedgerError(f"a budget of this store cannot be read: {error}") from error
-
-
-def text_of_sums(sums: Sequence[int]) -> str:
-    """Write integers without their trailing zero bits, of which most have a thousand."""
-    return " ".join(map(_text_of, sums))
-
-
-def sums_of(text: str) -> tuple[int, ...]:
-    """Read what :func:`text_of_sums` wrote."""
-    try:
-        return tuple(map(_integer, text.split(" "))) if text else ()
-    except ValueError:
-        raise LedgerError(f"the sums of a block are damaged: {text!r:.80}") from None
-
-
-def _text_of(value: int) -> str:
-    shift = (value & -value).bit_length() - 1
-    return f"{value >> shift:x}p{shift}" if shift > 0 else f"{value:x}"
-
-
-def _integer(text: str) -> int:
-    mantissa, _, shift = text.partition("p")
-    return int(mantissa, 16) << int(shift or 0)
 
 
 def _parsed(text: str) -> Any:

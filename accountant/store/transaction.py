@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from accountant.store.chain import Head
@@ -70,53 +69,40 @@ class Transaction:
         )
         return number
 
-    def price(self, budget: int, kind: int, cost: str) -> None:
-        """Enter what one release of a kind adds to the sums of a budget."""
-        self.append("price", {"budget": budget, "kind": kind, "cost": cost})
-        self.later(
-            "INSERT INTO accountant_prices (budget, kind, cost) VALUES (?, ?, ?)",
-            (budget, kind, cost),
-        )
-
     def later(self, sql: str, values: tuple[object, ...]) -> None:
         """Run a statement at the end."""
         self._waiting.append((sql, values))
 
-    def hold(self, held: Sequence[tuple[int, int, int]]) -> None:
-        """Add counts, negative ones too, to accounts: (block, kind, count) each."""
-        # A negative count would break the constraint before it meets the row that it adds to.
-        new = [row for row in held if row[2] > 0]
-        back = [row for row in held if row[2] < 0]
-        if len(new) == 1:
-            self.later(f"{_HOLD} VALUES (?, ?, ?) {_ADD}", new[0])
-        elif new:
+    def hold(self, runs: list[list[int]], kind: int, count: int) -> None:
+        """Add a count, perhaps a negative one, to the accounts of blocks: [first, last] each."""
+        if count < 0:
             self.later(
-                f"{_HOLD} SELECT CAST(c0 AS bigint), CAST(c1 AS bigint), CAST(c2 AS bigint)"
-                f" FROM {self.database.rows(3)} AS added WHERE true {_ADD}",
-                (compact(new),),
+                "UPDATE accountant_accounts SET held = held + CAST(? AS bigint)"
+                f" FROM {self._runs} WHERE block >= CAST(c0 AS bigint)"
+                " AND block <= CAST(c1 AS bigint) AND kind = ?",
+                (count, compact(runs), kind),
             )
-        if back:
+        elif len(runs) == 1 and runs[0][0] == runs[0][1]:
+            self.later(f"{_HOLD} VALUES (?, ?, ?) {_ADD}", (runs[0][0], kind, count))
+        else:
             self.later(
-                "UPDATE accountant_accounts SET held = held + CAST(c2 AS bigint)"
-                f" FROM {self.database.rows(3)} AS added"
-                " WHERE block = CAST(c0 AS bigint) AND kind = CAST(c1 AS bigint)",
-                (compact(back),),
+                f"{_HOLD} SELECT b.id, CAST(? AS bigint), CAST(? AS bigint)"
+                f" FROM {self._runs} JOIN accountant_blocks b"
+                f" ON b.id >= CAST(c0 AS bigint) AND b.id <= CAST(c1 AS bigint) WHERE true {_ADD}",
+                (kind, count, compact(runs)),
             )
 
-    def settle(self, blocks: Sequence[tuple[int, str, str]]) -> None:
-        """Set the relation and the sums of blocks: (block, relation, sums) each."""
-        if len(blocks) == 1:
-            block, relation, sums = blocks[0]
-            self.later(
-                "UPDATE accountant_blocks SET relation = ?, sums = ? WHERE id = ?",
-                (relation, sums, block),
-            )
-        elif blocks:
-            self.later(
-                "UPDATE accountant_blocks SET relation = c1, sums = c2"
-                f" FROM {self.database.rows(3)} AS new WHERE id = CAST(c0 AS bigint)",
-                (compact(list(blocks)),),
-            )
+    def relate(self, runs: list[list[int]], relation: str) -> None:
+        """Set the relation of blocks."""
+        self.later(
+            f"UPDATE accountant_blocks SET relation = ? FROM {self._runs}"
+            " WHERE id >= CAST(c0 AS bigint) AND id <= CAST(c1 AS bigint)",
+            (relation, compact(runs)),
+        )
+
+    @property
+    def _runs(self) -> str:
+        return f"{self.database.rows(2)} AS run"
 
     def leave(self) -> None:
         """Write nothing; when this returns, what was read is on the disk."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from accountant.store import tables
 from accountant.store.chain import Head
 from accountant.store.readings import journal
-from accountant.store.replay import Replay
+from accountant.store.replay import UNREADABLE, Replay
 
 if TYPE_CHECKING:
     from accountant.store.chain import Chain
@@ -70,15 +71,17 @@ def verify(base: Database, chain: Chain, identity: str, head: Head | None) -> Ve
                 faults.add(f"row {number} does not follow from the row before: one was changed")
                 continue  # what it says is of no use
             try:
-                replay.take(number, action, key, body)
-            except (ValueError, TypeError, LookupError, RecursionError) as error:
-                faults.add(f"row {number} cannot be read: {error!r:.120}")
+                replay.take(number, time, action, key, body)
+            except UNREADABLE as error:
+                faults.add(f"row {number} cannot be: {error!r:.120}")
     stated = base.execute("SELECT seq, digest FROM accountant_head").fetchall()
     if [tuple(row) for row in stated] != [(seq, digest)]:
         faults.add(f"the journal ends at row {seq}, its stated end is {stated!r:.120}")
     if head is not None and head.rows and kept != head.digest:
         what = "has been cut or is an older copy" if kept is None else "is another one"
         faults.add(f"the journal {what}: row {head.rows} is not the one of the head that was given")
+    if not tables.is_as_created(base, identity):
+        faults.add("the tables are not as they were created: columns, triggers, rules or indexes")
     for text in replay.differences(base):
         faults.add(text)
     return Verification(Head(seq, digest), tuple(faults.listed), faults.found)

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from accountant import files
 from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget, register, storage
+from support.elsewhere import forked, mounted
 from support.toy_mechanisms import Noise, ledger_of
 
 register(Noise)
@@ -350,3 +352,90 @@ def test_a_child_that_leaves_the_block_does_not_give_up_the_lock_of_its_parent(p
         os.waitpid(child, 0)
         with pytest.raises(LedgerConflict), storage.locked(path, 0.0):
             pass
+
+
+def spend(path):
+    """Charge all that a budget in a file allows."""
+    done = 0
+    with contextlib.suppress(BudgetExceeded), Accountant.transaction(path, BUDGET) as ledger:
+        while True:
+            ledger.compose(Noise(10.0))
+            done += 1
+    return done
+
+
+BUDGET = Budget(1.0, 1e-5)
+
+
+def test_a_file_with_a_hard_link_is_not_written(tmp_path, path):
+    """A rename would part the two names, and each would have the whole budget."""
+    with Accountant.transaction(path, BUDGET) as ledger:
+        ledger.compose(Noise(10.0))
+    other = tmp_path / "other.json"
+    os.link(path, other)
+    before = path.read_bytes()
+    for each in (path, other):
+        with pytest.raises(DomainError, match=r"second name, a hard link.*Mount the directory"):
+            spend(each)
+        loaded = Accountant.load(each)
+        with pytest.raises(DomainError, match="second name"):
+            loaded.save(each)
+    assert path.read_bytes() == before
+    other.unlink()
+    assert spend(path) > 0
+
+
+SAVES = """
+import sys
+from accountant.ledger import Accountant
+try:
+    with Accountant.transaction(sys.argv[1]):
+        print("open")
+except Exception as error:
+    print(error)
+"""
+
+
+def test_a_file_that_is_mounted_by_itself_is_not_written(tmp_path, path):
+    with Accountant.transaction(path, BUDGET):
+        pass
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "ledger.json").touch()
+    said = mounted([f"mount --bind {path} {other}/ledger.json"], SAVES, f"{other}/ledger.json")
+    assert "is a mount point" in said
+    assert "open" not in said
+    assert mounted([f"mount --bind {tmp_path} {other}"], SAVES, f"{other}/ledger.json") == "open\n"
+
+
+TEAM, ALICE, BOB = 4242, 4243, 4244
+
+
+def test_a_member_of_a_group_leaves_the_ledger_and_its_lock_to_the_others():
+    """In a directory without setgid, where new files have their maker's own group."""
+    if os.getuid():
+        pytest.skip("only root can be another user")
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        os.chmod(home, 0o770)
+        os.chown(home, ALICE, TEAM)
+        path = Path(home) / "ledger.json"
+
+        def record():
+            with Accountant.transaction(path, BUDGET) as ledger:
+                ledger.compose(Noise(50.0))
+
+        assert forked(record, ALICE, TEAM) == "None"
+        os.chown(path, ALICE, TEAM)
+        path.chmod(0o660)
+        assert forked(record, ALICE, TEAM) == "None"
+        for user in (BOB, ALICE, BOB):
+            assert forked(record, user, TEAM, umask=0o077) == "None"
+            found = path.stat()
+            assert (found.st_gid, stat.S_IMODE(found.st_mode)) == (TEAM, 0o660)
+        assert len(Accountant.load(path)) == 5
+        # A group that the writer is not in cannot be kept: the others would be locked out.
+        os.chown(path, BOB, TEAM + 7)
+        os.chmod(home, 0o777)
+        before = path.read_bytes()
+        assert forked(record, BOB, TEAM).startswith("PermissionError")
+        assert path.read_bytes() == before

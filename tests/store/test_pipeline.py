@@ -101,11 +101,11 @@ def test_a_server_that_dies_is_noticed(pipeline, server):
 
 
 def test_an_interrupted_client_gives_its_connection_up(pipeline, connection, monkeypatch):
-    def interrupted(waiting):
+    def interrupted(waiting, *_):
         next(waiting)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(connection, "wait", interrupted)
+    monkeypatch.setattr(pipeline, "_wait", interrupted)
     pipeline.add("SELECT pg_sleep(0.1)", ())
     with pytest.raises(KeyboardInterrupt):
         pipeline.send()

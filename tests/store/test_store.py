@@ -309,13 +309,16 @@ def test_what_a_refusal_says(shared):
     assert isinstance(error, BudgetExceeded)
 
 
-def test_what_the_database_refuses_is_one_of_our_errors(shared):
-    shared._database.execute("DROP TABLE accountant_prices")
+def test_what_the_database_refuses_is_one_of_our_errors(shared, url):
+    setting = (
+        "PRAGMA query_only = "
+        if url.startswith("sqlite")
+        else ("SET default_transaction_read_only = ")
+    )
+    shared._database.execute(f"{setting} on")
     with pytest.raises(LedgerError, match="database of this store says"):
         shared.charge(ONE, STEP)
-    shared._database.execute(
-        "CREATE TABLE accountant_prices (budget INTEGER, kind INTEGER, cost TEXT)"
-    )
+    shared._database.execute(f"{setting} off")
     shared.charge(ONE, STEP)
 
 

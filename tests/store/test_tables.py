@@ -4,39 +4,31 @@ import threading
 
 import pytest
 
-import accountant as ac
 from accountant import store
 from accountant.errors import LedgerError
-from accountant.ledger import Budget
-from accountant.store import tables
 
 
-def test_a_store_of_the_first_version_is_brought_up_to_date(url, monkeypatch):
-    monkeypatch.setattr(tables, "MIGRATIONS", tables.MIGRATIONS[:1])
-    monkeypatch.setattr(tables, "VERSION", 1)
-    with store.open(url, create=True) as old:
-        head = old.head()
-        old._database.execute(
-            "INSERT INTO accountant_blocks (id, address, deltas, relation, sums)"
-            " VALUES (1, 'a/b/c', '[]', '', '')"
-        )
-    monkeypatch.undo()
-    with pytest.raises(LedgerError, match="has version 1, this release needs version 2"):
-        store.open(url)
-    for _ in range(2):
-        with store.open(url, create=True) as new:
-            assert new.head() == head
-            assert new.blocks("a/b/c")[0].planned == ()
-    with store.open(url) as new:
-        new.add_blocks("a/b/d", Budget(1.0, 1e-6))
-        assert new.plan("a/b/d", ac.Gaussian(50.0), 2) == 2
+def test_a_store_of_before_the_first_release_is_refused(url):
+    with store.open(url, create=True) as made:
+        made._database.execute("UPDATE accountant_store SET version = 2")
+    for create in (False, True):
+        with pytest.raises(LedgerError, match="has version 2, of before the first release"):
+            store.open(url, create=create)
 
 
 def test_a_store_of_a_newer_version_is_refused(url):
     with store.open(url, create=True) as made:
-        made._database.execute("UPDATE accountant_store SET version = 3")
+        made._database.execute("UPDATE accountant_store SET version = 4")
     for create in (False, True):
         with pytest.raises(LedgerError, match="Upgrade"):
+            store.open(url, create=create)
+
+
+def test_a_store_that_lost_its_version_is_refused(url):
+    with store.open(url, create=True) as made:
+        made._database.execute("DELETE FROM accountant_store")
+    for create in (False, True):
+        with pytest.raises(LedgerError, match="accountant_store is empty"):
             store.open(url, create=create)
 
 
@@ -60,7 +52,7 @@ def test_a_new_file_is_its_owners_only(tmp_path):
     with store.open(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as made:
         made.add_blocks("a/b/c", None)
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert set(modes) >= {"budget.db", ".budget.db.queue"}
+    assert set(modes) >= {"budget.db"}
     assert set(modes.values()) == {0o600}
 
 

@@ -1,34 +1,11 @@
 """What a store keeps as text comes back unchanged."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import LedgerError
 from accountant.ledger import Budget
-from accountant.ledger.exact_sums import INFINITE
 from accountant.store import texts
-
-integers = st.one_of(
-    st.sampled_from([0, 1, 2**1074, INFINITE, 2**53 * INFINITE]),
-    st.integers(0, 2**2400),
-    st.tuples(st.integers(0, 2**60), st.integers(0, 1100)).map(lambda p: p[0] << p[1]),
-)
-
-
-@given(st.lists(integers, min_size=1, max_size=12))
-def test_sums(values):
-    text = texts.text_of_sums(values)
-    assert texts.sums_of(text) == tuple(values)
-    assert texts.text_of_sums(texts.sums_of(text)) == text
-
-
-def test_no_sums_and_damaged_ones():
-    assert texts.sums_of("") == ()
-    for wrong in ("x", "1pp1", " ", "1 ", "1p-1"):
-        with pytest.raises(LedgerError, match="damaged"):
-            texts.sums_of(wrong)
 
 
 @pytest.mark.parametrize(

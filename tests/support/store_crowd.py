@@ -56,6 +56,8 @@ def run(url, clients, charges, directory, *, kills, server=None, server_kills=0,
     rng = random.Random(seed)
     crowd = [Client(url, number, charges, directory) for number in range(clients)]
     while any("ready" not in each.notes.read_text() for each in crowd):
+        for each in crowd:
+            assert each.process.poll() is None, each.process.stderr.read().decode()[-2000:]
         time.sleep(0.02)
     for each in crowd:
         each.go()
