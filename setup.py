@@ -24,18 +24,18 @@ OBJECTS = Path(os.environ.get("ACCOUNTANT_OBJECTS", "build/objects"))
 # behind the source's back and nothing may be reassociated (so never -ffast-math).
 # The last three only say that nobody reads errno or floating-point traps, nor lets a signed integer
 # overflow (Python's own -fwrapv does): values are the same, loops become vectors.
-NUMERICS = [
+FLAGS = [
     "-std=c11",
-    "-g0",
+    "-O3",
     "-ffp-contract=off",
     "-fvisibility=hidden",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-wrapv",
 ]
-CORE_FLAGS = [*NUMERICS, "-O3"]
+CORE_FLAGS = [*FLAGS, "-g0"]
 # What Cython writes converts arguments, and takes four times as long to compile at -O3.
-GLUE_FLAGS = [*NUMERICS, "-O1"]
+GLUE_FLAGS = [*FLAGS, "-g0", "-O1"]
 LINK_FLAGS = ["-s"] if sys.platform == "linux" else []
 
 # The same for Microsoft's compiler, which forms no fused multiply-add for x86-64.

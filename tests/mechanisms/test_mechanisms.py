@@ -13,7 +13,8 @@ ADD, REPLACE, ZERO = Relation.ADD_OR_REMOVE, Relation.REPLACE_ONE, Relation.ZERO
 
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
 def test_values(mechanism):
-    again = eval(repr(mechanism), {name: getattr(ac, name) for name in ac.__all__})
+    names = {name: getattr(home, name) for home in (ac, ac.mechanisms) for name in home.__all__}
+    again = eval(repr(mechanism), names)
     assert again == mechanism
     assert hash(again) == hash(mechanism)
     with pytest.raises(AttributeError):
