@@ -445,3 +445,11 @@ def test_mistakes_of_a_run_are_told(tmp_path):
         one.release({})
     with pytest.raises(ac.BudgetExceeded):
         made(tmp_path / "nobody", budgets={}).begin()
+
+
+def test_a_state_that_unpacks_to_more_than_itself_is_refused_unread(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    np.savez_compressed(path, model=np.zeros(10**6), told=np.array("{}"))
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    with pytest.raises(errors.LedgerError, match="bytes unpacked"):
+        memory.read(path)
