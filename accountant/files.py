@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import struct
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from accountant.errors import UnsupportedError
+from accountant.errors import AccountantError, DomainError, UnsupportedError
 
 __all__ = [
+    "content",
     "created",
     "existing",
     "is_at",
@@ -28,6 +30,8 @@ __all__ = [
     "new",
     "opened",
     "replace",
+    "require_unpacked",
+    "stream",
     "sync_directory",
     "unlock",
 ]
@@ -41,6 +45,8 @@ _KEPT: dict[tuple[int, int], int] = {}
 _FLOCK = "hhqqi4x"
 # MoveFileExW: take the place of what is there; return when the disk has it.
 REPLACE, WAIT = 1, 8
+# Of a file that is read whole, packed or not: a GiB of text or of numbers.
+MOST_BYTES = 1 << 30
 
 
 def lock(descriptor: int, *, wait: bool = True) -> bool:
@@ -233,3 +239,50 @@ def _locking(name: str) -> Any:
             "ledger files need file locks, which this system lacks; keep to_json's"
             " text, or use a store in PostgreSQL"
         ) from None
+
+
+def stream(path: Path) -> BinaryIO:
+    """Open a file to read its bytes; DomainError, without waiting, where it is no regular file.
+
+    A pipe may never have a writer, and a device has no end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _flags("NONBLOCK", "NOCTTY"))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DomainError(
+            f"{path} must be a regular file; it is a pipe, a device or a folder. Save what it"
+            " holds to a file first"
+        )
+    return os.fdopen(descriptor, "rb")
+
+
+def content(
+    path: Path, limit: int = MOST_BYTES, error: type[AccountantError] = DomainError
+) -> bytes:
+    """Return the bytes of a regular file; raise ``error`` where it has more than ``limit``."""
+    with stream(path) as file:
+        small = os.fstat(file.fileno()).st_size <= limit
+        # One more, because the file may grow, and the system's own files have no size.
+        found = file.read(limit + 1) if small else b""
+    if not small or len(found) > limit:
+        raise error(f"{path} is too large: it has more than {limit} bytes")
+    return found
+
+
+def require_unpacked(
+    archive: BinaryIO, path: Path, limit: int, error: type[AccountantError] = DomainError
+) -> None:
+    """Raise ``error`` where a zip would have more than ``limit`` bytes unpacked; unpack nothing.
+
+    The sizes are those of its directory, and zipfile unpacks no more of a file than it says there.
+    """
+    import zipfile
+
+    with zipfile.ZipFile(archive) as packed:
+        size = sum(member.file_size for member in packed.infolist())
+    archive.seek(0)
+    if size > limit:
+        raise error(
+            f"{path} is too large: its arrays have {size} bytes unpacked, and at most {limit} are"
+            " read. Keep fewer records or columns in it, or train from Python on arrays you loaded"
+        )

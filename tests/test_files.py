@@ -9,6 +9,8 @@ import stat
 import sys
 import threading
 import time
+import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -155,3 +157,44 @@ def test_a_system_without_locks_says_so(monkeypatch, tmp_path):
     with pytest.raises(ac.UnsupportedError, match="file locks"):
         files.lock(descriptor)
     os.close(descriptor)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / kind
+    if kind == "device":
+        path = Path("/dev/zero")
+    else:
+        os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    with pytest.raises(ac.DomainError, match="must be a regular file"):
+        files.content(path)
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"a\r\nb")
+    assert files.content(path, 4) == b"a\r\nb"
+    with pytest.raises(ac.LedgerError, match="more than 3 bytes"):
+        files.content(path, 3, ac.LedgerError)
+
+
+def test_a_file_that_states_no_size_is_read_up_to_its_limit():
+    # The system's own files are regular and have the size 0.
+    path = Path("/proc/self/maps")
+    if not path.exists():
+        pytest.skip("no /proc here")
+    with pytest.raises(ac.DomainError, match="too large"):
+        files.content(path, 10)
+
+
+def test_a_zip_is_measured_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "packed.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in "ab":
+            packed.writestr(name, bytes(10**6))
+    assert path.stat().st_size < 10_000
+    with files.stream(path) as stream:
+        files.require_unpacked(stream, path, 2 * 10**6)
+        assert stream.tell() == 0
+        with pytest.raises(ac.DomainError, match="2000000 bytes unpacked, and at most 1999999"):
+            files.require_unpacked(stream, path, 2 * 10**6 - 1)

@@ -126,7 +126,10 @@ def hold(path: Path) -> int:
 def read(path: Path) -> State | None:
     """Return what is remembered, or None where nothing was."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with files.stream(path) as packed:
+            # ``write`` packs nothing: arrays that grow are not its own.
+            files.require_unpacked(packed, path, os.fstat(packed.fileno()).st_size, LedgerError)
+            stored = np.load(packed, allow_pickle=False)
             told = json.loads(str(stored["told"]))
             if told.pop("format") != _FORMAT:
                 raise LedgerError(

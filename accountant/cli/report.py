@@ -109,12 +109,13 @@ def report(
 
 def _deployment(about: Path | None, words: dict[str, Any]) -> Deployment:
     """Join what a file says and what options say, which wins."""
+    from accountant import files
     from accountant.report import Deployment
 
     values: dict[str, Any] = {}
     if about is not None:
         try:
-            values = tomllib.loads(about.read_text(encoding="utf-8"))
+            values = tomllib.loads(files.content(about).decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise DomainError(f"--about must be a TOML file; {about}: {error}") from None
     values |= {name: value for name, value in words.items() if value is not None}

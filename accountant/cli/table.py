@@ -6,10 +6,12 @@ What is refused is named by its place in the file, never by its contents: record
 from __future__ import annotations
 
 import csv
+import io
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accountant.errors import DomainError, UnsupportedError
+from accountant import files
+from accountant.errors import AccountantError, DomainError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,8 +113,9 @@ def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
             " 'dp-accountant[parquet]'"
         ) from None
     try:
-        table: Any = parquet.read_table(path)
-    except (OSError, MemoryError):
+        with files.stream(path) as stream:
+            table: Any = parquet.read_table(stream)
+    except (OSError, MemoryError, AccountantError):
         raise
     except Exception as error:
         raise DomainError(f"{path} must be a Parquet file; it is damaged or another") from error
@@ -150,10 +153,12 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with files.stream(path) as stream:
+            files.require_unpacked(stream, path, files.MOST_BYTES)
+            arrays = np.load(stream, allow_pickle=False)
             names = list(arrays.files)
             found = {name: np.asarray(arrays[name]) for name in names}
-    except (OSError, MemoryError):
+    except (OSError, MemoryError, AccountantError):
         raise
     except Exception as error:
         # zipfile, zlib, struct and NumPy each complain in their own way.
@@ -178,8 +183,8 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
 def _rows(path: Path) -> list[list[str]]:
     """Return the lines of a CSV that are not empty; a mark of its encoding is no part of them."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
+        text = files.content(path).decode("utf-8-sig")
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except UnicodeDecodeError:
         raise DomainError(f"{path} must be text in UTF-8; save it in that encoding") from None
     except csv.Error as error:

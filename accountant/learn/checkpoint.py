@@ -34,6 +34,8 @@ __all__ = ["Checkpoint", "CheckpointError", "Saved", "fingerprint"]
 EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"
 CODE_BYTES = 32
+# More than the arrays of any model that trains beside its data in memory.
+MAX_BYTES = 1 << 34
 
 
 class CheckpointError(AccountantError):
@@ -92,7 +94,7 @@ class Checkpoint:
         path = Path(self.path)
         if not path.exists():
             return None
-        content = path.read_bytes()
+        content = files.content(path, MAX_BYTES, CheckpointError)
         body, code = content[:-CODE_BYTES], content[-CODE_BYTES:]
         start = len(MAGIC) + 16
         if not content.startswith(MAGIC) or len(body) < start:
@@ -106,7 +108,10 @@ class Checkpoint:
             raise CheckpointError(f"{path} was cut short")
         try:
             header = json.loads(body[start : start + header_size])
-            with np.load(io.BytesIO(body[start + header_size :]), allow_pickle=False) as arrays:
+            packed = io.BytesIO(body[start + header_size :])
+            # ``save`` packs nothing: arrays that grow are not its own.
+            files.require_unpacked(packed, path, arrays_size, CheckpointError)
+            with np.load(packed, allow_pickle=False) as arrays:
                 return Saved(header, {name: arrays[name] for name in arrays.files})
         except Exception as error:
             # The code fits: somebody computed it anew, around contents that are none.

@@ -368,7 +368,7 @@ class Accountant(Uncopied, Questions, Kept):
         tally = self._history.tally(entries)
         if self._watch is not None:
             self._watch.plan([(item.mechanism, item.count) for item in planned], ask=False)
-            self._watch.add(list(tally.items()))
+            self._watch.restore(list(tally.items()))
         self._planned = tuple(planned)
         self._history.extend(entries, tally)
 

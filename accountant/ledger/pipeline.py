@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accountant import checks
+from accountant import checks, files
 from accountant.errors import AccountantError, DomainError
 from accountant.ledger import evaluation, schema
 from accountant.ledger.accountant import Accountant
@@ -33,11 +33,12 @@ def read(path: Path) -> Pipeline:
     ------
     DomainError, ArgumentTypeError
         The file is no TOML or JSON, holds an unknown or lacks a required key, or describes a
-        release that is none. The message names the release.
+        release that is none, is a pipe or a device, or has more than a GiB. The message names the
+        release.
     OSError
         The file cannot be read.
     """
-    content = path.read_bytes()
+    content = files.content(path)
     kind = path.suffix.lower()
     if kind not in (".toml", ".json"):
         raise DomainError(f"a pipeline must be a .toml or .json file; got {path.name!r}")

@@ -35,6 +35,8 @@ class Watch:
         self._left: dict[Mechanism, int] = {}
         self._rest: Meter | None = filters.meter(budget)
         self._unplanned = False
+        # Read from a file: priced when the filter is first asked, which most readers never do.
+        self._waiting: list[tuple[Mechanism, int]] = []
 
     # The plan
 
@@ -82,6 +84,12 @@ class Watch:
             self._unplanned = True
         self._left = left
 
+    def restore(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+        """Add charges that happened; what the filter cannot charge is refused when it is asked."""
+        rest, self._left = self._split(charges)
+        self._waiting += rest
+        self._unplanned |= bool(rest)
+
     def affordable(self, mechanism: Mechanism) -> int:
         """Return how many more releases are admitted, planned or not."""
         left = self.left(mechanism)
@@ -109,6 +117,9 @@ class Watch:
             rest = filters.meter(self._budget)
             rest.reserve(tuple(self._caps.items()))
             self._rest = rest
+        if self._waiting:
+            self._rest.add(self._waiting)  # what it raises leaves them waiting, so nothing is free
+            self._waiting = []
         return self._rest
 
     def _split(

@@ -53,10 +53,7 @@ def digest(content: bytes) -> str:
 
 def read(path: Path) -> tuple[str, str]:
     """Return a file's text and digest."""
-    with path.open("rb") as stream:
-        content = stream.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise LedgerError(f"{path} is too large to be a ledger")
+    content = files.content(path, MAX_BYTES, LedgerError)
     try:
         return content.decode("utf-8"), digest(content)
     except UnicodeDecodeError:
@@ -228,11 +225,11 @@ def write(path: Path, text: str, versions: Versions) -> None:
 def _replaceable(path: Path, versions: Versions) -> bool:
     """Tell whether nothing is there, or what is one of ``versions``; no larger file is."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        return digest(files.content(path, MAX_BYTES, LedgerError)) in versions
     except FileNotFoundError:
         return True
-    return len(content) <= MAX_BYTES and digest(content) in versions
+    except LedgerError:
+        return False
 
 
 def _write_synced(temporary: Path, content: bytes, original: Path) -> None:

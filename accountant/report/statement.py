@@ -27,15 +27,19 @@ __all__ = ["STAGES", "BudgetRow", "ReleaseRow", "Row", "Statement", "Step", "sta
 # Parts of the work: the numbers, and the certificate.
 STAGES = numbers.STAGES + 1
 
-# Rows of the list of releases, and labels of a row, before "and so on".
-MOST_ROWS, MOST_LABELS, LONGEST = 50, 5, 200
+# Rows of the list of releases before "and so on".
+MOST_ROWS = 50
+# Characters of a label.
+LONGEST = 200
+# Labels of a row on a page, which says how many more there are; as data they are all there.
+MOST_LABELS = 100
 # What the labels of releases whose noise can be recomputed hold: SecureGenerator.why_not_private.
 MARK = "not private: "
 
 
 @dataclass(frozen=True)
 class ReleaseRow:
-    """One mechanism and how often it ran; ``labels`` are the caller's words, shortened.
+    """One mechanism and how often it ran; ``labels`` are all of the caller's words, each shortened.
 
     ``sampling`` says what its sampling probability or batch size means.
     """
@@ -47,6 +51,12 @@ class ReleaseRow:
     labels: tuple[str, ...]
     theorems: tuple[str, ...]
     sampling: str = ""
+
+    @property
+    def listed_labels(self) -> tuple[str, ...]:
+        """What a page shows of the labels: the first ones, and how many more there are."""
+        more = len(self.labels) - MOST_LABELS
+        return (*self.labels[:MOST_LABELS], *([f"and {more:,} more"] if more > 0 else []))
 
 
 @dataclass(frozen=True)
@@ -309,19 +319,17 @@ def _releases(
         if key not in known:
             known[key] = labels.get(item.mechanism)
         found = known[key]
-        if item.label and found is not None and len(found) <= MOST_LABELS:
+        if item.label and found is not None:
             found[safe_text.shown(item.label, LONGEST)] = None
     rows = []
     for mechanism, count in shown:
-        words = tuple(labels[mechanism])
-        words = (*words[:MOST_LABELS], "…") if len(words) > MOST_LABELS else words
         rows.append(
             ReleaseRow(
                 mechanism=safe_text.shown(repr(mechanism), LONGEST),
                 about=facts.about(mechanism),
                 count=count,
                 sampler=facts.sampler(mechanism),
-                labels=words,
+                labels=tuple(labels[mechanism]),
                 theorems=facts.theorems(mechanism),
                 sampling=sampling_words(mechanism, records),
             )

@@ -584,3 +584,11 @@ def test_a_file_that_does_not_say_what_its_rounds_cost_is_refused(tmp_path):
         np.savez(stream, model=np.zeros(3), told=np.array(json.dumps(told)))
     with pytest.raises(errors.LedgerError, match="another version"):
         made(tmp_path)
+
+
+def test_a_state_that_unpacks_to_more_than_itself_is_refused_unread(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    np.savez_compressed(path, model=np.zeros(10**6), told=np.array("{}"))
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    with pytest.raises(errors.LedgerError, match="bytes unpacked"):
+        memory.read(path)

@@ -1,6 +1,9 @@
 """accountant report and show: what files hold, and every bad file in one line."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -158,3 +161,25 @@ def test_a_report_does_not_go_over_its_ledger(saved, tmp_path):
         assert done.exit_code == 2, done.output
         assert "must be different files" in done.output
     assert saved.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize(
+    "command",
+    ["show", "report", "compose", "certify --delta 1e-5 --ledger", "report LEDGER --about"],
+)
+def test_pipes_and_devices_are_refused_at_once(saved, tmp_path, command, kind):
+    name = "pipe.json"
+    (tmp_path / name).symlink_to("/dev/zero") if kind == "device" else os.mkfifo(tmp_path / name)
+    words = [str(saved) if word == "LEDGER" else word for word in command.split()]
+    # In a process of its own: what hangs there is killed.
+    made = subprocess.run(
+        [sys.executable, "-m", "accountant", *words, str(tmp_path / name)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert made.returncode == 2
+    assert "must be a regular file" in made.stderr
+    assert "Traceback" not in made.stderr

@@ -1,12 +1,16 @@
 """The command: data and a target in; a model, a ledger and a statement out."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import accountant as ac
+from accountant import files
 from accountant.cli import main
 from accountant.display import text_up
 
@@ -321,3 +325,30 @@ def test_no_output_goes_over_the_data_the_ledger_or_the_checkpoint(table, tmp_pa
         assert "must be different files" in done.output
     assert {file: file.read_bytes() for file in before} == before
     assert not (tmp_path / "m.npz").exists()
+
+
+def test_an_archive_that_unpacks_to_more_than_a_gib_is_refused_unread(tmp_path, monkeypatch):
+    path, out = tmp_path / "data.npz", tmp_path / "model.npz"
+    np.savez_compressed(path, X=np.zeros((10_000, 100)), y=np.zeros(10_000))
+    assert files.MOST_BYTES == 2**30
+    monkeypatch.setattr(files, "MOST_BYTES", 8 * 1_010_000)  # less than with two headers
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    done = call(path, "-o", out, "--epochs", "1")
+    assert done.exit_code == 2
+    assert "bytes unpacked, and at most 8080000 are read. Keep fewer records" in done.output
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.npz", "data.parquet"])
+def test_data_are_not_read_from_a_pipe(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    os.mkfifo(tmp_path / name)
+    command = [sys.executable, "-m", "accountant", "train", str(tmp_path / name), "--epsilon", "2"]
+    command += ["-o", str(tmp_path / "m.npz"), "--delta", "1e-4", "--batch-size", "6"]
+    # In a process of its own: what hangs there is killed.
+    made = subprocess.run(
+        [*command, "--epochs", "1"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert made.returncode == 2
+    assert "must be a regular file" in made.stderr

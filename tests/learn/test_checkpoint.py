@@ -1,9 +1,12 @@
 """A run killed at any point and resumed is the run that was not killed."""
 
+import hashlib
+import io
 import math
 import os
 import re
 import stat
+import struct
 import tempfile
 from pathlib import Path
 
@@ -478,3 +481,20 @@ def test_steps_of_another_run_do_not_hide_those_of_a_resumed_one(tmp_path):
     run(None, ledger=second)  # 20 steps of the same kind, of a run of its own
     run(path, ledger=second)
     assert sum(count for _, count in second.counts) == 40
+
+
+def test_a_checkpoint_that_unpacks_to_more_than_itself_is_refused_unread(tmp_path, monkeypatch):
+    packed, path = io.BytesIO(), tmp_path / "run.ckpt"
+    np.savez_compressed(packed, model=np.zeros(10**6))
+    sizes = struct.pack("<QQ", 2, packed.tell())
+    body = b"accountant checkpoint 1\n" + sizes + b"{}" + packed.getvalue()
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    with pytest.raises(CheckpointError, match="bytes unpacked"):
+        Checkpoint(path).load()
+
+
+def test_a_checkpoint_is_a_regular_file(tmp_path):
+    (tmp_path / "run.ckpt").symlink_to("/dev/zero")
+    with pytest.raises(DomainError, match="must be a regular file"):
+        Checkpoint(tmp_path / "run.ckpt").load()

@@ -22,6 +22,7 @@ from accountant.errors import (
     UnsupportedError,
 )
 from accountant.ledger import Accountant, Budget, filters
+from accountant.ledger.moments import MomentsMeter
 from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
 from support.toy_mechanisms import Coin, Noise
@@ -336,3 +337,34 @@ def test_releases_made_before_a_plan_are_not_merged_into_it():
 def test_a_plan_is_not_copied():
     with pytest.raises(UnsupportedError):
         copy.copy(whole())
+
+
+def test_a_ledger_is_priced_when_its_filter_is_first_asked(monkeypatch):
+    ledger = Accountant(Budget(1.0, 1e-6))
+    for k in range(3):
+        ledger.compose(ac.Laplace(20.0 + k))
+    text, left = ledger.to_json(), ledger.affordable(ac.Laplace(20.0))
+    prices, price = [], MomentsMeter.cost
+    monkeypatch.setattr(MomentsMeter, "cost", lambda *a: prices.append(a) or price(*a))
+    again = Accountant.from_json(text)
+    assert again.counts == ledger.counts
+    assert again.epsilon(1e-6) == ledger.epsilon(1e-6)
+    assert not prices
+    # Asked twice, charged once.
+    assert again.affordable(ac.Laplace(20.0)) == again.affordable(ac.Laplace(20.0)) == left
+    assert len(prices) == 3
+    again.compose(ac.Laplace(20.0), left)
+    with pytest.raises(BudgetExceeded):
+        again.compose(ac.Laplace(20.0))
+
+
+def test_a_price_that_fails_leaves_nothing_uncharged(monkeypatch):
+    ledger = Accountant(Budget(1.0, 1e-6))
+    ledger.compose(ac.Laplace(20.0))
+    left = ledger.affordable(ac.Laplace(20.0))
+    again = Accountant.from_json(ledger.to_json())
+    with monkeypatch.context() as broken:
+        broken.setattr(MomentsMeter, "cost", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            again.affordable(ac.Laplace(20.0))
+    assert again.affordable(ac.Laplace(20.0)) == left

@@ -534,3 +534,24 @@ def test_progress_is_told():
     calls = []
     statement(dp_sgd(), advance=lambda: calls.append(1))
     assert len(calls) == STAGES
+
+
+def test_every_label_reaches_the_statement():
+    ledger = ac.Accountant()
+    for k in range(7):
+        ledger.compose(ac.Gaussian(9.0), label=f"query {k}x")
+    made = statement(ledger, certificate=False)
+    names = [f"query {k}x" for k in range(7)]
+    assert json.loads(made.json())["statement"]["releases"][0]["labels"] == names
+    assert all(name in page for page in (made.html(), made.markdown()) for name in names)
+
+
+def test_a_page_says_how_many_of_very_many_labels_it_leaves_out():
+    ledger = ac.Accountant()
+    for k in range(1234):
+        ledger.compose(ac.Gaussian(99.0), label=f"query {k}x")
+    made = statement(ledger, certificate=False)
+    assert len(json.loads(made.json())["statement"]["releases"][0]["labels"]) == 1234
+    for page in (made.html(), made.markdown()):
+        assert "query 99x; and 1,134 more" in page
+        assert "query 100x" not in page
