@@ -32,6 +32,7 @@ def test_every_row_is_a_bracket_with_a_theorem(table):
     assert len({(row.sampler, row.relation) for row in table.rows}) == 12
 
 
+@pytest.mark.long
 def test_theorems_exist(table):
     from pathlib import Path
 

@@ -91,6 +91,7 @@ VECTORS = [
 ]
 
 
+@pytest.mark.long(keep=31)
 @pytest.mark.parametrize("norm", [1e-18, 0.3, 1.0, 1e18])
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v.size}-{v[0]:g}")
 def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
@@ -138,6 +139,7 @@ def test_updates_of_other_types_are_clipped_in_doubles(vector):
     assert sum(Fraction(x) ** 2 for x in kept.tolist()) <= 1
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("noise", [CENTRAL, SECURE, SKELLAM], ids=["central", "secure", "Skellam"])
 def test_one_client_moves_the_sum_by_the_norm_at_most(noise, tmp_path):
     rng = np.random.default_rng(0)
@@ -196,6 +198,7 @@ def test_skellam_noise_has_the_deviation_that_is_charged():
     assert unit.noise_multiplier / unit.sensitivity <= drawn * (1 + 1e-12)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("distribution", ["discrete gaussian", "skellam"])
 def test_the_norm_of_a_secure_sum_moves_by_a_count_that_is_paid_for(distribution, tmp_path):
     noise = SecureSumNoise(
@@ -258,6 +261,7 @@ def test_rounds_end_at_the_number_planned(tmp_path):
     assert set(charged(tmp_path).values()) == {2}
 
 
+@pytest.mark.long(keep=14)
 @pytest.mark.parametrize(
     "strange",
     ["text", None, [1.0], np.zeros(4), np.zeros((3, 1)), [math.nan] * 3, [1e400, 0, 0], [1j] * 3,
@@ -332,6 +336,7 @@ def died_in(place, where, noise):
         os._exit(1)
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("noise", [CENTRAL, SECURE], ids=["central", "secure sum"])
 @pytest.mark.parametrize(
     "where", ["before recording", "recorded", "asked", "half written", "written"]
@@ -548,6 +553,7 @@ def test_what_a_directory_was_begun_with_is_kept(tmp_path):
     assert made(tmp_path).rounds == 1
 
 
+@pytest.mark.long
 def test_a_seed_is_told_by_the_ledger_and_the_statement(tmp_path):
     one = made(tmp_path)
     assert one.reasons == ()

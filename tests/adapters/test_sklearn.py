@@ -42,7 +42,7 @@ def told_by_no_exception(estimator):
     return {} if hasattr(estimator, "classes") else {"check_supervised_y_no_nan": why}
 
 
-@pytest.mark.long(keep=40)
+@pytest.mark.long(keep=29)
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=told_by_no_exception)
 def test_scikit_learns_own_checks(estimator, check):
     # All others, without exceptions; poor scores are allowed by the estimators' own tag.

@@ -37,6 +37,7 @@ ESTIMATORS = [
 NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
 def test_every_fit_is_charged(estimator):
     ledger = ac.Accountant()

@@ -127,6 +127,7 @@ def beside_two_responses(rate, epsilon):
     return found
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("rate", [1e-17, 3e-16, 1e-13, 3e-11])
 def test_rare_responses_are_bracketed_beside_gaussian_noise(rate):
     """Also where they are left out, and noise alone is known to more digits than they change."""

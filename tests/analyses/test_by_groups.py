@@ -22,6 +22,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 @pytest.mark.parametrize("curve", CURVES, ids=repr)
 def test_a_curve_beside_others_is_at_most_basic_composition(curve, other):
@@ -59,6 +60,7 @@ def test_groups_share_an_analysis():
     assert math.isfinite(whole.epsilon(1e-6))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "curve", [ac.ZCDP(0.1), ac.DiscreteGaussianVector(2.5, sensitivity=0.7)], ids=repr
 )

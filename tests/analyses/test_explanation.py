@@ -14,6 +14,7 @@ def part_of(whole, mechanism, delta=1e-6):
     return found
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize(
     ("mechanism", "others", "account"),
     [

@@ -40,6 +40,7 @@ NAMES = ("response 1.0", "response 1e-9", "response 40.0", "approximate 0.5", "l
 OTHERS = ("laplace 20.0", "masses 0")
 
 
+@pytest.mark.long(keep=92)
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("rate", [1.0, 1e-3])
 @pytest.mark.parametrize("count", [1, 2, 7, 24])

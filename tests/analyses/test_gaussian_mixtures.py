@@ -57,6 +57,7 @@ def one_way(pair, count, delta, kind):
     return kind(((pair, count),)).epsilon_bounds(delta)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_contour_and_grid_agree(seed):
     """Two analyses without common code bracket one truth."""
@@ -169,6 +170,7 @@ def test_records_and_steps_only_add():
         assert before.upper <= after.lower
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("q", "sigma", "steps", "records"), [(0.2, 3.0, 200, 100), (0.3, 1.0, 50, 60)]
 )

@@ -130,6 +130,7 @@ def test_exact_weights_are_inside_at_length():
     assert judged >= 200
 
 
+@pytest.mark.long
 def test_a_wrong_count_is_noticed(monkeypatch):
     from accountant.analyses import mixed
 
@@ -143,6 +144,7 @@ def test_a_wrong_count_is_noticed(monkeypatch):
     assert misses(range(4))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("add", [False, True])
 def test_shifts_that_every_part_leaves_out_count(add, monkeypatch):
     """Theorem D9: mixtures cut much too early still bracket the whole ones."""

@@ -62,7 +62,7 @@ class Alone(OverflowContour):
         return found
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(
     ("share", "q", "sigma"), [(0.4, 0.2, 1.0), (0.9, 0.5, 0.8), (0.7, 0.1, 1.5)]
@@ -81,7 +81,7 @@ def test_steps_compose_as_on_a_lattice(share, q, sigma, add):
             assert found.lower >= low * (1 - 1e-2) - 1e-9
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [1e-12, 1e-5])
 @pytest.mark.parametrize(("noise", "cap"), [(1.0, 351), (3.0, 351), (0.7, 340)])
 def test_the_grid_agrees(noise, cap, delta):

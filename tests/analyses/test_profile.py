@@ -1,5 +1,7 @@
 """The worst of several problems: how few of them are solved in full."""
 
+import pytest
+
 import accountant as ac
 from accountant.analyses import dispatch, profile
 from accountant.analyses.pld import Composed
@@ -52,6 +54,7 @@ def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_f
 SHUFFLED = 3 * ac.ShuffleModel(ac.RandomizedResponse(1.0, k=4), dataset_size=1000)
 
 
+@pytest.mark.long
 def test_no_lower_end_is_computed_that_another_problem_replaces(monkeypatch):
     asked = []
     real = Composed.__init__

@@ -51,7 +51,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 @pytest.mark.parametrize("delta", [1e-14, 0.3])
 def test_brackets_hold_each_other_and_basic_composition(other, delta):
@@ -64,6 +64,7 @@ def test_brackets_hold_each_other_and_basic_composition(other, delta):
     assert found.upper <= most * (1.0 + 1e-4)
 
 
+@pytest.mark.long
 def test_as_narrow_as_alone():
     """The pair of Theorem S6 gave 16.622 and 28.799, and lower ends above what data reach."""
     for other, most in (
@@ -79,6 +80,7 @@ def test_as_narrow_as_alone():
         assert isinstance(whole.profile().solvers()[0], BesideGame)
 
 
+@pytest.mark.long
 def test_a_game_is_played_where_other_data_sets_give_the_lower_end():
     """The pair of Theorem S6 gives δ = 1.48e-6."""
     shuffled = ac.ShuffleModel(ac.RandomizedResponse(0.5, k=4), dataset_size=1000)
@@ -87,6 +89,7 @@ def test_a_game_is_played_where_other_data_sets_give_the_lower_end():
     assert whole.delta(14.0) <= 1.466e-6
 
 
+@pytest.mark.long
 def test_two_kinds_of_steps():
     """One kind is played, the other has its pair: less than both apart."""
     repeated = WithReplacementSampled(1.0, batch_size=5, dataset_size=1000, relation=REPLACE)
@@ -99,6 +102,7 @@ def test_two_kinds_of_steps():
     assert any("adversary" in each for each in accounts)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 30.0, 700.0])
 def test_ends_of_the_range(epsilon):
     found = (1000 * STEP + response(0.5)).delta_bounds(epsilon)

@@ -39,6 +39,7 @@ def exact_step(laws, value, plan):
     return found + max(law.infinite for law in laws)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("q", "unit", "count", "plan"), GAMES)
 def test_leaps_are_never_below_sums_without_transforms(q, unit, count, plan):
     laws = laws_of(q, unit, plan)

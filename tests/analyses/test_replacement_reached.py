@@ -50,6 +50,7 @@ def test_two_steps_are_below_their_exact_sum(q, shift, epsilon):
     assert found.epsilon_of(truth) <= epsilon < found.epsilon_of(0.9 * truth) + 0.1
 
 
+@pytest.mark.long
 def test_many_steps_reach_more_than_standing_out_always_and_less_than_the_game():
     sampler = FixedSizeSampler(dataset_size=10_000, batch_size=100, steps=1000)
     found = sampler.epsilon_bounds(1.0, 1e-5)

@@ -17,6 +17,7 @@ def game(q, sigma, count):
     return ReplacementGame(parts)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("q", "sigma", "epsilon"), [(0.05, 1.0, 0.7), (0.2, 2.0, 0.4)])
 def test_two_steps_are_above_what_data_reach(q, sigma, epsilon):
     found = game(q, sigma, 2).delta_bounds(epsilon)
@@ -51,6 +52,7 @@ def test_what_the_game_cannot_tell_the_pair_does(delta):
     assert found.upper <= (3 * ac.Gaussian(1.5)).epsilon(delta) * (1 + 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [1.0, 2.0])
 def test_with_replacement_is_near_what_data_reach(sigma):
     sampler = WithReplacementSampler(
@@ -65,7 +67,7 @@ def test_with_replacement_is_near_what_data_reach(sigma):
     assert removed.epsilon_bounds(sigma, 1e-5).lower <= found.upper
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long
 @pytest.mark.parametrize(("sigma", "count"), [(2.0, 6000), (8.0, 10**6), (25.0, 40), (0.3, 2000)])
 def test_beyond_the_game_lower_ends_are_what_data_reach(sigma, count):
     """They were those of the pair of Theorem S6, above what the game allows."""
@@ -95,6 +97,7 @@ def test_beyond_the_game_a_large_delta_has_the_upper_end_of_the_pair(sigma, size
     assert found.lower < found.upper < 1.0 - 0.15 * (1.0 - found.lower)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sigma", [1e-150, 1e-200, 1e-308])
 def test_next_to_no_noise_is_no_error_beyond_the_game(sigma):
     """A record that stands out is told as surely with the least noise of the core."""

@@ -59,6 +59,7 @@ def test_edges_off_by_all_they_may_be(sigma, loss_error, share):
                 assert found.width <= 1e-11
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("share", [-1.0, 1.0])
 @pytest.mark.parametrize("loss_error", [0.0, 1e-3])
 @pytest.mark.parametrize("sigma", [0.2, 30.0])
@@ -160,6 +161,7 @@ def test_next_to_a_largest_loss_that_was_rounded(scale):
             assert found.lower <= -root * root / mp.expm1(-end) <= found.upper
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("delta", [1e-320, 1e-300, 1e-30, 1.0000001e-30, 1.5e-30, 3e-30])
 def test_where_the_profile_has_no_slope_or_delta_no_digits(delta):
     for one, largest in (

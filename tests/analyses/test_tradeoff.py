@@ -42,6 +42,7 @@ def gaussian(mu):
 RATES = [0.0, 1e-30, 1e-15, 1e-9, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-6, 1 - 1e-12, 1.0]
 
 
+@pytest.mark.long(keep=14)
 @pytest.mark.parametrize("fpr", RATES)
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 4.0])
 def test_gaussian(mu, fpr):

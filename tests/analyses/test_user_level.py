@@ -30,6 +30,7 @@ def test_known_answers(q, sigma, steps, records, delta, digits):
     assert bounds.upper == ac.get_epsilon(q, sigma, steps, delta, user_records=records)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("records", [2, 5, 100])
 @pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 100), (1.0, 3.0, 2), (0.2, 5.0, 30)])
 def test_it_is_the_mechanism_of_the_group(q, sigma, steps, records):
@@ -98,6 +99,7 @@ def test_no_finite_epsilon_at_delta_zero():
         assert ac.get_epsilon(0.01, 1.0, 5, 0, user_records=3, method=method) == math.inf
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("sigma", [5e-324, 1e-160, 1e-8])
 @pytest.mark.parametrize("q", [5e-324, 1e-3, 1.0])
 def test_tiny_noise_has_an_answer(q, sigma):

@@ -102,6 +102,7 @@ def sweep(seed, count, cheaply):
     return wide, wrong, judged
 
 
+@pytest.mark.long
 def test_forty_users():
     wide, wrong, judged = sweep(31, 40, cheaply=True)
     assert not wide

@@ -82,7 +82,7 @@ def exact_tail(m, r, v, mu):
     return mpmath.quad(integrand, [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6, 12])
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("m", "r", "v", "mu"),
     [(2, 1, 1, 1.0), (5, 2, 2, 0.5), (20, 5, 5, 1.0), (40, 30, 24, 0.7), (60, 20, 19, 0.0)],

@@ -70,6 +70,7 @@ def assert_sound(kernel, made, epsilon, delta, curve):
                 assert not refutes_curve(guesses, curve, error)
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(st.integers(1, 4), st.integers(2, 5), st.floats(0.0, 3.0), st.integers(0, 2**31), st.data())
 def test_no_bound_is_below_the_exact_tail(m, outputs, epsilon, seed, data):
@@ -175,6 +176,7 @@ def test_known_answers():
     assert one_run_epsilon(Guesses(1000, 100, 75), delta=0.0) == pytest.approx(0.701, abs=2e-3)
 
 
+@pytest.mark.long
 def test_honest_scores_are_rarely_flagged():
     rng, m, mu, runs = np.random.default_rng(2), 400, 1.0, 300
     epsilon = 4.3772  # of the 1-GDP mechanism at 1e-5, rounded up

@@ -150,6 +150,7 @@ def test_what_chose_the_threshold_is_not_counted():
     assert epsilon_lower_bound(x, y, delta=0.0, threshold=0.5) > 0.5
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("threshold", [1.0, (0.5, 1.5), "ranks"], ids=str)
 def test_rates_of_both_directions_hold_together(threshold):
     """Exactly, for all samples of size 6 of laws on 0, 1, 2, with each sample's probability."""

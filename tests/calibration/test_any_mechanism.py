@@ -36,7 +36,7 @@ def cost(mechanism, target):
     return 1.0 - mechanism.tradeoff(target["fpr"]), target["tpr"]
 
 
-@pytest.mark.long(keep=8)
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize(("name", "build", "target"), PROBLEMS, ids=[p[0] for p in PROBLEMS])
 @pytest.mark.parametrize("start", [1.0, 0.1])
 def test_the_answer_is_beside_a_double_that_misses_the_target(name, build, target, start):

@@ -25,6 +25,7 @@ def cost(q, sigma, steps, delta):
         return math.inf
 
 
+@pytest.mark.long
 @given(target_epsilons, deltas, sampling_probabilities, counts)
 def test_sigma(target, delta, q, steps):
     used = 1.0 if q == 1.0 else -math.expm1(steps * math.log1p(-q))
@@ -46,6 +47,7 @@ def test_steps(target, delta, q, sigma):
     assert cost(q, sigma, steps + 1, delta) > target
 
 
+@pytest.mark.long
 @given(target_epsilons, deltas, noise_multipliers, counts)
 def test_q(target, delta, sigma, steps):
     q = ac.calibrate_q(target, delta, sigma=sigma, steps=steps)

@@ -95,7 +95,7 @@ LONG = {
 NAMES = [pytest.param(each, marks=pytest.mark.slow) if each in LONG else each for each in RUNS]
 
 
-@pytest.mark.long(keep=21)
+@pytest.mark.long(keep=12)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_certificate_passes(name):
     run, delta = RUNS[name]
@@ -109,7 +109,7 @@ def test_a_certificate_passes(name):
     assert len(made.text) < 20_000
 
 
-@pytest.mark.long(keep=18)
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_epsilon_is_refused(name):
     run, delta = RUNS[name]
@@ -132,6 +132,7 @@ def test_a_larger_claim_says_so():
     assert ac.certificate(sampled(0.01, 1.0, 1000), 1e-5).larger == 0.0
 
 
+@pytest.mark.long(keep=25)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_delta_is_refused(name):
     run, delta = RUNS[name]
@@ -164,6 +165,7 @@ def test_what_cannot_be_certified_says_so():
             ac.certificate(ac.Gaussian(1.0), delta)
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_runs(seed):
     run, delta = random_run(random.Random(seed))

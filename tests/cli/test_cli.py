@@ -136,6 +136,7 @@ def test_a_quotient_for_q():
     assert Fraction(answer["q"]) >= Fraction(1, 3)
 
 
+@pytest.mark.long
 def test_curve(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "curve.png"

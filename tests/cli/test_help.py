@@ -62,7 +62,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.long(keep=26)
+@pytest.mark.long(keep=15)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_of_the_help_runs(example, desk):
     if "--plot" in example:
@@ -208,6 +208,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
         assert bool(captured.err) is terminal
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_reading_is_no_error():
     command = f"{sys.executable} -m accountant curve --q .1 --steps 5000 --sigma 9 --delta 1e-5"
     done = subprocess.run(

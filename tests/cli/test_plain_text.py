@@ -19,6 +19,7 @@ def test_signs_are_spelled():
     assert "é".encode("latin-1", HANDLER) == b"\xe9"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 def test_a_whole_answer(tmp_path, encoding):
     ledger = ac.Accountant(ac.Budget(3.0, 1e-5))
@@ -38,7 +39,7 @@ def test_a_whole_answer(tmp_path, encoding):
     assert re.search(">=|≥", text)
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     "words",
     [

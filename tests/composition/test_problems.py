@@ -55,7 +55,7 @@ def worst(pairs, epsilon):
     )
 
 
-@pytest.mark.long(keep=18)
+@pytest.mark.long(keep=13)
 @pytest.mark.parametrize(("p", "q"), FIXED + RANDOM)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_releases_that_lean_either_way(p, q, count):
@@ -244,6 +244,7 @@ def split(laws, count, epsilon):
     return found
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_every_way_to_meet_disjoint_sets_is_among_the_problems(count):
     laws = [*FIXED[:2], ((0.3, 0.7), (0.6, 0.4))]
@@ -253,6 +254,7 @@ def test_every_way_to_meet_disjoint_sets_is_among_the_problems(count):
         assert split(laws, count, epsilon) <= run.delta(epsilon)
 
 
+@pytest.mark.long
 def test_too_many_ways_are_charged_at_the_worst_of_each_release():
     laws = [((0.5 - k / 64, 0.5 + k / 64), (0.5, 0.5)) for k in range(2, 14)]
     once = ac.parallel(*(ac.DominatingPMFs(p, q) for p, q in laws))

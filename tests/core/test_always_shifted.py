@@ -34,7 +34,7 @@ def asked(question, sigma, shifts, weights, steps, at, direction):
     return question(sigma, shifts, weights, float(steps), at, direction, 0.0, 2.0**-60)
 
 
-@pytest.mark.long(keep=11)
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(("direction", "remove"), WAYS)
 def test_profiles_are_enclosed(problem, direction, remove):
@@ -101,6 +101,7 @@ def test_it_is_above_the_mixture_whose_least_shift_is_none(direction):
             less = more
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("shifts", [(1e-6, 1.0), (1.0, 1e3), (50.0, 50.5)])
 def test_extreme_arguments_have_an_answer(sigma, shifts):

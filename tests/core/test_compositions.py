@@ -157,7 +157,7 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("direction", [core.REMOVE, core.ADD, core.EITHER])
 @pytest.mark.parametrize("first", range(len(EXTREMES)))
 def test_extremes_are_answered(first, direction):

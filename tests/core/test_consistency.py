@@ -15,6 +15,7 @@ def explain(found):
     return "\n".join(f"{what}: {problem}" for what, problem in found)
 
 
+@pytest.mark.long
 def test_brackets_never_contradict_each_other():
     found = list(contradictions(core, random_problems(SEED, 400)))
     assert not found, explain(found)

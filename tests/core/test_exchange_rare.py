@@ -180,6 +180,7 @@ def test_all_that_a_line_is_made_of(driver, line):
     assert left_out <= 2e-13
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("distance", "q", "epsilon"),
     [

@@ -30,6 +30,7 @@ def test_the_flags_of_a_build_are_accepted():
     assert not errors(*FLAGS, SOURCES / "search.c")
 
 
+@pytest.mark.long
 def test_no_file_with_floating_point_is_compiled_with_fast_math():
     files = sorted(SOURCES.rglob("*.c"))
     files = [path for path in files if re.search(r"\b(double|float)\b", path.read_text())]

@@ -83,6 +83,7 @@ def test_far_answers_are_narrow(shifts, epsilon):
     assert inverse[0] <= epsilon <= inverse[1] * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 def test_stored_profiles_invert():
     """δ just below the truth at ε asks for at least ε, δ just above for at most ε."""
     wrong = []

@@ -183,6 +183,7 @@ def test_one_step_against_integrals(driver):
     assert useful > 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_bound_along_a_shifted_path(library, last):
     """Theorem 9 with D14: beyond the y returned, the transform stays below the bound.

@@ -18,7 +18,7 @@ def profile(mu, epsilon):
         return mpmath.ncdf(-(e / m - m / 2)) - mpmath.exp(e) * mpmath.ncdf(-(e / m + m / 2))
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sigma", [0.01, 0.3, 1.0, 7.0, 1e4])
 @pytest.mark.parametrize("steps", [1, 100])
 def test_epsilon_where_delta_is_next_to_nothing(sigma, steps):

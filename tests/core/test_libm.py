@@ -51,6 +51,7 @@ def elementary(tmp_path_factory):
     return Elementary(tmp_path_factory.mktemp("libm"))
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "sin", "cos", "erfc"])
 def test_relative_error(elementary, name):
     x = draw(name, np.random.default_rng(5))

@@ -83,7 +83,7 @@ def test_integer_orders_are_finite_sums(sigma, order):
     assert high - low <= 1e-11 * high
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("q", [1e-270, 1e-200, 1e-30, 1e-9, 1e-3, 0.5, 1.0 - 2.0**-40])
 @pytest.mark.parametrize("sigma", [1e-3, 0.05, 1.0, 1e4])

@@ -190,6 +190,7 @@ def transform(q, sigma, low, high, s):
     return total * sigma / (2 * acb.pi()).sqrt()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", TABLES + FEW)
 def test_every_value_is_within_its_error(tables, given):
     ctx.prec = 140

@@ -20,6 +20,7 @@ def odometer(columns, delta, direction, *options):
     return lower, upper
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("direction", [core.REMOVE, core.ADD])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_every_bracket_meets_that_of_the_steps_so_far(direction, delta):

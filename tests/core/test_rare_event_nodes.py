@@ -106,7 +106,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "sigma", "order", "scale", "thresholds"), SETTINGS)
 def test_weights_are_within_their_errors(library, q, sigma, order, scale, thresholds):
     draw = np.random.default_rng(8)

@@ -175,7 +175,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "sigma", "order", "thresholds", "window", "path"), PATHS)
 def test_sums_are_those_on_the_real_line(library, q, sigma, order, thresholds, window, path):
     dy, blocks = 0.125, 12

@@ -118,6 +118,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_epsilons_among_others_enclose_the_truth(wrong):
     assert not list(wrong(ROWS[::6]))

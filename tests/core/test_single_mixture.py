@@ -60,6 +60,7 @@ def profile(sigma, shifts, weights, epsilon, direction):
         return max(p - rate * q if direction == "remove" else q - rate * p, mpf(0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [12, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_both_ends_hold_and_are_narrow(direction, count):

@@ -35,6 +35,7 @@ def test_calls_go_through_headers():
         assert not re.findall(r"^extern\b", path.read_text(), re.M), path
 
 
+@pytest.mark.long
 def test_frames_are_small():
     """The core's own are looked at wherever a test compiles it (support.native)."""
     for path in sorted((SOURCES / "training").glob("*.c")):

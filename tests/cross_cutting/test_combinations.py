@@ -162,7 +162,7 @@ def test_every_public_mechanism_is_among_the_pairs():
     assert made - shown <= {"Composition"}
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("counts", [one for one in COUNTS if COUNTS[one]], ids=str)
 @pytest.mark.parametrize("relation", Relation, ids=lambda each: each.name)
 def test_pairs_of_mechanisms_compose(relation, counts):

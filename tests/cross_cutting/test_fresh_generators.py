@@ -171,6 +171,7 @@ def test_two_runs_differ(name):
     assert len(seen) > 1
 
 
+@pytest.mark.long
 def test_long_runs_need_constant_memory():
     def peak(steps):
         tracemalloc.start()

@@ -72,6 +72,7 @@ def trivial(mechanism, bounds, delta):
         assert bounds.lower <= plain * (1.0 + 1e-12)
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.parametrize(
     "family", [pytest.param(f, marks=[pytest.mark.slow] * (f in SLOW)) for f in FAMILIES]
 )

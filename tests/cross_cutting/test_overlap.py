@@ -114,7 +114,7 @@ def check_others(seed):
         assert overlap(chosen, found)
 
 
-@pytest.mark.long(keep=7)
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("seed", range(50))
 def test_of_gaussians(seed):
     check_gaussians(seed)
@@ -138,6 +138,7 @@ def test_of_many_others(seed):
     check_others(seed)
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize("seed", range(20))
 def test_closed_forms(seed):
     """Laplace, randomised response and Gaussian alone: closed-form profiles against the grid."""

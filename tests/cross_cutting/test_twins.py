@@ -18,7 +18,7 @@ EVERY = cases()
 IDS = [case.name for case in EVERY]
 
 
-@pytest.mark.long(keep=35)
+@pytest.mark.long(keep=20)
 @pytest.mark.parametrize("case", EVERY, ids=IDS)
 def test_neighbours_differ_by_what_was_charged_and_by_nothing_else(case):
     ran = 0

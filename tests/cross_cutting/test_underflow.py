@@ -133,7 +133,7 @@ def test_more_repetitions_than_round_off_allows_on_a_grid(base):
     assert (3 * base).epsilon(1e-3) <= many.epsilon(1e-3) <= 3.01
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("noise", [1e-300, 1e-20, 1e-8, 1e-3, 1e8, 1e150, 1.7e308])
 @pytest.mark.parametrize(
     "kind",
@@ -158,6 +158,7 @@ def test_noise_at_the_ends_of_the_doubles(kind, noise):
         assert mechanism.rdp(2.5) >= 0.0
 
 
+@pytest.mark.long
 def test_tables_of_atoms_keep_a_bounded_room(monkeypatch):
     from accountant.pairs import atoms
 

@@ -21,6 +21,7 @@ def first(case):
     return next(pair for pair in case.pairs() if min(len(pair.left[0]), len(pair.right[0])) > 1)
 
 
+@pytest.mark.long(keep=19)
 @pytest.mark.parametrize("name", EVERY)
 def test_what_a_record_adds_depends_on_no_other(name):
     wrong, parts = units_apart(EVERY[name], first(EVERY[name]))

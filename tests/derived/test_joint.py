@@ -47,7 +47,7 @@ INNER = [
 ]
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("parts", INNER, ids=str)
 @pytest.mark.parametrize("q", [0.02, 0.5])
 def test_releases_on_one_poisson_sample(parts, q):

@@ -214,6 +214,7 @@ def test_sensitivity_and_relation_of_the_noise_are_the_length_of_the_interval():
     assert twice == pytest.approx(plain, rel=1e-6)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     "local",
     [

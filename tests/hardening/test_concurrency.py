@@ -146,6 +146,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ELSEWHERE)
 @pytest.mark.parametrize("count", [40, pytest.param(3000, marks=pytest.mark.slow)])
 def test_other_instruction_sets_agree_within_the_brackets(tmp_path, name, count):

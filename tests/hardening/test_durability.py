@@ -83,6 +83,7 @@ def test_a_killed_writer_of_ledgers_loses_nothing_and_repeats_nothing(tmp_path, 
         next_label = len(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trials", TRIALS)
 def test_a_killed_writer_of_checkpoints_leaves_a_whole_one(tmp_path, trials):
     delays = random.Random(2)
@@ -187,6 +188,7 @@ def test_a_full_disk_leaves_the_old_ledger_and_the_old_checkpoint(tmp_path):
 CALLS = ["os.open", "os.fsync", "os.fchmod", "pathlib.Path.replace", "os.fdopen"]
 
 
+@pytest.mark.long(keep=18)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])
 @pytest.mark.parametrize("name", CALLS)
 def test_whatever_call_fails_the_old_or_the_new_file_is_whole(tmp_path, monkeypatch, name, code):

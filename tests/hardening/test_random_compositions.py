@@ -105,7 +105,7 @@ def test_a_wrong_end_would_be_seen(share, end):
     assert len(violations(equal, broken)) >= len(equal) // 3
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "moved",
     [

@@ -166,7 +166,7 @@ def test_another_key_is_refused(tmp_path):
             run(path, key=key)
 
 
-@pytest.mark.long(keep=15)
+@pytest.mark.long(keep=14)
 @pytest.mark.parametrize(
     ("given", "named"),
     [

@@ -19,6 +19,7 @@ from support.twins.comparison import twins
 READING = odd.reading(cases())
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("name", READING)
 def test_one_odd_record_changes_no_other(name):
     """Nothing raises, warns or prints, and sums move by what the record itself may move."""
@@ -37,6 +38,7 @@ def framed(data):
     )
 
 
+@pytest.mark.long(keep=38)
 @pytest.mark.parametrize("name", [name for name in READING if not odd.in_a_table(READING[name])])
 def test_one_odd_record_in_a_frame_changes_no_other(name):
     """A frame's columns are of the type that all of their entries have."""

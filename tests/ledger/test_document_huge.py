@@ -31,6 +31,7 @@ def write(path, records, different=500):
     path.write_text(document.encode(entries, None))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("records", "megabytes"),
     [(50_000, 200), pytest.param(1_000_000, 500, marks=pytest.mark.slow)],

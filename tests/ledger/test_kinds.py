@@ -37,6 +37,7 @@ def test_nearly_as_many_of_each_kind_as_the_exact_composition(budget):
         )
 
 
+@pytest.mark.long
 def test_what_is_admitted_never_exceeds_the_budget(budget):
     for seed in range(12):
         coins = random.Random(seed)

@@ -107,6 +107,7 @@ def test_small_contributions_last_longer_and_large_ones_are_left_out(budget):
     assert not again.charge_gaussian(1.0, noise_multiplier=1.1, sampling_probability=Q)[0]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sigma", [1e-300, 0.3, 1.1, 2.2, 7.7, 1e300])
 def test_a_contribution_is_charged_as_a_kind_with_no_more_noise(budget, sigma):
     records = RecordKinds(budget)

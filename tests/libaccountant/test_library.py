@@ -127,6 +127,7 @@ def test_only_the_public_names_leave_the_library_and_nothing_can_be_written_to(b
         assert not kinds & set("bBdDcC"), f"{compiled.stem} has variables"
 
 
+@pytest.mark.long
 def test_the_c_library_errs_no_more_than_it_is_trusted_to(built, tmp_path):
     truths = ROOT / "accountant" / "selftest" / "elementary.json"
     run(built / "elementary", truths)
@@ -158,6 +159,7 @@ def test_threads_do_not_disturb_each_other(built):
     run(built / "threads")
 
 
+@pytest.mark.long
 def test_every_function_runs_on_a_small_stack(built):
     text = (LIBRARY / "tests" / "stack.c").read_text()
     assert set(re.findall(r"\baccountant_(\w+)\(", text)) == functions()

@@ -174,6 +174,7 @@ def test_the_orders_of_a_replacement_are_chosen_by_data():
         assert high >= float(truth) * (1 - 1e-12)
 
 
+@pytest.mark.long
 def test_of_too_many_ways_each_is_one_that_data_meet():
     branches = parallel(m.Gaussian(2.0), m.Laplace(1.5), m.RandomizedResponse(0.6))
     assert _worse_when_adaptive(10 * branches) > 0.0

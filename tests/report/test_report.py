@@ -153,6 +153,7 @@ def test_attacks_are_bounded_and_nearly_tight(case):
     assert rates == sorted(rates)
 
 
+@pytest.mark.long(keep=1)
 def test_steps_grow_to_the_headline(case):
     ledger, made = case
     if not made.steps:
@@ -376,6 +377,7 @@ print([(row.about, row.sampler, row.theorems) for row in made.releases], made.th
 """
 
 
+@pytest.mark.long
 def test_a_statement_is_the_same_without_docstrings():
     told = [
         subprocess.run(

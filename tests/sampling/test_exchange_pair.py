@@ -97,6 +97,7 @@ def test_a_step_is_the_worst_of_all_contributions(name, size, q):
         assert high - low <= 1e-9 * high + 1e-12
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_opposite_contributions_are_the_worst_for_any_unimodal_law(seed):
     """The theorem itself, in exact arithmetic: steps, ties and plateaus, orders on either side."""

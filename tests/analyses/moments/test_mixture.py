@@ -27,7 +27,7 @@ def worst(logs, below, epsilon):
         return mpmath.exp(log_ratio((low + high) / 2))
 
 
-@pytest.mark.long(keep=17)
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_accepted_keeps_the_budget_and_little_more_would(seed):
     coins = random.Random(seed)

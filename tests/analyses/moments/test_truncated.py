@@ -48,7 +48,7 @@ def exact(q, sigma, add, b, end):
     return inside - beyond, beyond
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(
     ("q", "sigma", "spread"),
@@ -105,6 +105,7 @@ def test_losses_below_the_lattice_are_counted():
                 assert mpmath.log1p(moment) <= found.logs[k, place]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     "mechanism",
     [

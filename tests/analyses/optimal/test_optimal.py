@@ -73,7 +73,7 @@ def test_rational_oracle(k, ratio):
         assert epsilon >= at * (1 - 1e-15)
 
 
-@pytest.mark.long(keep=23)
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("seed", range(30))
 def test_zero_tolerance_homogeneous(seed):
     draw = random.Random(seed)
@@ -111,6 +111,7 @@ def test_exact_between_lattice_points():
         assert at[1] < bracket.lower < bracket.upper < at[0]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("e", "epsilon"), [(1e-3, 4.0), (1e-3, 0.0), (0.01, 160.0), (1.0, 465916.0), (1e-6, 0.004)]
 )
@@ -190,6 +191,7 @@ def test_the_grid_brackets(points, monkeypatch):
     assert max(widths) < (0.05 if points == 2**10 else 0.002)
 
 
+@pytest.mark.long
 def test_the_grid_agrees_with_one_epsilon(monkeypatch):
     # Distinct doubles, practically one ε: compare a thousand parts with the exact answer.
     exact = optimal_epsilon_bounds([(0.05, 0.0, 1000)], 1e-6)

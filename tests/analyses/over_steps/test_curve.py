@@ -62,6 +62,7 @@ def test_ten_thousand_equal_steps():
     assert (curve[checked - 1] <= 1.08 * truth.upper).all()
 
 
+@pytest.mark.long
 def test_ten_thousand_different_steps():
     from accountant.analyses.over_steps.by_renyi import pointwise
 

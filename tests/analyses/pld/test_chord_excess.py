@@ -87,6 +87,7 @@ def check(generator, parts, cells):
         assert not arb(upper) < truth, (parts, cells, epsilon)
 
 
+@pytest.mark.long(keep=51)
 @pytest.mark.parametrize("seed", range(60))
 def test_one_part(seed):
     generator = random.Random(seed)
@@ -112,6 +113,7 @@ def small(monkeypatch):
         monkeypatch.setattr(spectrum, name, value)
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", range(16))
 def test_many_releases_by_few_frequencies(seed):
@@ -259,6 +261,7 @@ CLAIMS = [
 ]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("noise", "q", "count", "delta", "middle"), CLAIMS)
 def test_widths(noise, q, count, delta, middle):
     bounds = (count * ac.PoissonSampled(noise, q)).epsilon_bounds(delta)

@@ -20,7 +20,7 @@ def twice(epsilon):
     return float(np.trapezoid(density * second, z))
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.3, 0.8, 2.0])
 def test_a_least_loss_that_has_mass_is_not_lost_from_below(epsilon):
     assert PAIR.support[0] == 0.0

@@ -68,6 +68,7 @@ def test_masses_off_by_their_stated_error_are_covered(spacing):
 
 
 class TestGridLaws:
+    @pytest.mark.long(keep=1)
     @pytest.mark.parametrize("spacing", [0.3, 0.05, 0.004])
     @pytest.mark.parametrize(
         "pair",
@@ -105,6 +106,7 @@ class TestGridLaws:
         law = discretise(pair, LossGrid(-1.0, 2.0, 0, 1), True)
         assert law.upper == pytest.approx(law.lower, rel=1e-13)
 
+    @pytest.mark.long(keep=6)
     @pytest.mark.parametrize("above", [1e-9, 0.1, 0.5, 0.93])
     @pytest.mark.parametrize("spacing", [0.1, 1e-2])
     @pytest.mark.parametrize("has_atoms", [False, True])

@@ -50,6 +50,7 @@ def overlaps(composed):
     return composed._nearly_one.bracket
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("loss", "count"), [(1.0, 300), (0.5, 1100), (4.0, 60)])
 def test_responses_up_to_the_last_epsilon_that_is_answered(loss, count):
     ask = overlaps(Composed([(ac.RandomizedResponse(loss).pairs()[0], count)]))

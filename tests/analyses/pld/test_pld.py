@@ -41,6 +41,7 @@ def assert_delta(bounds, truth):
 
 
 class TestSoundAndTight:
+    @pytest.mark.long(keep=68)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", COUNTS)
     @pytest.mark.parametrize("eps0", [1e-3, 0.1, 1.0, 5.0])
@@ -57,7 +58,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(pair, count)], epsilon), truth(epsilon))
 
-    @pytest.mark.long(keep=77)
+    @pytest.mark.long(keep=35)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", [1, 2, 5, 12])
     @pytest.mark.parametrize("scale", [0.2, 1.0, 30.0, 1000.0])
@@ -70,7 +71,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(Laplace(scale), count)], epsilon), truth(epsilon))
 
-    @pytest.mark.long(keep=63)
+    @pytest.mark.long(keep=17)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", COUNTS)
     @pytest.mark.parametrize("total", [0.01, 1.0, 4.0])
@@ -102,6 +103,7 @@ class TestSoundAndTight:
         lower, upper = pld.epsilon_bounds([(Laplace(scale), 100_000 if scale > 1e3 else 10)], 1e-3)
         assert 0.0 < lower <= upper <= lower * (1 + 1e-6)
 
+    @pytest.mark.long(keep=4)
     @pytest.mark.parametrize("add", [False, True])
     @pytest.mark.parametrize(
         ("q", "sigma", "steps", "delta"),
@@ -129,6 +131,7 @@ class TestSoundAndTight:
 
 
 class TestRandomCompositions:
+    @pytest.mark.long
     def test_rational_atoms(self):
         rng = random.Random(1)
         for _ in range(150):
@@ -144,6 +147,7 @@ class TestRandomCompositions:
                 continue  # a kink at epsilon; nothing was claimed
             assert_delta(bounds, truth)
 
+    @pytest.mark.long
     def test_randomized_response_everywhere(self):
         rng = random.Random(2)
         for _ in range(300):
@@ -154,6 +158,7 @@ class TestRandomCompositions:
             parts = [(randomized_response(eps0), count)]
             assert_epsilon(pld.epsilon_bounds(parts, delta), truth, delta, width=None)
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("seed", "problems"), [(3, 15), pytest.param(4, 100, marks=pytest.mark.slow)]
     )
@@ -260,6 +265,7 @@ class TestFarFromItsReach:
         except PrecisionError:
             return None
 
+    @pytest.mark.long(keep=6)
     @pytest.mark.parametrize("parts", MIXES)
     def test_of_delta(self, parts):
         composed, least = pld.Composed(parts, tolerance=1e-3), 1.0

@@ -38,6 +38,7 @@ def test_a_width_that_fell_too_little_leads_to_no_huge_grid():
     assert finer(5e3, LONG // 4, 2, 1e-6, steady=False) == finer(5e3, LONG // 4, 2, 1e-6)
 
 
+@pytest.mark.long
 def test_losses_on_two_lattices_need_no_huge_grid():
     """The second width, 5,000 tolerances, told nothing; a third grid had three million points."""
     noise = ac.MixtureOfGaussians(
@@ -63,6 +64,7 @@ def test_losses_on_two_lattices_need_no_huge_grid():
     assert max(sizes) <= 2**20
 
 
+@pytest.mark.long
 def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
     drawn = ac.sampling.WithReplacementSampled(1.0, batch_size=256, dataset_size=60_000)
     release = 3 * drawn + 1000 * ac.PoissonSampled(ac.DiscreteGaussian(1), 0.01)
@@ -73,6 +75,7 @@ def test_two_parts_that_need_large_grids_end_within_five_times_the_tolerance():
     assert found.upper - found.lower <= 5e-6 * found.upper
 
 
+@pytest.mark.long
 def test_a_long_grid_of_two_parts_is_the_second():
     """There was a third one, of eight million points."""
     drawn = ac.sampling.WithReplacementSampled(1.4031, batch_size=121, dataset_size=20_913)

@@ -127,7 +127,7 @@ def check(pair, knots, truth, seed):
     return law
 
 
-@pytest.mark.long(keep=19)
+@pytest.mark.long(keep=15)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize("spacing", [0.3, 0.05, 1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("q", [1.0, 0.999, 1e-3, 1e-7])

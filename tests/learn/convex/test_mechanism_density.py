@@ -84,6 +84,7 @@ def test_it_is_no_gaussian_mechanism_below_the_theorems_epsilon():
     )
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("lam", "sigma"), [(0.3, 1.0), (1.0, 0.5), (2.0, 3.0)])
 def test_two_dimensions_never_exceed_the_stated_profile(lam, sigma):
     rng = np.random.default_rng(5)

@@ -76,6 +76,7 @@ def test_failing_teachers_say_nothing():
     assert votes[0, 1] > 0
 
 
+@pytest.mark.long
 def test_joblib_gives_the_same_votes():
     pytest.importorskip("joblib")
     from sklearn.neighbors import KNeighborsClassifier

@@ -174,6 +174,7 @@ def test_above_threshold_stops():
         stream.is_above(0.0)
 
 
+@pytest.mark.long
 def test_costs_compose_with_everything_else():
     ledger = ac.Accountant()
     chosen = [
