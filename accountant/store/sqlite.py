@@ -132,9 +132,10 @@ class SQLite(Database):
 
     def rollback(self) -> None:
         """Undo, and let the next begin."""
-        if self._connection is not None:
+        connection = self._connection  # a fork in a signal's handler closes it between two looks
+        if connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                self._connection.rollback()
+                connection.rollback()
 
     def close(self) -> None:
         """Close the connection.
@@ -156,11 +157,11 @@ class SQLite(Database):
 
     def abandon(self) -> None:
         """Let go of the connection, and never close it: not by the interpreter's end either."""
-        if self._connection is not None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
             import ctypes
 
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        self._connection = None
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
     def is_busy(self, error: BaseException) -> bool:
         """Tell whether another has the lock."""
