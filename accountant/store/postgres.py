@@ -195,23 +195,24 @@ class Postgres(Database):
 
     def rollback(self) -> None:
         """Undo; without a connection there is nothing to undo."""
-        if self._connection is None or self._pipeline is None:
+        pipeline = self._pipeline  # a fork in a signal's handler ends it between two looks
+        if self._connection is None or pipeline is None:
             return
         self._batched = False
-        self._pipeline.drop()  # of whoever was interrupted before it was sent
-        failed = self._pipeline.failed
+        pipeline.drop()  # of whoever was interrupted before it was sent
+        failed = pipeline.failed
         try:
             self.execute("ROLLBACK")
         except self._driver.Error:
             self.close()
-        self._pipeline.failed = failed
+        pipeline.failed = failed
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
             with contextlib.suppress(self._driver.Error):
-                self._connection.close()
-        self._connection = None
+                connection.close()
 
     def abandon(self) -> None:
         """Let go of it: psycopg ends no session of another process."""
@@ -248,9 +249,10 @@ class Postgres(Database):
         return isinstance(error, self._driver.errors.CheckViolation)
 
     def _ready(self) -> Pipeline:
-        if self._connection is None or self._pipeline is None:
+        pipeline = self._pipeline
+        if self._connection is None or pipeline is None:
             raise self._driver.OperationalError("the connection was given up meanwhile")
-        return self._pipeline
+        return pipeline
 
     def _connected(self) -> Any:
         """Connect once; what would fail again is a LedgerError, which is not tried again."""
