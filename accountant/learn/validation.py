@@ -50,6 +50,9 @@ def container(name: str, value: object, kinds: str | None = None) -> NDArray[Any
         array = np.asarray(dense.toarray(order="C") if issparse(value) else value)
     except Exception:  # whose message has the number of records
         array = np.asarray(None)
+    if array.dtype.kind == "c" and hasattr(value, "to_numpy"):
+        # One complex record makes complex numbers of a frame's column.
+        array = np.where(array.imag == 0.0, array.real, np.nan)
     if array.ndim == 0 and isinstance(value, np.ndarray):
         raise DomainError(f"{name} must have one dimension or more, (records, …); got 0")
     if array.ndim == 0:

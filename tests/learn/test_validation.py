@@ -118,6 +118,18 @@ def test_one_word_in_a_frame_changes_no_other_block(dtype):
     assert (plain != word).sum() == 1
 
 
+def test_one_complex_number_in_a_frame_changes_no_other():
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([0.5] * 20 + [1j])
+    assert column.dtype.kind == "c"
+    expected = [0.5] * 20 + [np.nan]
+    assert np.array_equal(numbers("y", column, ()), expected, equal_nan=True)
+    frame = pandas.DataFrame({"a": column, "b": 1.0})
+    assert np.array_equal(features(frame, 2, np.dtype(np.float64))[:, 0], expected, equal_nan=True)
+    with pytest.raises(ArgumentTypeError, match="complex128"):
+        numbers("y", column.to_numpy(), ())
+
+
 def test_dates_are_labels_in_every_container():
     pandas = pytest.importorskip("pandas")
     for unit in ("D", "s", "ns"):
