@@ -39,6 +39,7 @@ SCORES = (
     "permutation_test_score",
     "validation_curve",
 )
+FITS = ("fit", "fit_transform")  # an imputer's fit calls the other
 # What an estimator of estimators has that scores them on held-out records, and chooses or combines
 # them by that: searches, feature selection, thresholds, calibration, stacking.
 CHOOSES = ("cv", "scoring")
@@ -68,7 +69,7 @@ def look_around(estimator: object) -> None:
                 " charged, and fits one model a fold, which only a ledger= of yours adds up"
             )
         own = owner is estimator or type(owner).__module__.startswith("accountant.")
-        if name == "fit" and isinstance(owner, BaseEstimator) and not own:
+        if name in FITS and isinstance(owner, BaseEstimator) and not own:
             if isinstance(owner, RANSACRegressor) or any(hasattr(owner, word) for word in CHOOSES):
                 raise UnsupportedError(SEARCH)
             told |= _of_fit(owner, estimator)

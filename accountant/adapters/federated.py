@@ -205,7 +205,10 @@ class FederatedRounds:
         if count > 0:
             said = f"{self.mechanism!r} {blocks!r}".encode()
             key = "plan-" + hashlib.sha256(said).hexdigest()
-            self._store.plan(blocks, self.mechanism, count, key=key)
+            try:
+                self._store.plan(blocks, self.mechanism, count, key=key)
+            except BudgetExceeded:  # a server ended after it had planned others for them
+                return self._left_on(blocks)
         return count
 
     def _left_on(self, blocks: list[str]) -> int:

@@ -48,7 +48,8 @@ class SampledReplacement(Mechanism):
     Notes
     -----
     *Guarantee.* The symmetric pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the
-    mechanism (docs/theorems_adapters.md, Theorem E2).
+    mechanism (docs/theorems_adapters.md, Theorem E2). Lower ends are those of batches of fixed size
+    that hold the record with probability q: Poisson samples reach less.
 
     Examples
     --------

@@ -10,7 +10,8 @@ type of a container or of an array, and the shape that an array gives to every r
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,12 +20,13 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.secrecy import silence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
     "as_examples",
+    "as_records",
     "class_labels",
     "container",
     "features",
@@ -40,14 +42,17 @@ NUMBERS = "fiub"  # kinds of arrays that are read as a whole
 
 
 def container(name: str, value: object, kinds: str | None = None) -> NDArray[Any] | list[Any]:
-    """Return a list as it is, anything else as an array, whose type is public."""
-    if isinstance(value, (list, tuple)):
-        return list(value)
+    """Return a list or another sequence as a list, anything else as an array of public type."""
+    if _is_sequence(value):
+        return list(cast("Iterable[Any]", value))
     dense: Any = value
     try:
         array = np.asarray(dense.toarray(order="C") if issparse(value) else value)
     except Exception:  # whose message has the number of records
         array = np.asarray(None)
+    if array.dtype.kind == "c" and hasattr(value, "to_numpy"):
+        # One complex record makes complex numbers of a frame's column.
+        array = np.where(array.imag == 0.0, array.real, np.nan)
     if array.ndim == 0 and isinstance(value, np.ndarray):
         raise DomainError(f"{name} must have one dimension or more, (records, …); got 0")
     if array.ndim == 0:
@@ -55,6 +60,21 @@ def container(name: str, value: object, kinds: str | None = None) -> NDArray[Any
     if kinds is not None and array.dtype.kind not in kinds:
         raise ArgumentTypeError(f"{name} must be an array of numbers; got one of {array.dtype}")
     return array
+
+
+def _is_sequence(value: object) -> bool:
+    """Whether NumPy would look at all records for one type: lists, deques, columns of data sets."""
+    if isinstance(value, (list, tuple)):
+        return True
+    kind = type(value)
+    typed = any(hasattr(kind, name) for name in ("__array__", "__array_interface__"))
+    if typed or issparse(value) or isinstance(value, (str, Mapping)):
+        return False
+    try:
+        memoryview(cast("Any", value))  # bytes, or an array of the standard library
+    except TypeError:
+        return hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
+    return False
 
 
 def numbers(
@@ -107,26 +127,42 @@ def _read(record: object) -> NDArray[np.float64] | None:
         return None
 
 
+def as_records(name: str, value: object) -> NDArray[Any] | list[Any]:
+    """Return a container for :func:`records_at`; the numbers of a frame are float64 there.
+
+    One odd record makes objects of a column, and the type that its other entries had is lost.
+    """
+    found = container(name, value)
+    if isinstance(found, np.ndarray) and hasattr(value, "to_numpy") and found.dtype.kind in NUMBERS:
+        return found.astype(np.float64)
+    return found
+
+
 def records_at(found: NDArray[Any] | list[Any], places: NDArray[np.intp]) -> NDArray[Any]:
     """Return some of the records of a container as an array of a type that they alone decide.
 
-    Numbers become an array of numbers, anything else in a list stays as it is, in an array of
-    objects. The type of an array of numbers or text is public, and stays.
+    Numbers become an array of numbers (of float64, from an array of objects), anything else in a
+    list stays as it is, in an array of objects. The type of an array of numbers or text is public,
+    and stays.
     """
     if isinstance(found, np.ndarray):
         chosen = found[places]
-        return chosen if found.dtype.kind != "O" else _natural(chosen.tolist(), chosen)
-    return _natural([found[i] for i in places.tolist()])
+        if found.dtype.kind != "O":
+            return chosen
+        natural = _natural(chosen.tolist())
+        return chosen if natural is None else natural.astype(np.float64)
+    listed = [found[i] for i in places.tolist()]
+    natural = _natural(listed)
+    return _objects(listed) if natural is None else natural
 
 
-def _natural(records: list[Any], otherwise: NDArray[Any] | None = None) -> NDArray[Any]:
+def _natural(records: list[Any]) -> NDArray[Any] | None:
     try:
-        array = np.asarray(records)
-        if array.dtype.kind in NUMBERS:
-            return array
+        with silence():  # a record's own conversion may warn
+            array = np.asarray(records)
+        return array if array.dtype.kind in NUMBERS else None
     except Exception:  # records of several lengths, say
-        pass
-    return _objects(records) if otherwise is None else otherwise
+        return None
 
 
 def _objects(records: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
@@ -148,8 +184,7 @@ def features(X: object, columns: int | None, dtype: np.dtype[Any]) -> NDArray[An
 
 def targets(y: object, records: int, outputs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return real targets as an array of shape (records, outputs)."""
-    listed = isinstance(y, (list, tuple))
-    array = numbers("y", y, (outputs,) if listed else None, dtype)
+    array = numbers("y", y, (outputs,) if _is_sequence(y) else None, dtype)
     if array.shape not in ((records,), (records, outputs)) or array.size != records * outputs:
         raise DomainError(
             f"y must hold one target of {outputs} numbers for every record: shape (records,"
@@ -192,8 +227,11 @@ def labels_among(y: object, values: Sequence[Any]) -> NDArray[np.intp]:
     """Return the position of every label among some values, and -1 for any other label."""
     found = container("y", y)
     places = {value: place for place, value in enumerate(values)}
-    entries = found.tolist() if isinstance(found, np.ndarray) else found
-    return np.array([_place(places, entry) for entry in entries], np.intp)
+    if isinstance(found, np.ndarray):
+        # As a frame's column of objects would give them: NumPy makes integers of some dates.
+        dates = found.dtype.kind in "mM"
+        found = list(cast("Iterable[Any]", y)) if dates else found.tolist()
+    return np.array([_place(places, entry) for entry in found], np.intp)
 
 
 def _place(places: dict[Any, int], entry: Any) -> int:

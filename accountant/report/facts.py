@@ -15,6 +15,7 @@ __all__ = [
     "about",
     "assumptions",
     "of_analysis",
+    "on_trust",
     "sampler",
     "theorems",
 ]
@@ -116,6 +117,11 @@ def theorems(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(found)
 
 
+def on_trust(kind: type[Mechanism]) -> str:
+    """Return what a class of mechanisms takes on trust; empty where a theorem proves it."""
+    return kind.claim or ("" if "about" in vars(kind) else "its pairs")
+
+
 def of_analysis(name: str) -> tuple[str, ...]:
     """Return the theorems of an analysis by its name."""
     return _THEOREMS.get(name, ())
@@ -129,10 +135,9 @@ def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
     for kind in kinds:
         if kind.selection is not None:
             found.append(kind.selection.check)
-        trusted = kind.claim or ("" if "about" in vars(kind) else "its pairs")
-        if trusted:
+        if taken := on_trust(kind):
             found.append(
-                f"{kind.__name__} takes {trusted} on trust: somebody must have proved it for the"
+                f"{kind.__name__} takes {taken} on trust: somebody must have proved it for the"
                 " mechanism that was run."
             )
     relations = {mechanism.relation for mechanism in mechanisms}

@@ -523,6 +523,21 @@ def test_an_unfinished_round_is_charged_where_the_next_server_has_other_noise(tm
     assert set(charged(tmp_path).values()) == {6}
 
 
+def test_a_server_that_ended_while_it_planned_stops_no_other(tmp_path, monkeypatch):
+    budgets = dict.fromkeys(NAMES, Budget(6.0, DELTA))
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            made(tmp_path, budgets=budgets, rounds=10**6)
+    one = made(tmp_path, CentralNoise(1.0, 0.5), budgets=budgets, rounds=3)
+    assert not one.paying()  # all that they have is planned with the first noise
+    one.close()
+    one = made(tmp_path, budgets=budgets, rounds=5)
+    told = rounds_of(one, 5)
+    assert told == (5 * CENTRAL.mechanism(3)).epsilon(DELTA)
+    assert charged(tmp_path) == dict.fromkeys(NAMES, 5)
+
+
 @pytest.mark.parametrize("after_restart", [False, True])
 def test_who_joins_when_all_others_are_spent_can_pay(after_restart, tmp_path):
     """The next charge had nobody to pay for it, and so it was the next one for ever."""

@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("sklearn")
 
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
@@ -158,3 +159,10 @@ def test_a_fits_privacy_says_whose_it_is():
     model = make_pipeline(Normalizer(), DPLogisticRegression(data_norm=1.0)).fit(X, Y)
     shown = repr(model[-1].privacy_)
     assert "private=True, scope='this estimator alone" in shown
+
+
+@pytest.mark.parametrize("fit", ["fit", "fit_transform"])
+def test_an_imputer_around_a_private_model_is_told_of(fit):
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    with pytest.warns(UnpaidReleaseWarning, match="IterativeImputer may fit several"):
+        getattr(IterativeImputer(ridge(), max_iter=1, tol=1e9), fit)(gaps)

@@ -1,6 +1,8 @@
 """The one way in for data: no record changes how another is read, and none raises anything."""
 
 import warnings
+from array import array
+from collections import UserList, deque
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,14 @@ from accountant.learn import Frozen, LogisticRegression, PerExampleModel, train_
 from accountant.learn.blocks import block_estimates
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.learn.pate import TeacherEnsemble
-from accountant.learn.validation import as_examples, class_labels, features, numbers, targets
+from accountant.learn.validation import (
+    as_examples,
+    class_labels,
+    features,
+    labels_among,
+    numbers,
+    targets,
+)
 from support.twins import cases, odd, pairs
 from support.twins.cases_features import EXTRACTIONS, D, rows_apart
 from support.twins.comparison import twins
@@ -69,6 +78,78 @@ def test_one_word_moves_one_block():
         for data in ([*records, 0.95], [*records, "n/a"])
     )
     assert (plain != word).sum() == 1
+
+
+class Bare:
+    """A sequence by what it can do, as a column of a data set is."""
+
+    def __init__(self, records):
+        self.records = list(records)
+
+    def __len__(self):
+        return len(self.records)
+
+    def __getitem__(self, place):
+        return self.records[place]
+
+
+@pytest.mark.parametrize("kind", [deque, UserList, Bare])
+def test_one_word_in_any_sequence_changes_no_other(kind):
+    words = kind([0.5] * 20 + ["n/a"])
+    assert np.array_equal(numbers("y", words, ()), [0.5] * 20 + [np.nan], equal_nan=True)
+    assert targets(words, 21, 1, np.dtype(np.float64))[:20].tolist() == [[0.5]] * 20
+    assert features(kind([[1.0, 2.0], "n/a"]), 2, np.dtype(np.float64))[0].tolist() == [1.0, 2.0]
+    plain, word = (
+        block_estimates(kind([0.95] * 200 + [last]), np.mean, 10, (0.0, 1.0), rng=3)
+        for last in (0.95, "n/a")
+    )
+    assert (plain != word).sum() == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
+def test_one_word_in_a_frame_changes_no_other_block(dtype):
+    """A sum of two small integers overflows in their own type, and not in another."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": np.full(200, 100, dtype), "b": np.full(200, 100, dtype)})
+    odd_one = frame.astype({"a": object})
+    odd_one.loc[7, "a"] = "n/a"
+    plain, word = (
+        block_estimates(data, lambda block: (block[:, 0] + block[:, 1]).mean(), 10, (0, 300), rng=3)
+        for data in (frame, odd_one)
+    )
+    assert (plain != word).sum() == 1
+
+
+def test_one_complex_number_in_a_frame_changes_no_other():
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([0.5] * 20 + [1j])
+    assert column.dtype.kind == "c"
+    expected = [0.5] * 20 + [np.nan]
+    assert np.array_equal(numbers("y", column, ()), expected, equal_nan=True)
+    frame = pandas.DataFrame({"a": column, "b": 1.0})
+    assert np.array_equal(features(frame, 2, np.dtype(np.float64))[:, 0], expected, equal_nan=True)
+    with pytest.raises(ArgumentTypeError, match="complex128"):
+        numbers("y", column.to_numpy(), ())
+
+
+def test_dates_are_labels_in_every_container():
+    pandas = pytest.importorskip("pandas")
+    for unit in ("D", "s", "ns"):
+        days = np.array(["2020-01-01", "2020-01-02"], f"datetime64[{unit}]")
+        assert labels_among(days, list(days)).tolist() == [0, 1]
+        column = pandas.Series(days)
+        for given in (column, list(column), column.astype(object)):
+            assert labels_among(given, list(column)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [str, bytes, dict, set, iter])
+def test_what_is_no_sequence_of_records_is_refused(kind):
+    with pytest.raises(ArgumentTypeError, match="y must be an array"):
+        numbers("y", kind(()), ())
+
+
+def test_an_array_of_the_standard_library_keeps_its_type():
+    assert numbers("y", array("f", [0.1]), ()).tolist() == [float(np.float32(0.1))]
 
 
 class Majority:
@@ -161,6 +242,25 @@ def test_a_function_that_raises_on_a_record_adds_nothing_for_it():
             noise_multiplier=1.0, expected_batch_size=300, sampler="full", steps=2,
         )  # fmt: skip
     assert result.private
+
+
+@pytest.mark.parametrize("filters", ["always", "error"])
+def test_whether_a_record_raises_changes_no_warning(filters):
+    """The function is called on zeros only if a record raises."""
+
+    def complains(w, x, t):
+        if (x == 7.25).any():
+            raise ValueError
+        if not x.any():
+            warnings.warn("nothing but zeros", stacklevel=1)
+        return descend(w, x, t)
+
+    X, y = np.ones((2 * BLOCK_ROWS, 2)), np.ones(2 * BLOCK_ROWS)
+    X[3, 0] = 7.25
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(filters)
+        PerExampleModel(np.zeros(2), complains).clipped_gradient_sum(X, y, 1.0)
+    assert not caught
 
 
 def test_what_warns_of_a_block_or_a_shard_is_not_heard():

@@ -438,6 +438,15 @@ def test_only_what_data_reach_is_called_exact():
     assert "Exact ε" not in replace(made, attained=True, steps=(wide,)).markdown()
 
 
+def test_what_is_claimed_of_a_release_is_not_called_exact():
+    """Some mechanism with the guarantee reaches it; the one that was run may not."""
+    for claimed in (ac.PureDP(0.3), ac.GDP(0.5), ac.PoissonSampled(ac.PureDP(0.3), 0.1)):
+        made = statement(_of(4 * claimed + ac.Gaussian(3.0)), certificate=False)
+        assert not made.attained, claimed
+        assert "Exact ε" not in made.markdown()
+    assert statement(_of(4 * ac.Gaussian(3.0)), certificate=False).attained
+
+
 @pytest.mark.long
 def test_what_is_inside_counts_too():
     ledger = ac.Accountant()

@@ -260,3 +260,27 @@ def test_losses_far_apart_are_answered(noise, q):
         low, high = step.delta_bounds(epsilon)
         assert low <= q * (1.0 + 1e-9)
         assert q * (1.0 - 1e-2) <= high <= q * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.95])
+def test_vectors_of_discrete_laplace_noise_are_no_worse_than_one_coordinate(q):
+    """All pairs of integer vectors of ℓ1 norm at most 2 (Theorem E15); the rate is log 2."""
+    noise = ac.DiscreteLaplace(1.0 / math.log(2.0), sensitivity=2, relation=REPLACE)
+    told = ac.PoissonSampled(noise, q)
+    reach, rate = range(-14, 15), Fraction(q)
+    vectors = [v for v in itertools.product(range(-2, 3), repeat=2) if abs(v[0]) + abs(v[1]) <= 2]
+
+    def law(v):
+        return [Fraction(1, 9 * 2 ** (abs(x - v[0]) + abs(y - v[1]))) for x in reach for y in reach]
+
+    still, laws = law((0, 0)), {v: law(v) for v in vectors}
+    release = {
+        v: [(1 - rate) * s + rate * m for s, m in zip(still, laws[v], strict=True)] for v in vectors
+    }
+    for epsilon in (0.0, 0.2, 1.0):
+        grown = Fraction(math.exp(epsilon)) * (1 + Fraction(1, 2**50))
+        upper = Fraction(told.delta_bounds(epsilon).upper)
+        for one, other in itertools.combinations(vectors, 2):
+            pair = zip(release[one], release[other], strict=True)
+            # Outcomes beyond the table are left out: the sum is a lower bound.
+            assert sum(max(p - grown * r, 0) for p, r in pair) <= upper, (one, other)

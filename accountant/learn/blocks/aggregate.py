@@ -15,7 +15,7 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
 from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
-from accountant.learn.validation import container, records_at
+from accountant.learn.validation import as_records, records_at
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.noise.exact_samplers import rounded_laplace
 
@@ -90,7 +90,7 @@ def block_estimates(
     """
     checks.function("estimator", estimator, "a block of records")
     low, high = _ends(bounds)
-    rows = container("records", records)
+    rows = as_records("records", records)
     place = assign_shards(len(rows), blocks, rng=rng)
     held = (records_at(rows, np.flatnonzero(place == k)) for k in range(blocks))
     jobs = ((_one, (estimator, block)) for block in held)

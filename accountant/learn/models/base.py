@@ -264,12 +264,14 @@ class PerExampleModel(Model):
         totals.count(norms2, filled, rule)
 
     def _rows(self, x: Array, y: Array) -> Array:
-        rows = np.array(self._gradients(self.parameters, x, y), dtype=self.dtype, order="C")
+        # A copy: what a function writes into the parameters, and how often, has no noise.
+        found = self._gradients(self.parameters.copy(), x, y)
+        rows = np.array(found, dtype=self.dtype, order="C")
         return rows.reshape(BLOCK_ROWS, self.size)
 
     def row_results(self, x: Array, y: Array) -> list[Array]:
         """Return the gradients themselves."""
-        return [np.array(self._gradients(self.parameters, x, y), dtype=self.dtype)]
+        return [np.array(self._gradients(self.parameters.copy(), x, y), dtype=self.dtype)]
 
     def outputs(self, X: object) -> Array:
         """Return the user's outputs."""

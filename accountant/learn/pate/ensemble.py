@@ -11,7 +11,7 @@ from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import generator_of
-from accountant.learn.validation import class_labels, container, records_at
+from accountant.learn.validation import as_records, class_labels, records_at
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
@@ -117,7 +117,7 @@ class TeacherEnsemble:
         y : array_like of int, shape (n,)
             Their labels; a record whose label is no class reaches no teacher.
         """
-        rows = container("X", X)
+        rows = as_records("X", X)
         labels = class_labels(y, len(rows), self.classes)
         place = assign_shards(len(rows), self.teachers, balanced=self._balanced, rng=self._rng)
         shards = (np.flatnonzero((place == t) & (labels >= 0)) for t in range(self.teachers))

@@ -21,7 +21,7 @@ from accountant.learn import (
     SoftmaxRegression,
 )
 from accountant.learn.clipping import Flat
-from accountant.learn.models.base import Totals
+from accountant.learn.models.base import BLOCK_ROWS, Totals
 
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "leaky_relu")
 
@@ -289,3 +289,20 @@ def test_a_model_learns_after_a_pickle() -> None:
         assert np.array_equal(again.outputs(x), model.outputs(x))
         again.parameters[:] = 0
         assert not again.outputs(x).any()
+
+
+def test_a_function_writes_into_no_parameters():
+    """How often it is called depends on whether a record raises."""
+
+    def moves(w, x, t):
+        w += 0.001
+        if (x == 7.25).any():
+            raise ValueError
+        return x - t[:, None]
+
+    X = np.ones((BLOCK_ROWS, 2))
+    for entry in (1.0, 7.25):
+        X[3, 0] = entry
+        model = PerExampleModel(np.zeros(2), moves)
+        model.clipped_gradient_sum(X, np.ones(BLOCK_ROWS), 1.0)
+        assert not model.parameters.any()
