@@ -51,6 +51,7 @@ def call(function, **changed):
     return function(**{name: GOOD[name] for name in FUNCTIONS[function]} | changed)
 
 
+@pytest.mark.long(keep=31)
 @pytest.mark.parametrize(("function", "name"), CASES)
 def test_outside_the_domain(function, name):
     for value in OUTSIDE[name]:

@@ -44,6 +44,7 @@ def test_theorems_exist(table):
             assert f"\n## {name}. " in text
 
 
+@pytest.mark.long
 def test_rows_agree_with_the_quick_functions(table):
     poisson = table.rows[0]
     assert poisson.upper == ac.get_epsilon(0.05, 1.0, 60, 1e-5)

@@ -189,7 +189,7 @@ def same_in_every_mode(ask):
 SLOW = ("atoms", "grid", "shuffled", "target", "with replacement", "without replacement")
 
 
-@pytest.mark.long(keep=13)
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize(
     "entry", [pytest.param(e, marks=[pytest.mark.slow] * (e in SLOW)) for e in ENTRIES]
 )

@@ -91,7 +91,7 @@ VECTORS = [
 ]
 
 
-@pytest.mark.long(keep=31)
+@pytest.mark.long(keep=30)
 @pytest.mark.parametrize("norm", [1e-18, 0.3, 1.0, 1e18])
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v.size}-{v[0]:g}")
 def test_what_a_client_adds_is_never_longer_than_the_norm(vector, norm):
@@ -261,7 +261,7 @@ def test_rounds_end_at_the_number_planned(tmp_path):
     assert set(charged(tmp_path).values()) == {2}
 
 
-@pytest.mark.long(keep=14)
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     "strange",
     ["text", None, [1.0], np.zeros(4), np.zeros((3, 1)), [math.nan] * 3, [1e400, 0, 0], [1j] * 3,
@@ -336,7 +336,7 @@ def died_in(place, where, noise):
         os._exit(1)
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("noise", [CENTRAL, SECURE], ids=["central", "secure sum"])
 @pytest.mark.parametrize(
     "where", ["before recording", "recorded", "asked", "half written", "written"]

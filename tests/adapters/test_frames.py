@@ -22,6 +22,7 @@ def frames(request):
     )
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_estimators_fit_and_remember_names(frames):
     pytest.importorskip("sklearn")

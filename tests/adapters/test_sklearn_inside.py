@@ -71,6 +71,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("name", choosing())
 def test_whatever_chooses_by_scores_is_refused_before_a_fit(name):
     ledger = ac.Accountant()

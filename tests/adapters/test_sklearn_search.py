@@ -86,6 +86,7 @@ def test_a_column_of_labels_counts_every_record_once():
         assert search._score(model, X, Y[:, None]) == search._score(model, X, Y)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("entry", ["secret text", None, float("nan"), 10**400, [1.0, 2.0]])
 @pytest.mark.parametrize("model", [logistic(), DPRidge(data_norm=1.0, target_bound=1.0)], ids=repr)
 def test_a_record_that_cannot_be_read_moves_a_score_by_no_more(model, entry):

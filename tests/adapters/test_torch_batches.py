@@ -57,6 +57,7 @@ def test_a_run_that_the_budget_does_not_allow_draws_nothing():
     assert not ledger.counts
 
 
+@pytest.mark.long
 def test_batches_that_can_be_drawn_again_are_marked():
     for seed, said in ((None, "run"), (3, f"{MARK}; run"), (np.random.default_rng(3), None)):
         ledger = Accountant()

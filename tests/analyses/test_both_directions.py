@@ -20,6 +20,7 @@ def composition(rows):
     return ac.Composition(tuple((ac.PoissonSampled(ac.Gaussian(s), q), n) for s, q, n in rows))
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
 def test_the_bracket_is_that_of_the_worse_direction(name, delta):

@@ -22,7 +22,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 @pytest.mark.parametrize("curve", CURVES, ids=repr)
 def test_a_curve_beside_others_is_at_most_basic_composition(curve, other):
@@ -35,6 +35,7 @@ def test_a_curve_beside_others_is_at_most_basic_composition(curve, other):
     assert delta.upper <= (curve.delta(1.0) + other.delta(1.0)) * (1.0 + 1e-12)
 
 
+@pytest.mark.long
 def test_a_curve_costs_no_less_than_the_noise_that_has_it():
     """zCDP with ρ = 1/2σ² covers Gaussian noise, which composes exactly with the others."""
     for other in (ac.Laplace(1.5), ac.Gaussian(1.0), ac.ApproximateDP(1.0, delta=1e-9)):

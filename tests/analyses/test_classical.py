@@ -54,6 +54,7 @@ def test_formulas_rounded_up(seed):
             assert truth <= value <= truth * (1 + mpmath.mpf(2) ** -51)
 
 
+@pytest.mark.long(keep=30)
 @pytest.mark.parametrize("seed", range(40))
 def test_never_below_the_optimum(seed):
     parts, delta = drawn(seed)

@@ -9,7 +9,7 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling.exchange_pair import ExchangePair
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("q", "distance"), [(0.5, 0.2), (0.01, 1.0), (0.05, 2.5)])
 @pytest.mark.parametrize("steps", [300, 20_000])
 def test_contour_and_grid_agree(q, distance, steps):

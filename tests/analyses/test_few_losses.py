@@ -40,7 +40,7 @@ NAMES = ("response 1.0", "response 1e-9", "response 40.0", "approximate 0.5", "l
 OTHERS = ("laplace 20.0", "masses 0")
 
 
-@pytest.mark.long(keep=92)
+@pytest.mark.long(keep=76)
 @pytest.mark.parametrize("common", [True, False])
 @pytest.mark.parametrize("rate", [1.0, 1e-3])
 @pytest.mark.parametrize("count", [1, 2, 7, 24])
@@ -114,6 +114,7 @@ def test_too_many_are_left_to_the_grid():
     assert sum_of_losses(((masses, 80), (response, 80)), 1e-26) is None
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("first", [10_000, 20_000])
 def test_random_compositions_as_a_user_asks(first):
     def ask(mechanism, question, at):

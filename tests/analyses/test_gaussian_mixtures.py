@@ -57,7 +57,7 @@ def one_way(pair, count, delta, kind):
     return kind(((pair, count),)).epsilon_bounds(delta)
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_contour_and_grid_agree(seed):
     """Two analyses without common code bracket one truth."""
@@ -102,6 +102,7 @@ def test_shifts_are_cut_for_the_answer():
     assert 1e-150 < lower <= upper <= lower * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 def test_shifts_left_out_count():
     """Theorem D8(b): a mixture cut much too early still brackets the whole one."""
     part = GaussianMixture(1.0, (1.0, 2.0, 3.0), (0.01, 0.001, 1e-6), False)
@@ -170,7 +171,7 @@ def test_records_and_steps_only_add():
         assert before.upper <= after.lower
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("q", "sigma", "steps", "records"), [(0.2, 3.0, 200, 100), (0.3, 1.0, 50, 60)]
 )

@@ -30,6 +30,7 @@ def lone(release):
     return found
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.parametrize("q", [1.0, 0.02])
 @pytest.mark.parametrize("release", RELEASES, ids=repr)
 def test_the_brackets_are_those_of_the_grid(release, q):

@@ -77,6 +77,7 @@ def test_a_step_and_a_release(first, second, epsilon, direction):
     assert upper - lower <= 1e-6 * upper
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     st.floats(-6.0, -0.2).map(lambda x: 10.0**x),
@@ -127,6 +128,7 @@ def test_plain_gaussians_add_in_quadrature():
     assert high - low <= 1e-9 * high
 
 
+@pytest.mark.long
 def test_odometer_agrees_with_each_prefix():
     rng = np.random.default_rng(7)
     parts = [Part(0.05, float(s), 1) for s in 1.0 + rng.random(300)]
@@ -148,6 +150,7 @@ def read(parts, delta, direction, *how):
     return lower, upper
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_piece_of_an_odometer_and_one_of_few_digits_hold(direction):
     rng = np.random.default_rng(3)
@@ -166,6 +169,7 @@ def test_a_piece_of_an_odometer_and_one_of_few_digits_hold(direction):
             read(parts, 1e-5, direction, 0.0, first, last)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "count"), [(0.02, 1600), (1.0, 1600), (1.0, 60), (0.9999, 60)])
 def test_both_directions_of_an_odometer_are_covered(q, count):
     """Few digits tell that adding costs less; of plain noise they do not, nor next to it."""
@@ -234,6 +238,7 @@ def test_silent_and_extreme_parts():
     assert lower[1] == lower[2] <= upper[1] == upper[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [20, 100])
 def test_a_short_schedule_is_narrowed(steps):
     """Its transform decays slowly; steps next to equal are between equal ones of either end."""

@@ -45,6 +45,7 @@ COMPOSITIONS = {
 }
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("mechanism", COMPOSITIONS.values(), ids=COMPOSITIONS)
 def test_compositions_are_narrow_without_a_grid(mechanism, monkeypatch):
     monkeypatch.setattr(MixedContour, "_narrowed", lambda _, found, **question: found)

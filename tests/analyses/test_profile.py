@@ -70,6 +70,7 @@ def test_no_lower_end_is_computed_that_another_problem_replaces(monkeypatch):
     assert 0.0 < found.lower < found.upper == SHUFFLED.epsilon(1e-6)
 
 
+@pytest.mark.long
 def test_an_upper_end_alone_is_as_near_as_that_of_a_bracket():
     whole = SHUFFLED.profile()
     both = profile.Profile(whole.problems)

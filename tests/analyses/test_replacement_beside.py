@@ -18,6 +18,7 @@ def response(bound):
     return ac.RandomizedResponse(bound, relation=REPLACE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "sigma", "epsilon", "bound"), [(0.05, 1.0, 0.9, 0.3)])
 def test_two_steps_and_a_response_are_above_what_data_reach(q, sigma, epsilon, bound):
     """Data may be chosen after the response, so both of its outcomes have their own best."""

@@ -39,7 +39,7 @@ def exact_step(laws, value, plan):
     return found + max(law.infinite for law in laws)
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "unit", "count", "plan"), GAMES)
 def test_leaps_are_never_below_sums_without_transforms(q, unit, count, plan):
     laws = laws_of(q, unit, plan)
@@ -52,6 +52,7 @@ def test_leaps_are_never_below_sums_without_transforms(q, unit, count, plan):
         assert (play(laws, 40, plan, missed).delta >= value * (1.0 - 1e-12)).all()
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("q", "unit", "count", "plan"), GAMES)
 def test_leaps_are_taken_and_cost_little(q, unit, count, plan, monkeypatch):
     laws, played = laws_of(q, unit, plan), []

@@ -17,7 +17,7 @@ def game(q, sigma, count):
     return ReplacementGame(parts)
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("q", "sigma", "epsilon"), [(0.05, 1.0, 0.7), (0.2, 2.0, 0.4)])
 def test_two_steps_are_above_what_data_reach(q, sigma, epsilon):
     found = game(q, sigma, 2).delta_bounds(epsilon)
@@ -44,6 +44,7 @@ def test_the_game_is_below_the_symmetric_pair_and_above_every_fixed_choice():
     assert steps.epsilon_bounds(0.0).upper == math.inf
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5])
 def test_what_the_game_cannot_tell_the_pair_does(delta):
     step = FixedSizeSampled(3.0, batch_size=7, dataset_size=70)
@@ -86,6 +87,7 @@ def test_beyond_the_game_lower_ends_are_what_data_reach(sigma, count):
     assert beside.epsilon_bounds(1e-6).lower <= most.upper + 0.5
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("sigma", "size", "count"), [(20.0, 500, 100), (1.0, 10, 6000)])
 def test_beyond_the_game_a_large_delta_has_the_upper_end_of_the_pair(sigma, size, count):
     """It was 1: a wide bracket was seen by a ratio, which 1 and a large lower end do not have."""

@@ -30,7 +30,7 @@ def composition(rows):
     return ac.Composition(tuple((step(s, q), n) for s, q, n in rows))
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_answers_are_those_of_the_pairs_to_the_last_bit(name):
     whole = composition(SCHEDULES[name])

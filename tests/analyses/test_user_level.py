@@ -30,7 +30,7 @@ def test_known_answers(q, sigma, steps, records, delta, digits):
     assert bounds.upper == ac.get_epsilon(q, sigma, steps, delta, user_records=records)
 
 
-@pytest.mark.long(keep=7)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("records", [2, 5, 100])
 @pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 100), (1.0, 3.0, 2), (0.2, 5.0, 30)])
 def test_it_is_the_mechanism_of_the_group(q, sigma, steps, records):

@@ -69,6 +69,7 @@ def test_the_trainers_own_release_is_audited_to_nine_tenths(multiplier):
     assert not report.flagged
 
 
+@pytest.mark.long
 def test_whole_runs_with_poisson_sampling_stay_below_the_certificate():
     given = {"canaries": 1500, "expected_batch_size": 400.0, "steps": 20}
     reports = [audit(rng=seed, **given) for seed in range(12)]
@@ -85,6 +86,7 @@ def test_a_hundred_whole_runs_stay_below_the_certificate():
     assert np.median([report.ratio for report in reports]) > 0.4
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize(
     "given",
     [
@@ -123,6 +125,7 @@ def test_single_precision_and_other_models():
         assert np.array_equal(model.parameters, before)
 
 
+@pytest.mark.long
 def test_too_little_noise_is_flagged():
     from accountant.learn import train_dp_sgd
 
@@ -213,6 +216,7 @@ def test_round_off_of_the_cells_refutes_nobody():
     assert not audit_masses(p, q, claimed=math.log(3.0), delta=0.0).flagged
 
 
+@pytest.mark.long
 def test_two_dimensions_of_masses():
     axis = np.linspace(-9, 10, 401)
     one = cell_masses(lambda x: (special.ndtr(x), special.ndtr(-x)), axis)

@@ -28,6 +28,7 @@ def assert_margin(found, truth, least, most):
     assert truth * (1 + mp(least)) <= found <= truth * (1 + mp(most))
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (0, 50), (1, 2), (3, 17), (40, 60), (59, 60)])
 @pytest.mark.parametrize("error", [0.4, 0.025, 1e-6])
 def test_confidence_bounds_leave_room_for_the_library(k, n, error):

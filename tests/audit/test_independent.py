@@ -82,7 +82,7 @@ def exact_tail(m, r, v, mu):
     return mpmath.quad(integrand, [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6, 12])
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("m", "r", "v", "mu"),
     [(2, 1, 1, 1.0), (5, 2, 2, 0.5), (20, 5, 5, 1.0), (40, 30, 24, 0.7), (60, 20, 19, 0.0)],
@@ -134,6 +134,7 @@ def test_canaries_that_depend_on_one_another_refute_the_independence():
     assert worst == pytest.approx(0.72, abs=0.01)
 
 
+@pytest.mark.long
 def test_honest_scores_are_rarely_flagged_and_nearly_all_is_seen():
     rng, m, mu, runs = np.random.default_rng(3), 1000, 1.0, 200
     guesses = []
@@ -146,6 +147,7 @@ def test_honest_scores_are_rarely_flagged_and_nearly_all_is_seen():
     assert mu > found > 1.5 * np.mean([one_run_mu(each) for each in guesses[:10]])
 
 
+@pytest.mark.long
 def test_parameters_at_their_ends():
     for m, r in [(1, 1), (2, 1), (10**6, 1), (10**6, 10**6 - 1), (2**40, 2**39), (2**40, 2**40)]:
         for mu in (0.0, 1e-300, 1e-9, 1.0, 20.0, 80.0, 700.0):

@@ -77,6 +77,7 @@ def test_an_honest_gaussian_mechanism_is_rarely_flagged(threshold):
     assert flagged <= stats.binom.isf(1e-6, runs, 0.2)
 
 
+@pytest.mark.long
 def test_choosing_on_the_same_observations_would_cheat():
     # What the split and the ranks protect from: the best of many thresholds, uncorrected.
     rng, runs, n, cheated, honest = np.random.default_rng(1), 200, 200, 0, 0
@@ -150,7 +151,7 @@ def test_what_chose_the_threshold_is_not_counted():
     assert epsilon_lower_bound(x, y, delta=0.0, threshold=0.5) > 0.5
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("threshold", [1.0, (0.5, 1.5), "ranks"], ids=str)
 def test_rates_of_both_directions_hold_together(threshold):
     """Exactly, for all samples of size 6 of laws on 0, 1, 2, with each sample's probability."""

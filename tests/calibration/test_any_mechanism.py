@@ -56,6 +56,7 @@ def test_the_answer_is_beside_a_double_that_misses_the_target(name, build, targe
     assert max(cost(build(x), target)[0] for x in beside) > bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [1e-9, 0.1])
 def test_a_precision_stops_the_search_early(precision):
     calls = []

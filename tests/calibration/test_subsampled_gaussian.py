@@ -198,6 +198,7 @@ def test_what_a_cost_raises_ends_the_search(error):
     assert len(calls) == 1
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("target", [5e-324, 1e-300, 1e300])
 def test_extreme_questions_have_an_answer_or_a_reason(target):
     """First guesses underflow and overflow; the search begins at an end of the range then."""

@@ -95,7 +95,7 @@ LONG = {
 NAMES = [pytest.param(each, marks=pytest.mark.slow) if each in LONG else each for each in RUNS]
 
 
-@pytest.mark.long(keep=12)
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_certificate_passes(name):
     run, delta = RUNS[name]
@@ -132,7 +132,7 @@ def test_a_larger_claim_says_so():
     assert ac.certificate(sampled(0.01, 1.0, 1000), 1e-5).larger == 0.0
 
 
-@pytest.mark.long(keep=25)
+@pytest.mark.long(keep=21)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_delta_is_refused(name):
     run, delta = RUNS[name]

@@ -35,6 +35,7 @@ def saved(tmp_path):
     return path
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("kind", ["html", "md", "json"])
 def test_report_writes_what_the_name_says(saved, tmp_path, kind):
     out = tmp_path / f"report.{kind}"
@@ -163,6 +164,7 @@ def test_a_report_does_not_go_over_its_ledger(saved, tmp_path):
     assert saved.read_bytes() == before
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize(
     "command",

@@ -39,7 +39,7 @@ def test_a_whole_answer(tmp_path, encoding):
     assert re.search(">=|≥", text)
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     "words",
     [

@@ -133,7 +133,7 @@ def laplace_delta(a, count, epsilon):
     )
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("a", "count", "epsilon"), [(0.1, 100, 2.0), (0.5, 20, 4.0)])
 def test_laplace_against_its_transform(a, count, epsilon):
     lower, upper = (count * ac.Laplace(1.0, sensitivity=a)).delta_bounds(epsilon)

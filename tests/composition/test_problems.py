@@ -55,7 +55,7 @@ def worst(pairs, epsilon):
     )
 
 
-@pytest.mark.long(keep=13)
+@pytest.mark.long(keep=12)
 @pytest.mark.parametrize(("p", "q"), FIXED + RANDOM)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_releases_that_lean_either_way(p, q, count):
@@ -65,6 +65,7 @@ def test_releases_that_lean_either_way(p, q, count):
         assert truth <= (count * one).delta(epsilon)
 
 
+@pytest.mark.long
 def test_different_releases_that_lean_either_way():
     for (p, q), (r, s) in itertools.pairwise(FIXED + RANDOM):
         both = sum(

@@ -66,6 +66,7 @@ def test_stored_profiles_are_enclosed_by_mixtures_of_one_shift():
     assert not [row["id"] for bracket, row in found if outside(bracket, row)]
 
 
+@pytest.mark.long
 def test_stored_profiles_invert():
     """δ just below the truth at ε asks for at least ε, δ just above for at most ε."""
     wrong = []

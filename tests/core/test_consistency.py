@@ -29,6 +29,7 @@ def test_brackets_never_contradict_each_other_at_length():
 
 # Rounding the order 1 + b while e^{-b ε} kept b unrounded once made brackets cross here: ε is huge
 # beside 1/b, so that an ulp of 1 + b moves b ε by more than the bracket's width.
+@pytest.mark.long(keep=31)
 @pytest.mark.parametrize("steps", [1e8, 1e9, 1e10, 1e11, 1e12])
 @pytest.mark.parametrize("q", [1e-4, 1e-2, 0.5])
 @pytest.mark.parametrize("sigma", [0.5, 3.0, 50.0])

@@ -70,7 +70,7 @@ def test_two_rare_steps_are_enclosed(distance, q, epsilon, width):
         assert below - above <= 3.0 * width * epsilon
 
 
-@pytest.mark.long(keep=35)
+@pytest.mark.long(keep=14)
 @pytest.mark.parametrize("distance", [0.01, 0.7, 3.0])
 @pytest.mark.parametrize("q", [1e-4, 0.3, 0.99])
 @pytest.mark.parametrize("order", [1.0 + 2.0**-20, 1.001, 2.0, 7.5])

@@ -102,7 +102,7 @@ def asked(driver, *arguments):
     raise AssertionError(arguments)
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "problems"), [(3, 1), pytest.param(4, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("m", "q", "c", "steps", "epsilon"),

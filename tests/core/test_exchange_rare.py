@@ -203,7 +203,7 @@ def test_two_steps_are_enclosed(distance, q, epsilon):
     assert above <= epsilon <= below
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("distance", "q", "steps", "delta"),
     [

@@ -111,7 +111,7 @@ def shifted(sigma, shifts, weights):
     )
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("parts", "delta"), MIXED)
 def test_far_tails_of_compositions_are_narrow(parts, delta):
     release = functools.reduce(

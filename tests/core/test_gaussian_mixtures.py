@@ -27,6 +27,7 @@ def asked(row, question, at):
     return question(row["sigma"], shifts, weights, float(row["steps"]), at, direction)
 
 
+@pytest.mark.long
 def test_stored_profiles_are_enclosed():
     wrong, wide = [], []
     for row in STORED:
@@ -41,6 +42,7 @@ def test_stored_profiles_are_enclosed():
     assert len(wide) <= 0.05 * len(STORED), wide
 
 
+@pytest.mark.long
 def test_stored_profiles_are_enclosed_when_all_weights_are_given():
     """The weight of no shift as a double, and a common error, in place of what is left of one."""
     wrong = []
@@ -104,7 +106,7 @@ def log_uniform(draw, low, high):
     return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_one_shift_of_one_is_the_subsampled_gaussian(seed):
     """Two codes for the loss, one truth: brackets of the same number overlap, and are as narrow."""

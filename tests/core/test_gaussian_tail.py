@@ -18,7 +18,7 @@ def profile(mu, epsilon):
         return mpmath.ncdf(-(e / m - m / 2)) - mpmath.exp(e) * mpmath.ncdf(-(e / m + m / 2))
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [0.01, 0.3, 1.0, 7.0, 1e4])
 @pytest.mark.parametrize("steps", [1, 100])
 def test_epsilon_where_delta_is_next_to_nothing(sigma, steps):
@@ -30,6 +30,7 @@ def test_epsilon_where_delta_is_next_to_nothing(sigma, steps):
             assert found.upper - found.lower <= 1e-10 * found.upper
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sigma", [0.05, 1.0, 30.0])
 def test_delta_where_it_is_next_to_nothing(sigma):
     for a in (36.5, 37.3, 38.4, 39.5, 60.0, 1e6, 1e200):

@@ -51,7 +51,7 @@ def elementary(tmp_path_factory):
     return Elementary(tmp_path_factory.mktemp("libm"))
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "sin", "cos", "erfc"])
 def test_relative_error(elementary, name):
     x = draw(name, np.random.default_rng(5))
@@ -75,6 +75,7 @@ def test_relative_error_of_the_arctangent(elementary):
             assert abs(mpmath.mpf(value) - truth) <= budget("atan2") * abs(truth), (a, b)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("name", "least", "most"), [("exp", -746.0, -705.0), ("erfc", 26.0, 28.5)])
 def test_absolute_error_below_the_normal_doubles(elementary, name, least, most):
     x = np.random.default_rng(7).uniform(least, most, 4000)

@@ -112,7 +112,7 @@ CASES = [
 FEW = (0.3, 1.5, 6, 2.0)
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("direction", [REMOVE, ADD])
 @pytest.mark.parametrize(("q", "sigma", "steps", "b"), [*CASES, FEW])
 def test_the_bound_is_above_the_integral_and_near_it(bounds_at, q, sigma, steps, b, direction):
@@ -123,7 +123,7 @@ def test_the_bound_is_above_the_integral_and_near_it(bounds_at, q, sigma, steps,
         assert upper <= truth * 1.02
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("direction", [REMOVE, ADD])
 @pytest.mark.parametrize(("q", "sigma", "steps", "b"), CASES)
 def test_the_bound_is_above_the_profile(bounds_at, q, sigma, steps, b, direction):

@@ -75,6 +75,7 @@ def lines(draw, count):
 
 
 # around one register, one strand, the turns between two sines, and many of them
+@pytest.mark.long(keep=13)
 @pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 31, 33, 110, 127, 128, 129, 186, 257, MOST])
 def test_the_sum_is_as_near_as_it_says(sum_terms, count):
     draw, worst = random.Random(count), 0.0

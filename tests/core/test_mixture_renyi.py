@@ -83,7 +83,7 @@ def test_integer_orders_are_finite_sums(sigma, order):
     assert high - low <= 1e-11 * high
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("q", [1e-270, 1e-200, 1e-30, 1e-9, 1e-3, 0.5, 1.0 - 2.0**-40])
 @pytest.mark.parametrize("sigma", [1e-3, 0.05, 1.0, 1e4])
@@ -128,6 +128,7 @@ def test_errors_of_weights_widen_the_bracket_enough(add):
     assert high - low <= 1e-5 * high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("add", [False, True])
 def test_extreme_arguments_have_a_finite_upper_end(add):
     for sigma in (1e-90, 1e-3, 1.0, 1e90):

@@ -213,6 +213,7 @@ def test_every_value_is_within_its_error(tables, given):
             assert abs(arb(found) - truth) <= arb(error)
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("given", TABLES)
 def test_no_decay_is_claimed_that_is_not_there(tables, given):
     ctx.prec = 140

@@ -67,6 +67,7 @@ def test_larger_delta_never_costs_more(q, sigma, steps, delta, factor):
     assert looser.lower <= ac.epsilon_bounds(q, sigma, steps, delta).upper
 
 
+@pytest.mark.long
 @given(sampling_probabilities, noise_multipliers, counts, epsilons)
 def test_delta_is_a_probability_and_not_increasing(q, sigma, steps, epsilon):
     here, further = ac.delta_bounds(q, sigma, steps, [epsilon, epsilon + 0.5]).upper
@@ -76,6 +77,7 @@ def test_delta_is_a_probability_and_not_increasing(q, sigma, steps, epsilon):
     assert 0.0 <= further <= 1.0
 
 
+@pytest.mark.long
 @given(sampling_probabilities, noise_multipliers, counts, log_uniform(1e-3, 20.0))
 def test_delta_is_convex_in_exp_epsilon(q, sigma, steps, epsilon):
     left, right = 0.5 * epsilon, epsilon

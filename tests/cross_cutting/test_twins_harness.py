@@ -105,6 +105,7 @@ def never_returns(X):
     return release(X)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize(
     "planted",
     [

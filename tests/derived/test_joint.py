@@ -109,7 +109,7 @@ COMPOSED = [
 ]
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("base", "q", "n"), COMPOSED, ids=repr)
 def test_a_composition_on_a_sample_is_never_looser_than_its_curve(base, q, n):
     found = n * ac.PoissonSampled(base, q)

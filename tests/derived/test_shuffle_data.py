@@ -90,6 +90,7 @@ def test_many_multisets_are_put_together_and_lose_little(monkeypatch):
         assert 0.99 * lower <= found <= lower * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 def test_more_users_have_lines_below_the_profile(monkeypatch):
     one = ac.RandomizedResponse(1.0, k=4)
     assert are_few(4, 60)

@@ -116,6 +116,7 @@ def simulated(local, kind, n, growth, runs=40_000):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("local", "kind", "scale"),
     [(ac.Laplace(1.0), "laplace", 1.0), (ac.Gaussian(1.5), "gaussian", 1.5)],
@@ -149,6 +150,7 @@ def test_blanket_is_what_the_paper_computes():
     assert total <= found <= total * (1 + Fraction(1, 1000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1000, 10**6, 2**30])
 def test_three_answers_have_narrow_brackets_below_the_clones(n):
     local = ac.RandomizedResponse(2.0, k=10)
@@ -158,6 +160,7 @@ def test_three_answers_have_narrow_brackets_below_the_clones(n):
         assert found.upper < ShuffledResponses(2.0, dataset_size=n, k=10).epsilon(1e-6)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("local", [ac.Laplace(1.0), ac.Gaussian(2.0), ac.RandomizedResponse(0.5)])
 def test_bracket_of_two_ends_is_at_most_a_quarter_wide(local):
     found = ac.ShuffleModel(local, dataset_size=10_000).epsilon_bounds(1e-6)
@@ -206,6 +209,7 @@ def test_one_user_is_not_hidden():
             assert alone.lower <= found.upper <= alone.upper * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 def test_sensitivity_and_relation_of_the_noise_are_the_length_of_the_interval():
     plain = ac.ShuffleModel(ac.Laplace(1.0), dataset_size=100).epsilon(1e-4)
     scaled = ac.ShuffleModel(ac.Laplace(3.0, sensitivity=3.0), dataset_size=100).epsilon(1e-4)

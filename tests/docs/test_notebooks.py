@@ -13,6 +13,7 @@ def cells(page):
     return re.findall(r"```\{code-cell\} python\n(.*?)```", page.read_text(), re.S)
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_notebook_runs(page, capsys):
     if "sklearn" in page.read_text():

@@ -34,6 +34,7 @@ def commands():
                     yield line
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize("line", list(commands()))
 def test_commands_in_pages(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -99,6 +99,7 @@ def test_threads_that_share_a_generator_get_no_word_twice():
     assert np.unique(words).size == words.size
 
 
+@pytest.mark.long
 def test_threads_that_share_a_generator_get_no_noise_twice():
     own, drawn = SecureGenerator(), []
 

@@ -61,6 +61,7 @@ def killed(work, delay):
     return [number for (number,) in struct.iter_unpack("<q", first + rest)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trials", TRIALS)
 def test_a_killed_writer_of_ledgers_loses_nothing_and_repeats_nothing(tmp_path, trials):
     delays, next_label = random.Random(1), 0

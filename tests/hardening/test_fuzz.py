@@ -180,7 +180,7 @@ FOUND = {
 }
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", entries.TARGETS)
 def test_random_inputs_find_nothing(name):
     generator, began = random.Random(name), time.monotonic()

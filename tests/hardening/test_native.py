@@ -86,6 +86,7 @@ def test_programs_run_on_the_core_as_shipped(plain):
     run(str(plain / "arrays"), str(50 * SCALE), "12")
 
 
+@pytest.mark.long
 def test_every_failed_allocation_is_reported_and_nothing_is_kept(plain):
     run(str(plain / "allocation"), str(10 * SCALE), "13")
 

@@ -58,7 +58,7 @@ def run(path, *, kill=None, every=3, rng=5, key=None, data=X, model=None, **give
     )  # fmt: skip
 
 
-@pytest.mark.long(keep=6)
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("kill", [1, 3, 4, 11, 18, 20])
 @pytest.mark.parametrize("key", [None, KEY])
 def test_resumed_is_the_same(tmp_path, kill, key):
@@ -166,7 +166,7 @@ def test_another_key_is_refused(tmp_path):
             run(path, key=key)
 
 
-@pytest.mark.long(keep=14)
+@pytest.mark.long(keep=12)
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -233,7 +233,7 @@ def settings():
         return [name for name, _ in leaves(Checkpoint(path).load().header["identity"])]
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", settings(), ids=".".join)
 def test_every_setting_of_a_header_must_be_the_runs(tmp_path, name):
     for value in (None, True, 1e-3, "other", [1]):

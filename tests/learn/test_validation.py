@@ -28,7 +28,7 @@ from support.twins.comparison import twins
 READING = odd.reading(cases())
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("name", READING)
 def test_one_odd_record_changes_no_other(name):
     """Nothing raises, warns or prints, and sums move by what the record itself may move."""

@@ -59,6 +59,7 @@ def test_every_case_of_damage_is_tried():
     assert text not in damaged(text)
 
 
+@pytest.mark.long
 def test_every_truncation_and_every_flipped_bit_is_refused(path):
     ledger = ledger_of(2, 7)
     ledger.save(path)

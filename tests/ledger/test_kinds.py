@@ -54,6 +54,7 @@ def test_what_is_admitted_never_exceeds_the_budget(budget):
         assert left.spent <= left.capacity
 
 
+@pytest.mark.long
 def test_the_order_and_the_parts_of_records_change_nothing(budget):
     whole, parts = Accountant(budget), Accountant(budget)
     whole.compose(step(1.0), 100)

@@ -166,6 +166,7 @@ def test_every_function_runs_on_a_small_stack(built):
     assert "on 64 kB" in run(built / "stack")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [[], ["--static"]])
 def test_the_page_on_an_installed_library(built, tmp_path, way):
     if not shutil.which("pkg-config"):

@@ -8,6 +8,7 @@ from accountant.report import Deployment, numbers, statement
 WIDE = [100 * ac.ZCDP(0.001), 3 * ac.BestOfRuns(ac.Laplace(3.0), 0.5)]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("run", WIDE, ids=["Rényi", "a search"])
 def test_upper_ends_are_told(run):
     ledger = ac.Accountant()

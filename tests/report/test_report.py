@@ -219,6 +219,7 @@ def test_steps_of_many_kinds_are_enclosed():
         assert 0.99 * alone.lower <= low <= high
 
 
+@pytest.mark.long(keep=2)
 def test_looser_analyses_are_looser(case):
     _, made = case
     for one in made.comparisons:

@@ -108,6 +108,7 @@ def test_several_epochs_contain_exact_products():
     assert truth * (1 - 1e-9) <= found.upper <= truth * 1.01
 
 
+@pytest.mark.long
 def test_below_is_below():
     one = AllocatedMechanism(ac.Laplace(1.0), steps=100)
     below = one.from_below()

@@ -13,6 +13,7 @@ from accountant.sampling.bins_bound import Circle, conditional_delta
 from support.oracle.bins_monte_carlo import simulated_delta
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("bins", "steps", "bands"), [(10, 10, 2), pytest.param(20, 47, 4, marks=pytest.mark.slow)]
 )

@@ -213,7 +213,7 @@ def density(law, others, own, noise):
     return found / (2.0 * math.pi * noise**2)
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("noise", [1.0])
 @pytest.mark.parametrize("name", CASES)
 def test_no_bracket_excludes_what_two_steps_lose(name, noise):

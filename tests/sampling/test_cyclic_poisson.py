@@ -28,6 +28,7 @@ def test_one_band_is_poisson():
     assert cyclic.mechanism(1.5) == poisson.mechanism(1.5)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize(
     ("q", "noise", "order"),
     [

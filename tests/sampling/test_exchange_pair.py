@@ -97,7 +97,7 @@ def test_a_step_is_the_worst_of_all_contributions(name, size, q):
         assert high - low <= 1e-9 * high + 1e-12
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_opposite_contributions_are_the_worst_for_any_unimodal_law(seed):
     """The theorem itself, in exact arithmetic: steps, ties and plateaus, orders on either side."""
@@ -145,6 +145,7 @@ def on_a_lattice(reach, q, left, right, epsilon, cells=240):
     return float(np.maximum(p - math.exp(epsilon) * other, 0.0).sum())
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("q", [0.01, 0.2, 0.8])
 @pytest.mark.parametrize("reach", [0.1, 1.0, 5.0])
 def test_laplace_noise_is_the_worst_of_all_contributions(reach, q):
@@ -213,6 +214,7 @@ def exact_renyi(law, q, size, order):
     return math.log(math.fsum(math.exp(min(term, 700.0)) for term in terms)) / (order - 1.0)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("order", [1.5, 2.0, 5.0])
 @pytest.mark.parametrize("name", list(NOISES))
 def test_divergences_are_not_below_the_truth(name, order):

@@ -95,6 +95,7 @@ def held(shared):
     return shared.blocks(BLOCK)[0].releases
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("child_closes", [True, False])
 def test_a_parent_that_closes_leaves_its_child_the_store(opened, child_closes):
     parent = opened()
@@ -281,6 +282,7 @@ def test_an_interruption_and_one_more_leave_the_turn_to_others(opened, monkeypat
     assert held(shared) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["stopped", "killed with a child"])
 def test_every_wait_ends(opened, url, how):
     shared = opened(timeout=1.0)
@@ -301,6 +303,7 @@ def test_every_wait_ends(opened, url, how):
     assert shared.charge(BLOCK, STEP).row
 
 
+@pytest.mark.long
 def test_a_server_that_stopped_is_waited_for_no_longer_than_said(server):
     with store.open(server.fresh(), create=True, timeout=1.0) as shared:
         shared.add_blocks(BLOCK, Budget(1.0, 1e-6))
@@ -319,6 +322,7 @@ def test_a_server_that_stopped_is_waited_for_no_longer_than_said(server):
         assert held(shared) == 1
 
 
+@pytest.mark.long
 def test_threads_wait_no_longer_than_said(opened, url):
     shared = opened(timeout=1.0)
     told = []

@@ -163,6 +163,7 @@ def test_a_file_with_a_hard_link_is_refused_under_both_names(made, place, tmp_pa
             assert charged(linked) == 0
 
 
+@pytest.mark.long
 def test_a_file_that_is_mounted_by_itself_is_refused_and_its_directory_is_not(made, place):
     other = place.parent / "other"
     other.mkdir()
@@ -179,6 +180,7 @@ def test_a_file_that_is_mounted_by_itself_is_refused_and_its_directory_is_not(ma
 # Logs that were removed under living clients
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("endings", [("-wal", "-shm"), ("-wal",), ("-shm",)])
 @pytest.mark.parametrize("newcomer_first", [True, False])
 def test_no_charge_is_lost_or_doubled_with_the_logs(made, place, endings, newcomer_first):
@@ -316,6 +318,7 @@ with store.open("sqlite:///" + sys.argv[1]) as shared:
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("logs", [True, False])
 def test_a_store_that_one_may_only_read_is_read_and_verified(made, place, logs):
     with store.open(made) as shared:

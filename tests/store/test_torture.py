@@ -157,10 +157,12 @@ def run(url, request, tmp_path, seconds, seed, budget=BUDGET):
     return check(url, tmp_path / "notes", budget)
 
 
+@pytest.mark.long
 def test_clients_that_are_tortured_lose_and_double_nothing(url, request, tmp_path):
     assert run(url, request, tmp_path, 8.0, 0) > 20
 
 
+@pytest.mark.long
 def test_tortured_clients_stay_within_a_budget_that_is_soon_spent(tmp_path, request):
     url = f"sqlite:///{tmp_path / 'budget.db'}"
     assert run(url, request, tmp_path, 5.0, 1, Budget(1.0, 1e-6)) >= 3

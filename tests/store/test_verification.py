@@ -427,6 +427,7 @@ POSTGRES = [
 ]
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("statement", POSTGRES)
 def test_tables_of_a_server_are_as_they_were_created(server, statement):
     with store.open(server.fresh(), create=True) as opened:

@@ -94,6 +94,7 @@ def test_an_end_and_its_moments_allow_for_the_error_of_the_losses(moved):
             assert np.log(p[kept] @ np.exp(b * losses[kept])) <= found.logs[k, place]
 
 
+@pytest.mark.long
 def test_losses_below_the_lattice_are_counted():
     # Losses are at most 0.36, but under Q a third of them is below -0.4.
     pair = ac.PoissonSampled(ac.Gaussian(0.5), 0.3).pairs()[1]
@@ -105,7 +106,7 @@ def test_losses_below_the_lattice_are_counted():
                 assert mpmath.log1p(moment) <= found.logs[k, place]
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -73,7 +73,7 @@ def test_rational_oracle(k, ratio):
         assert epsilon >= at * (1 - 1e-15)
 
 
-@pytest.mark.long(keep=11)
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("seed", range(30))
 def test_zero_tolerance_homogeneous(seed):
     draw = random.Random(seed)
@@ -111,7 +111,7 @@ def test_exact_between_lattice_points():
         assert at[1] < bracket.lower < bracket.upper < at[0]
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("e", "epsilon"), [(1e-3, 4.0), (1e-3, 0.0), (0.01, 160.0), (1.0, 465916.0), (1e-6, 0.004)]
 )

@@ -85,6 +85,7 @@ def test_ten_thousand_different_steps():
     assert curve[-1] <= 1.01 * best
 
 
+@pytest.mark.long
 def test_each_step_of_a_schedule_of_gaussians_is_exact():
     ledger = Accountant()
     sigmas = [1.0 + 0.004 * k for k in range(500)]

@@ -117,6 +117,7 @@ MIXES = {
 }  # fmt: skip
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.slow if "between" in name else ()) for name in MIXES],

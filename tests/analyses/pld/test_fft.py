@@ -27,7 +27,7 @@ class TestTransforms:
             norm += float(abs(truth).mid()) ** 2
         assert math.sqrt(error / norm) <= fft.fft_error(size)
 
-    @pytest.mark.long(keep=4)
+    @pytest.mark.long(keep=3)
     @pytest.mark.parametrize("size", [2**12, 3 * 2**12, 2**16, 3 * 2**17, 2**20])
     def test_round_off_of_long_transforms(self, size):
         if np.finfo(np.longdouble).nmant < 63:

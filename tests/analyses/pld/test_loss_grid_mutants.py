@@ -82,7 +82,7 @@ def test_mass_at_infinity_is_rounded_outwards(error):
     assert discretise(ended, knots, False).infinite_upper == 0.0
 
 
-@pytest.mark.long(keep=3)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mu", [0.3, 1.1])
 @pytest.mark.parametrize("has_atoms", [True, False])
 def test_laws_enclose_closely(mu, has_atoms):

@@ -34,6 +34,7 @@ def largest(lists):
     return max(float(e) for e in lists)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("scale", [3e3, 123.4])
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
 def test_a_density_in_one_cell(scale, delta):
@@ -52,7 +53,7 @@ def test_a_density_in_one_cell(scale, delta):
     assert found.upper - found.lower <= 5e-6 * found.upper
 
 
-@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("tiny", "many"), [(1e-4, 40), (3e-3, 25)])
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_two_losses_in_one_cell(tiny, many, delta):
@@ -71,6 +72,7 @@ def test_two_losses_in_one_cell(tiny, many, delta):
         assert truth(found.upper) <= delta
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("spacing", [0.5, 0.01, 3e-4])
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 @pytest.mark.parametrize("scale", [40.0, 900.0, 2e4])

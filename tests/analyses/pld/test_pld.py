@@ -41,7 +41,7 @@ def assert_delta(bounds, truth):
 
 
 class TestSoundAndTight:
-    @pytest.mark.long(keep=68)
+    @pytest.mark.long(keep=57)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", COUNTS)
     @pytest.mark.parametrize("eps0", [1e-3, 0.1, 1.0, 5.0])
@@ -58,7 +58,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(pair, count)], epsilon), truth(epsilon))
 
-    @pytest.mark.long(keep=35)
+    @pytest.mark.long(keep=17)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", [1, 2, 5, 12])
     @pytest.mark.parametrize("scale", [0.2, 1.0, 30.0, 1000.0])
@@ -71,7 +71,7 @@ class TestSoundAndTight:
         epsilon = 0.8 * bounds.upper
         assert_delta(pld.delta_bounds([(Laplace(scale), count)], epsilon), truth(epsilon))
 
-    @pytest.mark.long(keep=17)
+    @pytest.mark.long(keep=10)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", COUNTS)
     @pytest.mark.parametrize("total", [0.01, 1.0, 4.0])
@@ -103,7 +103,7 @@ class TestSoundAndTight:
         lower, upper = pld.epsilon_bounds([(Laplace(scale), 100_000 if scale > 1e3 else 10)], 1e-3)
         assert 0.0 < lower <= upper <= lower * (1 + 1e-6)
 
-    @pytest.mark.long(keep=4)
+    @pytest.mark.long(keep=1)
     @pytest.mark.parametrize("add", [False, True])
     @pytest.mark.parametrize(
         ("q", "sigma", "steps", "delta"),
@@ -174,6 +174,7 @@ class TestRandomCompositions:
                 pld.epsilon_bounds(parts, delta), lambda e, m=total: oracle.gaussian(m, e), delta
             )
 
+    @pytest.mark.long
     def test_splitting_a_count_changes_nothing(self):
         for pair in (Laplace(2.0), discrete_gaussian(2.0), SubsampledGaussian(0.05, 1.0)):
             whole = pld.epsilon_bounds([(pair, 30)], 1e-6)

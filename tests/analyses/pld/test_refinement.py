@@ -156,6 +156,7 @@ def test_an_answer_beyond_the_window_is_looked_for_next_to_it(sizes):
     assert max(sizes) <= 2**17
 
 
+@pytest.mark.long
 def test_many_losses_on_no_common_lattice_need_no_huge_grid(sizes):
     parts = pairs_of(ac.DiscreteGaussian(2.5), JointRelease(ac.Gaussian(2.0) + ac.PureDP(0.1)))
     sizes.clear()

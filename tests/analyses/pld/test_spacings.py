@@ -44,6 +44,7 @@ def composed(**options):
     return Composed([(ResponsePair(bound), n) for bound, n in PARTS], **options)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
 def test_one_lattice_is_kept_and_the_other_has_chords(delta):
     with mp.workdps(40):

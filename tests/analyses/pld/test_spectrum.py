@@ -90,7 +90,7 @@ def check(parts, first, size, tilt, spacing, epsilon):
     return few, min(errors)
 
 
-@pytest.mark.long(keep=14)
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("kind", ["spread", "heavy", "gaps", "far"])
 @pytest.mark.parametrize(("length", "times"), [(2, 900), (9, 400), (40, 60), (150, 7)])
 def test_a_power_is_within_the_error(kind, length, times):
@@ -260,7 +260,7 @@ def test_few_knots_are_summed_alone(carrying):
     assert error <= 1e-12 * carrying
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("finer", [1, 2, 4, 16])
 def test_moduli_are_bounded_between_few_nodes(finer):
     """As many nodes as knots suffice for a bound, though for a rough one."""

@@ -151,6 +151,7 @@ def test_both_laws_enclose_the_profile(q, spacing, seed):
         check(pair, knots, lambda x, i=i: true_put(normal_put, q, bool(i) and q < 1, 0, x), seed)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("spacing", [0.05, 0.02])
 @pytest.mark.parametrize("q", [1.0, 0.1])
 def test_atoms_and_infinite_losses_are_enclosed(q, spacing):

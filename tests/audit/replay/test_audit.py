@@ -56,6 +56,7 @@ def test_a_correct_learner_is_not_flagged(made):
     assert 0.0 < report.largest_ratio <= 1.0 + 1e-9
 
 
+@pytest.mark.long(keep=20)
 @pytest.mark.parametrize("made", DEFECTS)
 def test_a_planted_defect_is_found(made):
     assert found(made).flagged
