@@ -236,7 +236,8 @@ def _solve(mechanism: Mechanism) -> Profile:
     found, below = problems_or_none(mechanism), mechanism.from_below()
     if found and (below is None or mechanism.attained_alone):
         return profile(found, mechanism)
-    # Of too many alternatives each release has the worst, which no data set meets.
+    # Where there are too many alternatives, every release is taken at its worst one, which no
+    # single pair of data sets reaches: lower ends come from what data sets do reach.
     return profile(found or problems(mechanism), mechanism, reached(below or mechanism))
 
 
