@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from accountant._binding import Bound, bind
 from accountant.bounds import Bounds
+from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
 from accountant.errors import (
     AccountantError,
     ArgumentTypeError,
@@ -23,16 +24,7 @@ from accountant.errors import (
     PrecisionError,
     UnsupportedError,
 )
-from accountant.quick import (
-    calibrate_q,
-    calibrate_sigma,
-    calibrate_steps,
-    delta_bounds,
-    epsilon_bounds,
-    get_delta,
-    get_epsilon,
-    get_rdp,
-)
+from accountant.quick import delta_bounds, epsilon_bounds, get_delta, get_epsilon, get_rdp
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
     from accountant.pairs.base import DominatingPair
 
-__all__ = ["Bound", "bind", "bound"]
 
 Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 

@@ -7,26 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-__all__ = [
-    "LEAST",
-    "NORMAL",
-    "TINY",
-    "U",
-    "fraction_up",
-    "half_square",
-    "lift",
-    "product_up",
-    "ratio_down",
-    "ratio_up",
-    "sum_up",
-    "times_up",
-    "up",
-]
+from fractions import Fraction
 
 U = 2.0**-53
 NORMAL = sys.float_info.min  # the least double with all its digits

@@ -7,15 +7,12 @@ the presence of a record and on its absence.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from accountant import checks
 from accountant.analyses import contour, tradeoff
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["attack_tpr", "bayes_accuracy", "membership_advantage", "positive_predictive_value"]
 

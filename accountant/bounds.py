@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import ArgumentTypeError, DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Bounds"]
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.bounds import Bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.checks import Argument, Checked
-
-__all__ = ["each_bounds", "each_number", "flatten", "in_chunks", "run_tasks"]
+from accountant.checks import Argument, Checked
 
 # Between chunks Python sees signals, so an interrupt does not wait for the whole array.
 CHUNK = 64

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 from accountant import checks
 from accountant._rounding import ratio_up
@@ -25,9 +26,6 @@ from accountant.sampling import (
     WithReplacementSampler,
 )
 from accountant.tolerances import relative_width
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 

@@ -4,8 +4,6 @@ import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
-__all__ = ["json_value", "text_down", "text_up"]
-
 
 def text_up(value: float, digits: int = 6) -> str:
     """Write ``value`` with at most ``digits`` significant digits, rounded up: never below it."""

@@ -15,8 +15,6 @@ from typing import ParamSpec, TypeVar
 
 from accountant._core import tools as core
 
-__all__ = ["to_nearest"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -18,24 +18,6 @@ from typing import Any, BinaryIO
 
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 
-__all__ = [
-    "content",
-    "created",
-    "existing",
-    "is_at",
-    "is_locked",
-    "is_mount_point",
-    "keep_mode",
-    "lock",
-    "new",
-    "opened",
-    "replace",
-    "require_unpacked",
-    "stream",
-    "sync_directory",
-    "unlock",
-]
-
 # Between two attempts to lock, in seconds, where the system cannot wait itself.
 PAUSE = 0.002
 # Open for the life of the process, by device and inode: closing any descriptor of a file gives up

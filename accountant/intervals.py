@@ -21,8 +21,6 @@ from decimal import (
 )
 from typing import TypeAlias
 
-__all__ = ["Interval", "exp", "expm1", "log", "log1p", "of", "sqrt"]
-
 Number: TypeAlias = "Interval | Decimal | float"
 
 DIGITS = 40

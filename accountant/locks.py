@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import threading
 
-__all__ = ["ModuleLock"]
-
 
 class ModuleLock:
     """For what a module keeps as long as the process lives; used by ``with``."""

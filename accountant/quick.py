@@ -9,23 +9,21 @@ once, which sets the floating-point environment itself; all else is checked in t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.analyses import contour, rdp, user_level
 from accountant.bounds import Bounds
 from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
+from accountant.checks import ArrayLike, Checked, Integer, Scalar
 from accountant.environment import to_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.checks import ArrayLike, Checked, Integer, Scalar
-
     Answer: TypeAlias = Callable[..., Any]
     Question: TypeAlias = tuple[Answer, Answer, checks.Argument, Answer]
 

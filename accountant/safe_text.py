@@ -2,8 +2,6 @@
 
 import unicodedata
 
-__all__ = ["shown"]
-
 # Characters that turn the direction of what follows, and so can hide it.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # Controls (escape sequences of a terminal begin with one), lone surrogates, line separators.

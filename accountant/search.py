@@ -17,8 +17,6 @@ from collections.abc import Callable
 
 from accountant._core import answers as core
 
-__all__ = ["COUNTS", "DOUBLES", "Grid", "bisect", "boundary", "crossing", "narrow"]
-
 
 class Grid:
     """An increasing map from integers to positive numbers, and its rounded inverse."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["TOLERANCES", "negligible_delta", "relative_width", "wanted_tolerances"]
-
 TOLERANCES = (1e-6, 1e-4, 1e-2)
 # A caller who prints few digits asks for others.
 _wanted: ContextVar[tuple[float, ...]] = ContextVar("tolerances", default=TOLERANCES)

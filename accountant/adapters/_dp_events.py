@@ -33,8 +33,6 @@ from accountant.sampling import (
     WithReplacementSampled,
 )
 
-__all__ = ["CONVERTED", "REFUSED", "NonPrivate", "convert"]
-
 # Events whose meaning depends on the data they run on, or which say nothing of a record left out,
 # do not run on a sample.
 _NOT_ON_A_SAMPLE = frozenset(

@@ -31,25 +31,6 @@ from accountant.mechanisms import (
 from accountant.pairs.sums import root_of_squares
 from accountant.relations import NeighbouringRelation
 
-__all__ = [
-    "Parts",
-    "Refused",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "epsilon_delta",
-    "exponential_mechanism",
-    "gaussian",
-    "laplace",
-    "mixture_of_gaussians",
-    "no_noise",
-    "number",
-    "permute_and_flip",
-    "randomized_response",
-    "single_epoch_tree",
-    "whole",
-    "zcdp",
-]
-
 Parts: TypeAlias = tuple[tuple[Mechanism, int], ...]
 
 _HIDES = 1e6  # discrete noise of a larger rate hides nothing

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
 from accountant.learn.release import release_fraction
@@ -27,9 +28,6 @@ from accountant.sampling import (
     skellam_sum_of_vectors,
 )
 
-__all__ = ["CentralNoise", "SecureSumNoise", "clipped"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 # For the rounding of a norm (numpy adds pairwise) and of the quotient by which an update shrinks.

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from accountant import files
 from accountant.errors import LedgerConflict, LedgerError
 
-__all__ = ["Share", "State", "hold", "read", "write"]
-
 _FORMAT = "accountant-federation-2"
 
 

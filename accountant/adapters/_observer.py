@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import sampling
 from accountant.composition import Composition
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-    from accountant.sampling import Sampler
-
-__all__ = [
-    "BATCHES_MARK",
-    "INDEPENDENT_NOISE",
-    "MASKS_MARK",
-    "NOISE_MARK",
-    "Run",
-    "average",
-    "mark",
-    "step_of",
-]
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
+from accountant.sampling import Sampler
 
 # What stands in a ledger where somebody can repeat what was drawn.
 NOISE_MARK = "not private: seeded, so the noise can be recomputed"

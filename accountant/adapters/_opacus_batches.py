@@ -15,13 +15,6 @@ from accountant.adapters._opacus_steps import adds_noise
 from accountant.adapters._opacus_workers import refuse_overlapping_shards, refuse_shared_seeds
 from accountant.errors import UnsupportedError
 
-__all__ = [
-    "follow_batches",
-    "refuse_correlated",
-    "refuse_data_dependent_clipping",
-    "refuse_random_records",
-]
-
 # Opacus' distributed sampler leaves empty batches out; with a probability below this none is.
 _NEVER = 1e-18
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from opacus.optimizers import DPPerLayerOptimizer
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["clip_and_sum", "keep_apart", "without_lost_records"]
 
 
 def clip_and_sum(optimizer: Any) -> None:

@@ -10,8 +10,6 @@ import torch
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["States", "coin_probability", "default_generator", "state"]
-
 # Random bits of torch.rand; those of other types are rounded, and then not uniform.
 _BITS = {torch.float32: 24, torch.float64: 53}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from opacus.utils.uniform_sampler import (
@@ -12,18 +13,11 @@ from opacus.utils.uniform_sampler import (
     UniformWithReplacementSampler,
 )
 
-from accountant.adapters._observer import BATCHES_MARK
+from accountant.adapters._observer import BATCHES_MARK, Run
 from accountant.adapters._opacus_coins import States, coin_probability, state
 from accountant.adapters._torch_observer import seed_known
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.adapters._observer import Run
-
-__all__ = ["BATCH_SAMPLERS", "SAMPLERS", "Draw", "Draws", "follow", "in_parts", "seed_of"]
 
 _OWN_SAMPLERS = (UniformWithReplacementSampler, DistributedUniformWithReplacementSampler)
 

@@ -12,8 +12,6 @@ from torch.linalg import vector_norm
 from accountant.adapters._opacus_clipping import without_lost_records
 from accountant.errors import UnsupportedError
 
-__all__ = ["Clipped", "backward", "part", "same", "versions"]
-
 # Relative: how far a record's norm that opacus found may be below that of its gradient.
 _SLACK = {torch.float64: 1e-3, torch.float32: 1e-3}
 _COARSE_SLACK = 0.05

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from accountant.errors import DomainError, UnsupportedError
-from accountant.mechanisms import ApproximateDP, Gaussian
+from accountant.ledger import Entry
+from accountant.mechanisms import ApproximateDP, Gaussian, Mechanism
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.ledger import Entry
-    from accountant.mechanisms import Mechanism
-
-__all__ = ["parameters", "refuse_forgetting", "row"]
 
 
 def row(mechanism: Mechanism) -> tuple[float, float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
 
@@ -10,11 +10,7 @@ from accountant.adapters._observer import INDEPENDENT_NOISE, average
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.sampling import Sampler
-
-__all__ = ["noise_of", "prepare", "refuse_replaced", "sampler_of"]
+from accountant.sampling import Sampler
 
 
 def sampler_of(loader: Any) -> Sampler | None:

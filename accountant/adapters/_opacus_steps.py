@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from opacus.optimizers import (
@@ -19,21 +20,13 @@ from opacus.optimizers import (
 )
 
 from accountant.adapters import _opacus_ghost as ghost
-from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, mark
+from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
-from accountant.adapters._opacus_coins import state
+from accountant.adapters._opacus_coins import States, state
+from accountant.adapters._opacus_draws import Draw, Draws
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from accountant.adapters._observer import Run
-    from accountant.adapters._opacus_coins import States
-    from accountant.adapters._opacus_draws import Draw, Draws
-
-__all__ = ["Watch", "adds_noise", "discard", "refuse_unknown", "unwatch", "watch", "works_together"]
 
 # Whose clipping, summing and noise are known; one of another type may do them in another way.
 _KNOWN = (

@@ -9,8 +9,6 @@ from torch import distributed
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["refuse_overlapping_shards", "refuse_shared_seeds"]
-
 
 def refuse_overlapping_shards(sampler: Any) -> None:
     """Refuse samplers of several workers that could draw one record twice for a step."""

@@ -6,9 +6,10 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
@@ -16,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.adapters._sklearn_inside import look_around
 from accountant.adapters._sklearn_types import BaseEstimator, ClassifierMixin
 from accountant.errors import UnsupportedError
@@ -28,26 +30,9 @@ from accountant.learn.convex.public_bounds import (
 )
 from accountant.learn.convex.result import PrivateResult, clip_rows
 from accountant.learn.validation import container, labels_among, numbers
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "Classifier",
-    "Privacy",
-    "PrivateEstimator",
-    "Probabilities",
-    "PublicShape",
-    "UnsetBoundWarning",
-    "column",
-    "unread",
-    "with_intercept",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own words
 
 # What scikit-learn and NumPy say about refused data, and what of it may be said.

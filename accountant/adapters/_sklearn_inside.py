@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import sklearn
 from sklearn.base import BaseEstimator
@@ -18,12 +20,6 @@ from sklearn.linear_model import RANSACRegressor
 from sklearn.utils import get_tags
 
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-__all__ = ["UnpaidReleaseWarning", "look_around"]
 
 SEARCH = (
     "hyper-parameter search over private fits must be paid for: every candidate spends its own"

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -24,14 +24,10 @@ from accountant.learn.account import as_ledger
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.learn.selection.tuning import SearchResult, search_cost, select_best
 from accountant.learn.validation import labels_among, numbers
+from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP
 from accountant.noise.exact_samplers import uniform_below
 from accountant.noise.laplace import discrete_laplace
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant
-
-__all__ = ["DPSearch"]
 
 # A record's share of a score, at most: squared errors are counted in so many parts of the largest.
 PARTS = 1024

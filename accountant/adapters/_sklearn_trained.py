@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from accountant._typing import FloatArray
 from accountant.adapters._sklearn_base import (
     Classifier,
     Privacy,
@@ -19,19 +22,9 @@ from accountant.adapters._sklearn_base import (
 from accountant.learn.convex.result import clip_rows
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
+from accountant.learn.models.network import Network
 from accountant.learn.optimizers import SGD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.models.network import Network
-    from accountant.learn.plan import Plan
-
-__all__ = ["DPMLPClassifier", "DPSGDClassifier"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.learn.plan import Plan
 
 
 class _Planned(Exception):  # noqa: N818 (nothing went wrong)

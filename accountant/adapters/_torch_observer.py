@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-__all__ = ["Contents", "Randomness", "kept", "refuse_moved", "reseed", "seed_known"]
 
 # What every module has beside what its class gives it: hooks, parameters and buffers.
 _EVERY_MODULE = frozenset(vars(torch.nn.Module()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import checks
 from accountant.adapters._opacus_history import refuse_forgetting
@@ -12,11 +12,7 @@ from accountant.adapters.torch_units import Units
 from accountant.errors import DomainError
 from accountant.ledger import Accountant
 from accountant.report import Deployment, statement
-
-if TYPE_CHECKING:
-    from accountant.sampling import Sampler
-
-__all__ = ["Training"]
+from accountant.sampling import Sampler
 
 _KINDS = {".html": "html", ".md": "markdown", ".json": "json"}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import distributed
@@ -10,11 +11,6 @@ from torch import distributed
 from accountant.adapters._opacus_history import refuse_forgetting
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 from accountant.ledger import Accountant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Workers"]
 
 
 class Workers:

@@ -11,12 +11,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accountant import checks, store
+from accountant._typing import FloatArray
 from accountant.adapters import _federated_state as memory
 from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
 from accountant.composition import composed
@@ -25,10 +25,6 @@ from accountant.ledger import Accountant, Budget
 from accountant.mechanisms import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.store import texts
-
-__all__ = ["CentralNoise", "FederatedRounds", "Round", "SecureSumNoise"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 ROUNDS = checks.integers("rounds", 1, 2**40, "It is the number of rounds that are planned")
 _TENANT = "federation/clients/"

@@ -16,12 +16,11 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from accountant.adapters.federated import CentralNoise, FederatedRounds, SecureSumNoise
+from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
+from accountant.adapters.federated import FederatedRounds
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
-
-__all__ = ["CentralNoise", "PrivateFedAvg", "SecureSumNoise", "answer_names", "secure_sum_mod"]
 
 _Handler: TypeAlias = Callable[[Message, Any], Message]
 

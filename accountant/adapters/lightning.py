@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from lightning.pytorch import Callback
 
 from accountant.adapters._torch_training import Training
-from accountant.adapters.torch_units import UnitBatch, UnitLoader
+from accountant.adapters.torch_units import UnitBatch, UnitLoader, Units
 from accountant.errors import BudgetExceeded, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from accountant.adapters.torch_units import Units
-    from accountant.ledger import Accountant
-    from accountant.sampling import Sampler
-
-__all__ = ["PrivacyCallback"]
+from accountant.ledger import Accountant
+from accountant.sampling import Sampler
 
 
 class PrivacyCallback(Callback):  # type: ignore[misc]

@@ -16,13 +16,12 @@ from nvflare.apis.dxo_filter import DXOFilter
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.workflows.model_controller import ModelController
 
-from accountant.adapters.federated import CentralNoise, FederatedRounds, Round, SecureSumNoise
+from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
+from accountant.adapters.federated import FederatedRounds, Round
 from accountant.errors import UnsupportedError
 from accountant.learn.clipping import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
-
-__all__ = ["PrivateFedAvg", "SecureSumFilter"]
 
 _SENT = "message"
 

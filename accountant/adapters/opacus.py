@@ -13,7 +13,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opacus.accountants import IAccountant, register_accountant
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
@@ -31,17 +31,13 @@ from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
 from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
 from accountant.adapters._torch_observer import reseed
+from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.affordable import require_a_step
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, Gaussian
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from accountant.bounds import Bounds
-
-__all__ = ["NAME", "ExactAccountant", "discard_unfinished", "get_noise_multiplier"]
 
 NAME = "exact"
 

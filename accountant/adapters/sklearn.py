@@ -17,45 +17,25 @@ Predictions scale long rows down as ``fit`` does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.adapters._sklearn_base import (
     Classifier,
     Privacy,
     PrivateEstimator,
     Probabilities,
-    UnsetBoundWarning,
     unread,
     with_intercept,
 )
-from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
-from accountant.adapters._sklearn_search import DPSearch
-from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.adapters._sklearn_types import RegressorMixin
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.public_bounds import MOST_RECORDS
 from accountant.learn.convex.regression import ada_ssp, private_ridge
 from accountant.learn.validation import numbers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "DPLinearRegression",
-    "DPLinearSVC",
-    "DPLogisticRegression",
-    "DPMLPClassifier",
-    "DPRidge",
-    "DPSGDClassifier",
-    "DPSearch",
-    "UnpaidReleaseWarning",
-    "UnsetBoundWarning",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(eq=False, repr=False)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from accountant import checks
 from accountant.adapters._observer import Run, mark
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.sampling import Sampler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.mechanisms.base import Mechanism
-    from accountant.sampling.drawing import Seed
-
-__all__ = ["BatchSampler"]
+from accountant.sampling.drawing import Seed
 
 
 class BatchSampler:

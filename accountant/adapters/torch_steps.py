@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
-from accountant.adapters._observer import INDEPENDENT_NOISE, average, mark, step_of
+from accountant.adapters._observer import INDEPENDENT_NOISE, Run, average, mark, step_of
 from accountant.adapters._torch_observer import Contents, Randomness, kept, refuse_moved
 from accountant.adapters._torch_workers import Workers
 from accountant.adapters.torch_units import UnitBatch
@@ -20,17 +21,11 @@ from accountant.learn.affordable import affordable_steps
 from accountant.ledger import Accountant
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
+from accountant.sampling import Sampler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
-
-    from accountant.adapters._observer import Run
-    from accountant.sampling import Sampler
-
     Versions: TypeAlias = list[tuple[int, int]]
 
-__all__ = ["PrivateSteps"]
 
 # Grid steps in a clipping norm, over the root of the number of parameters.
 _FINENESS = 2.0**14

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
 from accountant import checks
+from accountant.adapters._observer import Run
 from accountant.adapters._torch_observer import Randomness
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.sampling import Sampler
 from accountant.sampling.drawing import distinct, generator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-
-    from accountant.adapters._observer import Run
-    from accountant.sampling import Sampler
-
-__all__ = ["UnitBatch", "UnitLoader", "Units"]
 
 
 class Units:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
 from accountant.adapters._torch_training import Training
-from accountant.adapters.torch_units import UnitBatch, UnitLoader
+from accountant.adapters.torch_units import UnitBatch, UnitLoader, Units
 from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.sampling import PoissonSampler
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from accountant.adapters.torch_units import Units
-    from accountant.ledger import Accountant
-    from accountant.sampling import Sampler
-
-__all__ = ["PrivacyCallback"]
+from accountant.ledger import Accountant
+from accountant.sampling import PoissonSampler, Sampler
 
 
 class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]

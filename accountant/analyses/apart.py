@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +14,8 @@ from accountant.analyses.direct import Direct
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, has_pld
+from accountant.pairs.base import DominatingPair, Parts, has_pld
 from accountant.pairs.sums import infinite_mass, variation
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import Parts
-
-__all__ = ["Apart", "without_parts_apart"]
 
 # A part whose releases together are seen with less probability than this is seldom seen: where all
 # parts are Gaussian noise, and where some are of another kind.

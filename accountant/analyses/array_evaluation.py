@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._core import answers as core
+from accountant._typing import FloatArray
 from accountant.broadcasting import flatten, in_chunks, run_tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.checks import Checked
-
-__all__ = ["FloatArray", "at_zero_delta", "evaluate", "shared"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.checks import Checked
 
 
 def evaluate(

@@ -6,18 +6,13 @@ fraction of the price that the other one costs less, and no line is built for it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
 from accountant.analyses.solvers import WIDE, Contour, Solver
 from accountant.bounds import Bounds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["epsilon_bounds", "narrow_bracket"]
 
 
 def epsilon_bounds(solvers: Sequence[Solver], delta: float) -> Bounds | None:

@@ -6,8 +6,6 @@ import math
 
 from accountant.bounds import Bounds
 
-__all__ = ["capped", "is_within"]
-
 
 def capped(bounds: Bounds | None, most: float) -> Bounds:
     """Lower the upper end to ``most``.

@@ -15,8 +15,6 @@ from accountant.bounds import Bounds
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld
 
-__all__ = ["ByGroups", "groups_of"]
-
 # Brackets narrower than this, relatively, are not compared with those of the groups.
 NARROW = 1e-3
 # So many parts of one kind are each a group.

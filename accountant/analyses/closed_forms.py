@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from accountant._core import answers as core
 from accountant._rounding import LEAST, TINY, U
@@ -11,13 +11,7 @@ from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.pairs.base import Parts
-
-__all__ = ["MergedGaussian", "Nothing"]
+from accountant.pairs.base import Parts
 
 
 class Nothing(Solver):

@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._core import answers as core
+from accountant._typing import FloatArray
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate, shared
-
-if TYPE_CHECKING:
-    from accountant.analyses.array_evaluation import FloatArray
-    from accountant.checks import Checked
-
-__all__ = [
-    "EITHER",
-    "delta_bounds",
-    "each_delta_bounds",
-    "each_epsilon_bounds",
-    "epsilon_bounds",
-    "native_delta_bounds",
-    "native_epsilon_bounds",
-]
+from accountant.checks import Checked
 
 EITHER = core.EITHER
 

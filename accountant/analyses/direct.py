@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from accountant.analyses.few_losses import SumOfLosses, sum_of_losses
 from accountant.analyses.single_release import (
     ends_of,
@@ -11,12 +9,8 @@ from accountant.analyses.single_release import (
     epsilon_of_one,
     profile_of_one,
 )
-
-if TYPE_CHECKING:
-    from accountant.bounds import Bounds
-    from accountant.pairs.base import Parts
-
-__all__ = ["Direct"]
+from accountant.bounds import Bounds
+from accountant.pairs.base import Parts
 
 # Masses left out of sums, in all: those for a δ of at least COMMON, and those for any other.
 COMMON = 1e-12

@@ -29,12 +29,13 @@ from accountant.analyses.apart import Apart, without_parts_apart
 from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import MixtureContour, covers
+from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.lone_losses import LoneLosses
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
+from accountant.analyses.shift_cuts import covers
 from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
@@ -42,8 +43,6 @@ from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair
 from accountant.tolerances import wanted_tolerances
-
-__all__ = ["cached_solver", "solver"]
 
 
 def cached_solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solver:

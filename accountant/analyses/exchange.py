@@ -7,18 +7,13 @@ a contour of its own (docs/theorems_mixtures.md, Theorems D21 and D22).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from accountant._core import answers as core
 from accountant.analyses.solvers import LEAST, BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
+from accountant.pairs.base import Parts
 from accountant.sampling.exchange_pair import ExchangePair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import Parts
-
-__all__ = ["ExchangeContour"]
 
 
 class ExchangeContour(BesideGrid):

@@ -16,13 +16,11 @@ from accountant.composition.problems import counted_alternatives, directions, sy
 from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.errors import AccountantError
-from accountant.pairs.base import has_rdp
+from accountant.pairs.base import DominatingPair, Parts, has_rdp
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Counted, Mechanism
-    from accountant.pairs.base import DominatingPair, Parts
 
-__all__ = ["Contribution", "Explanation", "explain"]
 
 # Parts of which each is left out once, to see how much narrower the bracket is without it.
 MOST_PARTS = 8

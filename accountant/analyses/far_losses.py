@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from accountant.pairs.base import DominatingPair, has_rdp
 
-__all__ = ["is_far"]
-
 # Losses beyond it, in nats.
 FAR = 300.0
 

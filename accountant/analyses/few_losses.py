@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
-from accountant.pairs.atoms import Losses, profile_of_losses
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.atoms import Atoms
-    from accountant.pairs.base import Parts
-
-__all__ = ["SumOfLosses", "sum_of_losses"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.atoms import Atoms, Losses, profile_of_losses
+from accountant.pairs.base import Parts
 
 # Sums that are listed at most, and knots of a lattice.
 MOST_SUMS, MOST_KNOTS, MOST_RELEASES = 8192, 1024, 4096

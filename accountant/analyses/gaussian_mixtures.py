@@ -9,19 +9,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from accountant._core import answers as core
 from accountant._rounding import U
-from accountant.analyses.shift_cuts import LEAST_DELTA, ShiftCut, covers, cut_shifts, shifts_of
+from accountant.analyses.shift_cuts import LEAST_DELTA, ShiftCut, cut_shifts, shifts_of
 from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import Parts
-
-__all__ = ["CutContour", "MixtureContour", "covers"]
+from accountant.pairs.base import Parts
 
 # The δ for which shifts are cut off first.
 FIRST_DELTA = 1e-14

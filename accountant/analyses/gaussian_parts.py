@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, GaussianPart
-
-__all__ = ["gaussian_part"]
+from accountant.pairs.base import DominatingPair, GaussianPart
 
 
 def gaussian_part(pair: DominatingPair) -> GaussianPart:

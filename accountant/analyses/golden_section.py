@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["golden"]
-
 RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 

@@ -9,8 +9,6 @@ from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Parts
 
-__all__ = ["InvertedProfile", "covers"]
-
 # A bracket that is wider, relatively, is narrowed by the grid.
 WIDE = 1e-4
 # Probabilities below count as zero.

@@ -8,8 +8,6 @@ from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
 from accountant.tolerances import TOLERANCES
 
-__all__ = ["LoneLosses"]
-
 
 class LoneLosses(Solver):
     """The profile of one release and its inverse; what they leave open is asked of the grid."""

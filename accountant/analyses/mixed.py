@@ -8,31 +8,19 @@ with a random shift (docs/theorems_mixtures.md, Theorem D9). Arguments are alrea
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from accountant._core import answers as core
+from accountant._typing import FloatArray
 from accountant.environment import to_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from accountant.analyses.array_evaluation import FloatArray
-
     Brackets: TypeAlias = tuple[FloatArray, FloatArray]
 
-__all__ = [
-    "ADD",
-    "EITHER",
-    "REMOVE",
-    "Mixture",
-    "Part",
-    "delta_bounds",
-    "epsilon_bounds",
-    "odometer",
-]
 
 REMOVE: Final = core.REMOVE
 ADD: Final = core.ADD

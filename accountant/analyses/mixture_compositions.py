@@ -8,19 +8,13 @@ the product of theirs (docs/theorems_mixtures.md, Theorem D9).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.gaussian_mixtures import CutContour
 from accountant.analyses.gaussian_parts import gaussian_part
-from accountant.analyses.shift_cuts import covers, cut_shifts, shifts_of
-
-if TYPE_CHECKING:
-    from accountant.analyses.shift_cuts import ShiftCut
-    from accountant.pairs.base import DominatingPair, Parts
-
-__all__ = ["MixedContour", "fits"]
+from accountant.analyses.shift_cuts import ShiftCut, covers, cut_shifts, shifts_of
+from accountant.pairs.base import DominatingPair, Parts
 
 
 def fits(parts: Parts) -> bool:

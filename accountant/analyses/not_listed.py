@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from accountant.bounds import Bounds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["delta_listed", "epsilon_listed"]
 
 
 def epsilon_listed(counted: Callable[[float], Bounds], delta: float, left_out: float) -> Bounds:

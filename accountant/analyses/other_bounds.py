@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from accountant._core import answers as core
 from accountant._rounding import ratio_down
+from accountant.pairs.base import Parts
 from accountant.pairs.sums import root_of_squares, total
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import Parts
-
-__all__ = ["bounded_otherwise"]
 
 
 def bounded_otherwise(parts: Parts, delta: float, failing: float) -> float:

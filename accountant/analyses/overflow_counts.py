@@ -9,7 +9,7 @@ S25).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from accountant._core import answers as core
 from accountant._rounding import U
@@ -17,13 +17,9 @@ from accountant.analyses import mixed
 from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, Parts
-
-__all__ = ["OverflowContour", "has_few_overflows"]
 
 # Expected number of full batches up to which few terms matter; terms, and what the rest may add.
 _MOST_EXPECTED, _MOST_FULL, _NEGLIGIBLE = 0.01, 6, 1e-8

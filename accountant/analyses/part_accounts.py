@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from accountant.analyses.apart import Apart
 from accountant.analyses.by_groups import ByGroups
@@ -10,13 +10,8 @@ from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.inverted_profile import InvertedProfile
 from accountant.analyses.replacement_beside import BesideGame
 from accountant.analyses.replacement_steps import ReplacementGame
-from accountant.analyses.solvers import BesideGrid, Renyi
+from accountant.analyses.solvers import BesideGrid, Renyi, Solver
 from accountant.pairs.base import DominatingPair, has_pld
-
-if TYPE_CHECKING:
-    from accountant.analyses.solvers import Solver
-
-__all__ = ["EXACT", "PartAccount", "account_of"]
 
 # Brackets no wider than this, relatively, are as narrow as rounding leaves them.
 ROUNDED = 1e-9

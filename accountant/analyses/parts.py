@@ -9,8 +9,6 @@ from typing import Any
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError
 
-__all__ = ["Part", "merged_parts", "tuples"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -13,25 +13,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.analyses import both_directions
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.solvers import Contour, Solver
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
+from accountant.checks import ArrayLike, Checked, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
 from accountant.pairs.sums import root_of_squares, total
 from accountant.pairs.two_sided import two_sided
-
-if TYPE_CHECKING:
-    from accountant.checks import ArrayLike, Checked, Scalar
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["Profile", "joint_pair", "solve"]
 
 # Number of different parts from which a contour gets a thread of its own.
 MANY_PARTS = 100

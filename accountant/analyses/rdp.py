@@ -7,27 +7,15 @@ bound in the larger of the two directions of add-or-remove.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from accountant._core import answers as core
 from accountant._rounding import NORMAL, lift
+from accountant._typing import FloatArray
 from accountant.analyses.array_evaluation import at_zero_delta, evaluate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.analyses.array_evaluation import FloatArray
-    from accountant.checks import Checked
-
-__all__ = [
-    "divergence_upper",
-    "each_divergence_upper",
-    "each_epsilon_upper",
-    "epsilon_upper",
-    "native_epsilon_upper",
-]
+from accountant.checks import Checked
 
 # The native entry itself, for delta > 0: it returns the order as well.
 native_epsilon_upper: Callable[..., tuple[float, float]] = core.epsilon_renyi_upper

@@ -15,34 +15,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import intervals as iv
 from accountant._rounding import U
 from accountant.analyses.golden_section import golden
+from accountant.pairs.base import DominatingPair
 from accountant.pairs.sums import infinite_mass, total
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = [
-    "EPSILON_FORMS",
-    "best_delta",
-    "best_epsilon",
-    "best_order",
-    "capacity_lower",
-    "curve_of",
-    "delta_upper",
-    "epsilon_upper",
-    "excess_upper",
-    "excesses_upper",
-    "log_deltas",
-    "mironov_upper",
-]
 
 RenyiCurve: TypeAlias = Callable[[float], float]
 Parts: TypeAlias = Sequence[tuple["DominatingPair", int]]

@@ -20,13 +20,12 @@ from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.two_sided import TwoSidedPair
 
 if TYPE_CHECKING:
     from accountant.analyses.replacement_game import Value
-    from accountant.pairs.base import DominatingPair, Parts
 
-__all__ = ["BesideGame", "plays_beside"]
 
 # The δ for which games are played.
 _LEAST, _LARGEST = 1e-15, 0.02

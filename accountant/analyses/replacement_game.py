@@ -8,22 +8,17 @@ bands (docs/theorems_sampling.md, Theorems S18 and S19).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.replacement_leaps import STRIDE, Leaps
 from accountant.analyses.replacement_round import Plan, Step
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.lattice_envelope import LatticeLaw
-
-__all__ = ["Value", "play"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 class Value(NamedTuple):

@@ -8,20 +8,16 @@ Theorem S19).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.analyses.replacement_round import Step
 
-__all__ = ["STRIDE", "Leaps"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Steps of a leap, of which one is played, and how many that were played it continues.
 STRIDE, _KNOWN = 4, 3

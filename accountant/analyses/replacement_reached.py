@@ -9,23 +9,19 @@ its replacement does as they do; afterwards the two change places. Both are choi
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.fft import fft_error, fft_size
 from accountant.analyses.replacement_round import BELOW, Plan, norm
 from accountant.sampling.lattice_envelope import mirrored
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.lattice_envelope import LatticeLaw
 
-__all__ = ["CHOICES", "Reached", "reach"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The choice is made anew after a power of two of steps, about so many times.
 CHOICES = 96

@@ -7,21 +7,17 @@ convolution matters alike (docs/theorems_sampling.md, Theorem S19).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.fft import fft_error, fft_size
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.lattice_envelope import LatticeLaw
 
-__all__ = ["BELOW", "Plan", "Step", "norm"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Losses further down are raised to it, as a share of the window.
 BELOW = 0.15

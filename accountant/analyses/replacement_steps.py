@@ -23,6 +23,7 @@ from accountant.analyses.solvers import Grid, Solver
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.fixed_size import FixedSizePair
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.repeated_laws import Draws, repeated_laws
@@ -33,10 +34,8 @@ from accountant.sampling.with_replacement import WithReplacementPair
 from accountant.tolerances import wanted_tolerances
 
 if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, Parts
     from accountant.sampling.lattice_envelope import LatticeLaw
 
-__all__ = ["ReplacementGame", "plays"]
 
 # Least knots of the window, and where only printed digits are asked for; with the knots around them
 # they fill transforms of 4096 and of 3072 points. The most of them.

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, FloatArray, GaussianMixture
-
-__all__ = ["LEAST_DELTA", "ShiftCut", "covers", "cut_shifts", "shifts_of"]
+from accountant.pairs.base import DominatingPair, GaussianMixture
 
 # Shifts and weights that the native core takes.
 MOST_SHIFTS = 256

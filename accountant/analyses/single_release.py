@@ -6,8 +6,8 @@ Theorem G9 of docs/theorems_grid.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,22 +15,17 @@ from accountant._rounding import TINY, U
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError, UnsupportedError
-from accountant.pairs.atoms import LOOPED, AtomicPair, ends_of_profile, ends_of_rows, rows_of
-from accountant.pairs.base import DominatingPair, has_profile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.pairs.atoms import Atoms, Losses, Rows
-    from accountant.pairs.base import Parts
-
-__all__ = [
-    "ends_of",
-    "epsilon_between_losses",
-    "epsilon_of_one",
-    "is_one_of_losses",
-    "profile_of_one",
-]
+from accountant.pairs.atoms import (
+    LOOPED,
+    AtomicPair,
+    Atoms,
+    Losses,
+    Rows,
+    ends_of_profile,
+    ends_of_rows,
+    rows_of,
+)
+from accountant.pairs.base import DominatingPair, Parts, has_profile
 
 FARTHEST = 600.0  # nats: e^ε·1e-300 is negligible below
 # Of the search for a first guess: rounds, edges in each, the ends, and when to stop.

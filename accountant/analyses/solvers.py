@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,16 +18,12 @@ from accountant.analyses.direct import Direct
 from accountant.analyses.far_losses import is_far
 from accountant.analyses.not_listed import delta_listed, epsilon_listed
 from accountant.analyses.other_bounds import bounded_otherwise
+from accountant.analyses.pld import Composed
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import GaussianPart, Parts, has_rdp
 from accountant.pairs.sums import infinite_mass, total, variation
 from accountant.tolerances import TOLERANCES, wanted_tolerances
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld import Composed
-
-__all__ = ["LEAST", "BesideGrid", "Contour", "Grid", "Renyi", "Solver"]
 
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from accountant import intervals as iv
 
-__all__ = ["bounded_above"]
-
 Profile: TypeAlias = Callable[[float], float]
 
 # Distances, in ε, of the points whose secants bound the trade-off function from above.

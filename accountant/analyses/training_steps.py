@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from accountant.analyses import both_directions
 from accountant.analyses.apart import SELDOM
 from accountant.analyses.mixed import Part
 from accountant.analyses.profile import Profile
+from accountant.bounds import Bounds
 from accountant.composition.composition import Composition
 from accountant.composition.problems import problems_of
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.base import Problems
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from accountant.bounds import Bounds
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import Problems
-
-__all__ = ["TrainingSteps", "training_steps"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 # 2Φ(1/2σ) - 1 is above this times 1/σ, or times 1 where that is less: at σ = 1 it is .383.

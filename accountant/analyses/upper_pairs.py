@@ -16,8 +16,6 @@ from accountant.pairs.profile_pair import ProfilePair
 from accountant.pairs.sums import total
 from accountant.tolerances import wanted_tolerances
 
-__all__ = ["CurveBounds", "UpperPairs", "dominating"]
-
 # A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
 ROOMY = 1e-5
 

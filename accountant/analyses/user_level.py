@@ -20,16 +20,8 @@ from accountant.broadcasting import flatten, run_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant.analyses.array_evaluation import FloatArray
+    from accountant._typing import FloatArray
     from accountant.mechanisms import Mechanism
-
-__all__ = [
-    "delta_bounds",
-    "divergence_upper",
-    "each",
-    "epsilon_bounds",
-    "renyi_epsilon_upper",
-]
 
 
 def epsilon_bounds(

@@ -9,25 +9,20 @@ canary's noisy membership bits.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._core import training
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
 from accountant.learn.optimizers import Optimizer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-__all__ = ["CanaryModel", "Recorder"]
-
 Array: TypeAlias = "NDArray[Any]"
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # A canary's gradient over the clipping norm. Automatic clipping leaves 1 / (1 + stability / …) of
 # the norm, so it should be large; its square must stay below the limit of single precision.

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 import numpy as np
 from scipy import special
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.checks import Argument
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "CONFIDENCE",
-    "binomial_mode",
-    "binomial_modes",
-    "binomial_tail",
-    "clopper_pearson_upper",
-    "whole",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 CONFIDENCE = Argument(
     "confidence",

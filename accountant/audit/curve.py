@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
+from accountant.mechanisms.base import Mechanism
 from accountant.quick import get_delta, get_epsilon
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["TradeoffCurve"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 LINES = 48
 FAR = 1e-7  # lines of smaller δ matter only to a test with millions of observations

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.audit.report import AuditReport
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.search import narrow
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["audit_masses", "cell_masses", "epsilon_of_masses", "profile_of_masses"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Tails: TypeAlias = Callable[[FloatArray], tuple[Any, Any]]
 
 # Of one cell: a few units in the last place of two values of a distribution function up to 1/2.

@@ -6,17 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.audit.curve import TradeoffCurve
+from accountant.audit.one_run import Curve
 from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
 from accountant.quick import epsilon_bounds, get_delta
 from accountant.search import narrow
-
-if TYPE_CHECKING:
-    from accountant.audit.one_run import Curve
-
-__all__ = ["NoiseFamily"]
 
 BISECTIONS = 8
 SEARCHES = 9

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 import numpy as np
 from scipy import special
 
+from accountant._typing import FloatArray
 from accountant.audit.confidence import OUTWARD, binomial_tail
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["independent_tail"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 CELLS = 256
 # What lies beyond the cells counts as if all guesses were right there.

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.curve import TradeoffCurve
 from accountant.audit.family import NoiseFamily
+from accountant.audit.one_run import Curve
 from accountant.audit.report import AuditReport, Observations
-from accountant.audit.two_sample import epsilon_from_rates, error_rates
+from accountant.audit.two_sample import Threshold, epsilon_from_rates, error_rates
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.audit.one_run import Curve
-    from accountant.audit.two_sample import Threshold
-
-__all__ = ["audit_mechanism", "audit_observations", "noise_family"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 METHODS = ("auto", "clopper-pearson", "gaussian")
 
 

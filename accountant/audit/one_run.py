@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.audit.confidence import (
     CONFIDENCE,
     MOST_TRIALS,
@@ -22,20 +24,7 @@ from accountant.audit.two_sample import DIRECTIONS
 from accountant.errors import DomainError
 from accountant.search import narrow
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "Guesses",
-    "count_guesses",
-    "one_run_epsilon",
-    "one_run_mu",
-    "one_run_p_value",
-    "refutes_curve",
-]
-
 Curve: TypeAlias = Callable[[float], float]
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 BISECTIONS = 45
 # Numbers of trials beyond which they are looked at in blocks, a BLOCK-th of their size.

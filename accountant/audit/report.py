@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from accountant._typing import FloatArray
+from accountant.audit.two_sample import ErrorRates
 from accountant.display import text_down, text_up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from accountant.audit.two_sample import ErrorRates
-
-__all__ = ["AuditReport", "Observations"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _LOOKED = {
     "both": "scores looked at both ways",

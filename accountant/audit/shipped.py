@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from accountant.audit.density import audit_masses, cell_masses
 from accountant.audit.mechanism import audit_mechanism, audit_observations
+from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma
 from accountant.learn.clipping import AdaptiveQuantile, PerLayer, Rule
@@ -29,11 +30,6 @@ from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.audit.report import AuditReport
-
-__all__ = ["AUDITS", "EXACT", "self_audit"]
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.family import NoiseFamily
@@ -20,29 +22,21 @@ from accountant.audit.one_run import (
 )
 from accountant.audit.report import AuditReport, Observations
 from accountant.audit.two_sample import (
+    Objective,
+    Threshold,
     best_threshold,
     epsilon_from_rates,
     error_rates,
     mu_from_rates,
 )
 from accountant.errors import DomainError
-from accountant.learn.clipping import as_clipping
+from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.dp_sgd import train_dp_sgd
-from accountant.learn.optimizers import SGD
+from accountant.learn.models.base import Model
+from accountant.learn.optimizers import SGD, Optimizer
+from accountant.learn.result import TrainingResult
 from accountant.noise import SecureGenerator
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.audit.two_sample import Objective, Threshold
-    from accountant.learn.clipping import ClippingLike
-    from accountant.learn.models.base import Model
-    from accountant.learn.optimizers import Optimizer
-    from accountant.learn.result import TrainingResult
-
-__all__ = ["CanaryRun", "audit_trainer", "run_with_canaries"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 METHODS = ("two-sample", "clopper-pearson", "one-run", "one-run-tradeoff")
 # The scores are the library's own: a canary's coordinate in the direction of its gradient.
 DIRECTION = "higher"

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.analyses.gdp import gdp_epsilon_bounds
 from accountant.audit.confidence import CONFIDENCE, clopper_pearson_upper
 from accountant.errors import ArgumentTypeError, DomainError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "ErrorRates",
-    "epsilon_from_rates",
-    "epsilon_lower_bound",
-    "error_rates",
-    "mu_from_rates",
-    "mu_lower_bound",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Objective: TypeAlias = Callable[[float, float], float]
 Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
 

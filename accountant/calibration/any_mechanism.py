@@ -17,8 +17,6 @@ from accountant.errors import ArgumentTypeError, DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.search import COUNTS, DOUBLES, crossing
 
-__all__ = ["calibrate"]
-
 # Unknowns beyond these are not tried.
 ENDS = DOUBLES.rank(1e-260), DOUBLES.rank(1e260)
 TARGET_EPSILON = checks.TARGET_EPS.renamed("epsilon")

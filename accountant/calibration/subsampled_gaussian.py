@@ -8,25 +8,19 @@ and found above. There is no tolerance.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._core import answers as core
 from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
+from accountant.checks import ArrayLike, Checked, Integer, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.checks import ArrayLike, Checked, Integer, Scalar
-
-__all__ = ["calibrate_q", "calibrate_sigma", "calibrate_steps"]
 
 
 @overload

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import checks
 from accountant.certificates.evidence import SHARE, evidence_of
+from accountant.certificates.finite import Law
 from accountant.certificates.grid import find_grid
 from accountant.certificates.limits import require_room
 from accountant.certificates.statement import statement_of
 from accountant.certificates.step import Step
+from accountant.checks import Scalar
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import Problems
 
 if TYPE_CHECKING:
-    from accountant.certificates.finite import Law
-    from accountant.checks import Scalar
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import Problems
-
     Evidence: TypeAlias = dict[str, dict[str, Any]]
 
-__all__ = ["Certificate", "certificate"]
 
 # The part of δ that is left to the checker's rounding, aliases and truncation.
 SLACK = 3e-9

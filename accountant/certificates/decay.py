@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from accountant._typing import FloatArray
+
 if TYPE_CHECKING:
     from accountant.certificates.line import Rule
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["Decay"]
 
 
 # Widths of the knots' intervals of the loss, in units of 1/y.

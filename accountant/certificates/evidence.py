@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.certificates.line import NoLineError, Search
 from accountant.certificates.rare import find_rare_line
+from accountant.certificates.step import Step
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.certificates.step import Step
 
 # The part of δ that each of aliases, truncation and the path may take.
 SHARE = 2e-11
-
-__all__ = ["evidence_of"]
 
 
 def evidence_of(

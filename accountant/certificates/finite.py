@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.mechanisms.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.user_defined import PMFPair
+from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import SampledPair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["Law", "law_of"]
 
 MOST_LISTED = 2000
 

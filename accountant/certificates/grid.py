@@ -6,18 +6,14 @@ A search in floating point: it repeats what the checker will do in integers, and
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses.pld.lattice import common_spacing
 from accountant.certificates.grid_law import Knots, composed, profile
-from accountant.pairs.base import has_pld
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, FloatArray, Parts
-
-__all__ = ["Found", "find_grid"]
+from accountant.pairs.base import DominatingPair, Parts, has_pld
 
 # The checker takes some seconds for so many knots times products.
 MOST_KNOTS, MOST_WORK = 100_000, 1_200_000

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.signal import fftconvolve
 
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, FloatArray, Parts
-
-__all__ = ["Knots", "composed", "profile"]
+from accountant._typing import FloatArray
+from accountant.pairs.base import DominatingPair, Parts
 
 # What a transform leaves where there is no mass, relative to the largest one.
 NOISE = 1e-14

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import erfc, log_ndtr
 
+from accountant._typing import FloatArray
 from accountant.certificates.line import Rule
 from accountant.certificates.step import LARGE, log_sum
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["Labelled"]
 
 
 class Labelled(Rule):

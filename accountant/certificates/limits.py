@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["require_room"]
 
 # Of the numbers of a part, and of elements of its lists, by their keys in the document.
 RANGES = {

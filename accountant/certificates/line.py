@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.certificates.decay import Decay
-from accountant.certificates.step import log_sum
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from accountant.certificates.step import Step
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["NoLineError", "Search"]
+from accountant.certificates.step import Step, log_sum
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)

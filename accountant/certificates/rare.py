@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.certificates.labels import Labelled
 from accountant.certificates.line import MOST_ORDERS, NoLineError, Search, rounded
-from accountant.certificates.step import log_sum
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from accountant.certificates.step import Step
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["find_rare_line"]
+from accountant.certificates.step import Step, log_sum
 
 # Losses of the thresholds: of the lower one as shares of ε, of the upper one as multiples.
 LOWER = (0.45, 0.3, 0.22, 0.17, 0.13, 0.1, 0.07, 0.05, 0.03, 0.015)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from accountant._rounding import U
 from accountant.certificates.finite import Law, law_of
 from accountant.certificates.step import Step
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair, Problems
-
-__all__ = ["statement_of"]
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, Problems
 
 
 def statement_of(release: Mechanism) -> tuple[list[Step | Law], Problems]:

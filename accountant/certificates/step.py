@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["Step", "log_sum"]
+from accountant._typing import FloatArray
 
 # Exponents beyond which sums of exponentials are taken by their logarithms.
 LARGE = 500.0

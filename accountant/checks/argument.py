@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from accountant.errors import ArgumentTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = [
-    "MAX_COUNT",
-    "Argument",
-    "describe",
-    "followed",
-    "integers",
-    "positive",
-    "shown",
-    "wrong_type",
-]
 
 # Every integer up to here is a double, so counts reach the native core unrounded.
 MAX_COUNT = 2**53

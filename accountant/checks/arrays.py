@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.checks.argument import MAX_COUNT, Argument, describe, shown, wrong_type
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["ArrayLike", "Checked", "Integer", "Scalar", "common_shape", "count", "real"]
 
 # What users may write, and what a check makes of it.
 ArrayLike: TypeAlias = "NDArray[Any] | Sequence[Any]"

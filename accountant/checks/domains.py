@@ -6,33 +6,6 @@ import math
 
 from accountant.checks.argument import MAX_COUNT, Argument, integers
 
-__all__ = [
-    "BATCH_SIZE",
-    "COUNT",
-    "DATASET_SIZE",
-    "DELTA",
-    "EPSILON",
-    "FINITE_EPSILON",
-    "FPR",
-    "MU",
-    "NOISE_MULTIPLIER",
-    "OMEGA",
-    "ORDER",
-    "ORDERS",
-    "PRIOR",
-    "RHO",
-    "SAMPLING_PROBABILITY",
-    "SCALE",
-    "SENSITIVITY",
-    "SIGMA",
-    "STATED_DELTA",
-    "STEPS",
-    "TARGET_DELTA",
-    "TARGET_EPS",
-    "USER_RECORDS",
-    "Q",
-]
-
 Q = Argument(
     "q",
     "a sampling probability in [0, 1]",

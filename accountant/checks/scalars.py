@@ -13,22 +13,6 @@ from accountant.checks.domains import BATCH_SIZE
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.relations import NeighbouringRelation
 
-__all__ = [
-    "batch_size",
-    "choice",
-    "flag",
-    "function",
-    "in_fast_lane",
-    "instance",
-    "integer",
-    "number",
-    "relation",
-    "sequence",
-    "supported_relation",
-    "whole",
-    "workers",
-]
-
 T = TypeVar("T")
 
 

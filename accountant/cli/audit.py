@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from accountant.audit.report import AuditReport
 from accountant.cli.group import FAILED, Command
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from accountant.audit.report import AuditReport
-
-__all__ = ["audit"]
 
 # Those of accountant.audit.shipped, which is loaded only when it is asked.
 NAMES = (

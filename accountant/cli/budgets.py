@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from accountant.cli.options import existing
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from accountant.ledger import Budget
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["budget_from", "budget_options"]
+from accountant.ledger import Budget
+from accountant.mechanisms.base import Mechanism
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 

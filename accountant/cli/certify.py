@@ -14,8 +14,6 @@ from accountant.cli.output import as_json as print_json
 from accountant.display import text_up
 from accountant.errors import DomainError
 
-__all__ = ["certify"]
-
 
 @click.command(
     cls=Command,

@@ -12,8 +12,6 @@ from accountant.cli.options import JSON
 from accountant.cli.output import as_json as print_json
 from accountant.errors import DomainError
 
-__all__ = ["COMMANDS"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,14 +13,8 @@ from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, wr
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress, stream_table
 from accountant.display import text_down, text_up
+from accountant.ledger import Accountant
 from accountant.safe_text import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from accountant.ledger import Accountant
-
-__all__ = ["COMMANDS", "brackets", "print_epsilons"]
 
 # Of the columns of `samplers`: the longest name of a sampler and of a relation, five digits.
 _WIDTHS = (31, 13, 8, 8, 7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,11 +13,7 @@ from accountant.cli.group import ANSWERED, FAILED, Command
 from accountant.cli.options import JSON
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table
-
-if TYPE_CHECKING:
-    from accountant.selftest import Check
-
-__all__ = ["COMMANDS"]
+from accountant.selftest import Check
 
 REQUIRED = ("numpy", "scipy", "click", "rich", "jinja2")
 OPTIONAL = ("matplotlib", "scikit-learn", "joblib", "torch", "opacus", "dp-accounting")

@@ -15,8 +15,6 @@ from accountant.cli.options import SAMPLING, Sampling, attach, written
 from accountant.cli.output import answer, given, print_table, progress
 from accountant.display import text_down, text_up
 
-__all__ = ["COMMANDS"]
-
 RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"
 
 

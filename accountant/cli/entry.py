@@ -20,8 +20,6 @@ from accountant.cli.certify import certify
 from accountant.cli.group import Group
 from accountant.cli.train import train
 
-__all__ = ["main"]
-
 
 @click.group(
     cls=Group,

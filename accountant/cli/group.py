@@ -14,18 +14,6 @@ from accountant.cli import plain_text
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
 from accountant.safe_text import shown
 
-__all__ = [
-    "ANSWERED",
-    "DEFECT",
-    "EXHAUSTED",
-    "FAILED",
-    "INTERRUPTED",
-    "REFUSED",
-    "WRONG",
-    "Command",
-    "Group",
-]
-
 # Exit codes; docs/cli.md documents them.
 ANSWERED = 0
 FAILED = 1  # doctor: these numerics are not to be trusted; audit: a claim is refuted

@@ -17,8 +17,6 @@ from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.errors import BudgetExceeded, DomainError
 
-__all__ = ["COMMANDS"]
-
 FILE = click.argument("file", type=existing())
 _STEP = "--mechanism Gaussian -p noise_multiplier=1 --q 0.001"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,12 +16,8 @@ from accountant.cli.output import as_json as print_json
 from accountant.cli.output import counted, print_table
 from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import LedgerError
+from accountant.ledger import Accountant
 from accountant.safe_text import shown
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant
-
-__all__ = ["COMMANDS", "LEDGER", "load"]
 
 # Rows of the table of mechanisms before "and so on".
 MOST_ROWS = 40

@@ -16,18 +16,6 @@ import click
 from accountant._rounding import fraction_up
 from accountant.errors import DomainError
 
-__all__ = [
-    "JSON",
-    "SAMPLING",
-    "STDIN",
-    "Sampling",
-    "attach",
-    "existing",
-    "read_stdin",
-    "require_different",
-    "written",
-]
-
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, unrounded.")

@@ -13,18 +13,6 @@ import click
 from accountant.cli.plain_text import plain
 from accountant.display import json_value
 
-__all__ = [
-    "answer",
-    "as_json",
-    "counted",
-    "given",
-    "print_table",
-    "progress",
-    "say",
-    "stream_table",
-    "terminal",
-]
-
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
 

@@ -6,8 +6,6 @@ import codecs
 import io
 from typing import Any
 
-__all__ = ["HANDLER", "plain", "spell_out"]
-
 HANDLER = "accountant-plain"
 # ASCII by another name: click writes UTF-8 to every stream that calls itself ASCII.
 ASCII = "accountant_ascii"

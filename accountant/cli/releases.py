@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["AS_MANY", "COUNT", "LABEL", "mechanism_from", "release_options"]
+from accountant.mechanisms.base import Mechanism
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 

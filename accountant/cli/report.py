@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,11 +15,7 @@ from accountant.cli.output import as_json as print_json
 from accountant.cli.output import progress
 from accountant.display import text_up
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from accountant.report import Deployment
-
-__all__ = ["COMMANDS"]
+from accountant.report import Deployment
 
 FORMATS = ("html", "md", "json", "registry")
 _ENDINGS = {"htm": "html", "markdown": "md", "yaml": "registry", "yml": "registry"}

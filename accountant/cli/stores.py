@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -17,12 +17,8 @@ from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.display import text_up
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant
-    from accountant.store import Block, Store
-
-__all__ = ["COMMANDS", "ledger_at"]
+from accountant.ledger import Accountant
+from accountant.store import Block, Store
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.display import text_up
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.learn import TrainingResult
-    from accountant.learn.plan import Plan
-
-__all__ = ["train"]
+from accountant.learn import TrainingResult
+from accountant.learn.plan import Plan
 
 MODELS = ("logistic", "softmax", "linear", "ridge", "mlp")
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "dp-adam")

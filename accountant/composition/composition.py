@@ -19,8 +19,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import ProductPair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["Composition"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Composition(Mechanism):

@@ -16,8 +16,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import WorstPair, worst
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["AdaptiveParallel", "Parallel", "composed", "parallel"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Branches(Mechanism):

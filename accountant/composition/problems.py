@@ -9,23 +9,14 @@ from typing import TYPE_CHECKING
 
 from accountant.environment import to_nearest
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.base import DominatingPair, Parts, Problems
 from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Counted, Mechanism
-    from accountant.pairs.base import DominatingPair, Parts, Problems
 
-__all__ = [
-    "counted_alternatives",
-    "directions",
-    "limited",
-    "problems_of",
-    "problems_or_none",
-    "reached_problems",
-    "symmetrised_pairs",
-]
 
 MOST_ALTERNATIVES = 64
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

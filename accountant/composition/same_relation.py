@@ -8,8 +8,6 @@ from functools import reduce
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
-__all__ = ["must_be_mechanism", "same_relation"]
-
 
 def must_be_mechanism(value: object) -> None:
     """Raise if a value is not a mechanism."""

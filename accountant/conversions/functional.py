@@ -18,8 +18,6 @@ from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 
-__all__ = ["approximate_dp_tradeoff", "tradeoff_to_delta"]
-
 Tradeoff: TypeAlias = Callable[[float], float]
 
 TOLERANCE = Argument(

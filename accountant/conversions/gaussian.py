@@ -16,8 +16,6 @@ from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.search import DOUBLES, boundary
 
-__all__ = ["gdp_to_delta", "gdp_to_epsilon", "gdp_to_rdp", "gdp_to_zcdp", "largest_gdp"]
-
 
 @to_nearest
 def gdp_to_epsilon(mu: object, delta: object) -> float:

@@ -16,8 +16,6 @@ from accountant._rounding import U
 from accountant.environment import to_nearest
 from accountant.search import DOUBLES, bisect
 
-__all__ = ["pure_to_gdp", "pure_to_rdp", "pure_to_zcdp"]
-
 # erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
 ERF, ERFC = 8.0 * U, 16.0 * U
 LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down

@@ -16,16 +16,6 @@ from accountant.analyses.renyi_conversion import EPSILON_FORMS, best_delta, best
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
 
-__all__ = [
-    "rdp_to_delta",
-    "rdp_to_epsilon",
-    "tcdp_to_delta",
-    "tcdp_to_epsilon",
-    "zcdp_to_delta",
-    "zcdp_to_epsilon",
-    "zcdp_to_rdp",
-]
-
 RenyiCurve: TypeAlias = Callable[[float], float]
 
 

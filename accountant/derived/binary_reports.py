@@ -6,18 +6,13 @@ docs/theorems_shuffling.md, Theorem H4.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["two_answers"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 # The transform is summed until it has fallen to e^-CUT, on periods so many deviations long.
 CUT, PERIOD, LEAST_PERIOD = 45.0, 40.0, 200.0

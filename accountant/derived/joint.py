@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant.analyses.profile import joint_pair
 from accountant.composition.problems import problems_of
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-    from accountant.relations import NeighbouringRelation
-
-__all__ = ["JointRelease"]
+from accountant.pairs.base import DominatingPair
+from accountant.relations import NeighbouringRelation
 
 
 @dataclass(frozen=True, repr=False)

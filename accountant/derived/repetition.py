@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.checks import Argument
@@ -18,15 +17,11 @@ from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.profile_pair import ProfileBounds
 from accountant.pairs.two_sided import two_sided
+from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, bisect
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-    from accountant.pairs.profile_pair import ProfileBounds
-    from accountant.relations import NeighbouringRelation
-
-__all__ = ["BestOfPoissonRuns", "BestOfRuns"]
 
 STOPPING = Argument(
     "stopping_probability",

@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U, lift, up
+from accountant.analyses.profile import Profile
 from accountant.analyses.renyi_conversion import log_deltas
 from accountant.environment import to_nearest
-from accountant.pairs.profile_pair import least_point, rdp_bound
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.analyses.profile import Profile
-    from accountant.pairs.profile_pair import ProfileBounds
-
-__all__ = ["BestOfPoissonRunsBounds", "BestOfRunsBounds", "excess", "mean_runs"]
+from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound
 
 # Rényi orders at which Theorems P5 and P6 are converted for the profile.
 ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))

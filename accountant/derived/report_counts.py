@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Multisets", "are_few", "excess_of_few", "multisets"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 # Terms, and numbers of values in all their multisets, that are looked at: a contour costs as much.
 MOST_TERMS, MOST_NUMBERS = 512, 2**20

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.derived.report_sum import Fineness, Terms, mean_excess
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["ReportLaw", "blanket", "excess", "kary_blanket", "kary_others", "others"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.base import DominatingPair
 
 LARGEST = 600.0  # of exponents
 

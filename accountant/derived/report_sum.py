@@ -7,20 +7,16 @@ of finitely many values. docs/theorems_shuffling.md, Theorem H3.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.phases import matrix_product, phases
 from accountant.derived.report_counts import are_few, excess_of_few
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Fineness", "Terms", "mean_excess"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
 # Least periods, in deviations of the tilted sum and in units of its tilt.

@@ -21,8 +21,6 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import sampled
 
-__all__ = ["SampledReplacement", "sampled_pairs"]
-
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
 

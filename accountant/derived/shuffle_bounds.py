@@ -9,21 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant.derived import report_laws
 from accountant.derived.binary_reports import two_answers
+from accountant.derived.report_laws import ReportLaw
 from accountant.derived.report_sum import Fineness
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
-
-if TYPE_CHECKING:
-    from accountant.derived.report_laws import ReportLaw
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["FINE", "ROUGH", "BlanketBounds", "Randomizer", "epsilon_at", "others_law"]
+from accountant.pairs.base import DominatingPair
 
 Randomizer = RandomizedResponse | Laplace | Gaussian
 

@@ -27,8 +27,6 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_chords import tangent_law
 from accountant.sampling.allocation_table import Table, shared_spacing
 
-__all__ = ["DataPair"]
-
 # Knots within one deviation of the loss, and how many deviations they reach.
 KNOTS, REACH = 8, 9.0
 LEAST = 1e-6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.bounds import Bounds
@@ -16,15 +15,11 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
+from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.pairs.two_sided import TwoSidedPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["ShuffleModel"]
 
 KINDS = (RandomizedResponse, Laplace, Gaussian)
 LEFT_OUT = 1e-20

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
+from accountant.mechanisms.base import Mechanism
 from accountant.sampling import PoissonSampled
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "as_ledger",
-    "calibrated_noise_multiplier",
-    "charged",
-    "count_charged",
-    "epsilon_held",
-    "epsilon_with",
-    "step_mechanism",
-]
 
 
 def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from accountant.display import text_down, text_up
 from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
 from accountant.learn.account import step_mechanism
-from accountant.ledger import Budget
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["affordable_steps", "require_a_step", "unaffordable"]
+from accountant.ledger import Accountant, Budget
+from accountant.mechanisms.base import Mechanism
 
 # Beyond any noise of use.
 _MOST_NOISE = 2.0**20

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Averaging", "LastIterate", "MeanOfLast", "MovingAverage", "as_averaging"]
 
 Array: TypeAlias = "NDArray[Any]"
 

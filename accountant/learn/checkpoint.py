@@ -18,18 +18,14 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks, files
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Checkpoint", "CheckpointError", "Saved", "fingerprint"]
 
 EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"

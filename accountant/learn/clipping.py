@@ -8,27 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from accountant import checks
 from accountant._rounding import U
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-__all__ = [
-    "AdaptiveQuantile",
-    "Automatic",
-    "Clipping",
-    "Flat",
-    "PerLayer",
-    "Rule",
-    "as_clipping",
-]
 
 CLIPPING_NORM = Argument(
     "clipping_norm",

@@ -8,27 +8,21 @@ Poisson sample ("poisson"). docs/theorems_matrix.md, Theorems X4 and X5.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.clipping import AdaptiveQuantile
+from accountant.learn.clipping import AdaptiveQuantile, Clipping, Rule
+from accountant.learn.models.base import Model
 from accountant.learn.sensitivity import relative_excess, rounded_sensitivity
 from accountant.matrix import Strategy
 from accountant.matrix.toeplitz import REACH
+from accountant.noise import SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 from accountant.noise.grid import LARGEST_EXACT, Grid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.clipping import Clipping, Rule
-    from accountant.learn.models.base import Model
-    from accountant.noise import SecureGenerator
-
-__all__ = ["ClassBatches", "CorrelatedPrivatiser", "classes_for", "noise_kind", "require_constant"]
 
 Array: TypeAlias = "NDArray[Any]"
 KINDS = ("gaussian", "discrete_gaussian")

@@ -6,21 +6,17 @@ Bassily, Smith and Thakurta (FOCS 2014). Their constants are replaced by the exa
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import checks
 from accountant.errors import DomainError
 from accountant.learn.averaging import MeanOfLast
 from accountant.learn.dp_sgd import RADIUS, train_dp_sgd
+from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD
 from accountant.learn.plan import BATCH
+from accountant.learn.result import TrainingResult
 from accountant.learn.schedules import InverseSquareRoot
-
-if TYPE_CHECKING:
-    from accountant.learn.models.base import Model
-    from accountant.learn.result import TrainingResult
-
-__all__ = ["train_one_example_sgd", "train_projected_gradient_descent"]
 
 
 def train_projected_gradient_descent(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import sys
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -14,27 +15,16 @@ from accountant.errors import UnsupportedError
 from accountant.learn import resumption
 from accountant.learn.account import as_ledger
 from accountant.learn.averaging import Averaging, as_averaging
-from accountant.learn.checkpoint import as_checkpoint
-from accountant.learn.clipping import as_clipping
+from accountant.learn.checkpoint import Checkpoint, as_checkpoint
+from accountant.learn.clipping import ClippingLike, as_clipping
+from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD, Optimizer
 from accountant.learn.plan import Plan, make_plan, require_size
+from accountant.learn.result import Progress, TrainingResult
 from accountant.learn.run import Run
+from accountant.ledger import Accountant
+from accountant.matrix import Strategy
 from accountant.noise import SecureGenerator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from accountant.learn.checkpoint import Checkpoint
-    from accountant.learn.clipping import ClippingLike
-    from accountant.learn.models.base import Model
-    from accountant.learn.result import Progress, TrainingResult
-    from accountant.ledger import Accountant
-    from accountant.matrix import Strategy
-
-__all__ = ["train_dp_sgd"]
-
 
 RADIUS = checks.positive(
     "projection_radius", "Parameters are projected onto the ball of this radius after every step"

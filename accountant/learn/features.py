@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._core import training
@@ -20,21 +22,6 @@ from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.probes import each_row, public_rows, rearranged, same_bits
 from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "Chain",
-    "Extractor",
-    "Frozen",
-    "OrientedGradients",
-    "PrincipalComponents",
-    "RandomFourierFeatures",
-    "UnitNorm",
-]
 
 Array: TypeAlias = "NDArray[Any]"
 FLOAT64 = np.dtype(np.float64)

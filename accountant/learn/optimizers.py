@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.checks import Argument
-from accountant.learn.schedules import as_schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.schedules import ScheduleLike
-
-__all__ = ["SGD", "AdaGrad", "Adam", "AdamW", "DPAdam", "Optimizer", "RMSProp"]
+from accountant.learn.schedules import ScheduleLike, as_schedule
 
 Array: TypeAlias = "NDArray[Any]"
 

@@ -7,7 +7,7 @@ from collections.abc import Sized
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import checks
 from accountant._rounding import fraction_up
@@ -16,19 +16,15 @@ from accountant.display import text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError
 from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
 from accountant.learn.affordable import affordable_steps, unaffordable
+from accountant.learn.clipping import Clipping
 from accountant.learn.correlated import classes_for, noise_kind, require_constant
 from accountant.learn.sampler import require_sampler
 from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
+from accountant.ledger import Accountant
+from accountant.matrix import Strategy
+from accountant.mechanisms.base import Mechanism
 from accountant.quick import get_epsilon
 from accountant.sampling.cyclic_poisson import class_rate
-
-if TYPE_CHECKING:
-    from accountant.learn.clipping import Clipping
-    from accountant.ledger import Accountant
-    from accountant.matrix import Strategy
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["Plan", "make_plan", "require_size"]
 
 NOISE_MULTIPLIER = Argument(
     "noise_multiplier",

@@ -6,18 +6,13 @@ finds out, and whether it raises, says nothing about a record. With records noth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.learn.secrecy import silence
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-__all__ = ["each_row", "public_rows", "public_targets", "rearranged", "same_bits"]
 
 Array: TypeAlias = "NDArray[Any]"
 REPLACED, PADDING = -1, -2

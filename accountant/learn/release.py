@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import probes
 from accountant.learn.checkpoint import fingerprint
-from accountant.learn.clipping import Rule
-from accountant.learn.models.base import BLOCK_ROWS, Totals
+from accountant.learn.clipping import AdaptiveQuantile, Rule
+from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
 from accountant.learn.sensitivity import (
     batch_cap,
     grid_for,
     relative_excess,
     rounded_sensitivity,
 )
+from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.clipping import AdaptiveQuantile
-    from accountant.learn.models.base import Model
-    from accountant.noise import Grid, SecureGenerator
 
 Array: TypeAlias = "NDArray[Any]"
 
 # Of features that a function is recognised by: a threshold may be out of reach of small ones.
 SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
-
-__all__ = ["Privatiser", "function_digest", "release_fraction", "require_row_independence"]
 
 
 class Privatiser:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant.display import text_up
+from accountant.learn.models.base import Model
+from accountant.learn.plan import Plan
+from accountant.ledger import Accountant
 from accountant.ledger.closed import HoldsLedger
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.learn.models.base import Model
-    from accountant.learn.plan import Plan
-    from accountant.ledger import Accountant
-
-__all__ = ["History", "Progress", "TrainingResult"]
 
 Array: TypeAlias = "NDArray[Any]"
 

@@ -7,26 +7,18 @@ settings must be those of the run at hand, and the account is never below what t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import AccountantError
-from accountant.learn.checkpoint import CheckpointError
-from accountant.learn.clipping import AdaptiveQuantile
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.checkpoint import Saved
-    from accountant.learn.clipping import Clipping
-    from accountant.learn.correlated import ClassBatches
-    from accountant.learn.plan import Plan
-    from accountant.matrix import NoiseStream
-
-__all__ = ["Claim", "label", "own_entry", "read", "require_same", "restore_noise"]
+from accountant.learn.checkpoint import CheckpointError, Saved
+from accountant.learn.clipping import AdaptiveQuantile, Clipping
+from accountant.learn.correlated import ClassBatches
+from accountant.learn.plan import Plan
+from accountant.matrix import NoiseStream
 
 _FIELDS = {
     "identity": dict,

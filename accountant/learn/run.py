@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import BudgetExceeded
 from accountant.learn import resumption
 from accountant.learn.account import count_charged, epsilon_held
+from accountant.learn.averaging import Averaging
 from accountant.learn.checkpoint import Saved, fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
-from accountant.learn.models.base import Totals
+from accountant.learn.models.base import Model, Totals
+from accountant.learn.optimizers import Optimizer
+from accountant.learn.plan import Plan
 from accountant.learn.release import (
     Privatiser,
     function_digest,
@@ -21,20 +26,8 @@ from accountant.learn.release import (
 )
 from accountant.learn.result import History, Progress, TrainingResult
 from accountant.learn.sampler import draw_batch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.averaging import Averaging
-    from accountant.learn.models.base import Model
-    from accountant.learn.optimizers import Optimizer
-    from accountant.learn.plan import Plan
-    from accountant.ledger import Accountant
-    from accountant.noise import SecureGenerator
-
-__all__ = ["Run"]
+from accountant.ledger import Accountant
+from accountant.noise import SecureGenerator
 
 Array: TypeAlias = "NDArray[Any]"
 HISTORY_POINTS = 100

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.noise import SecureGenerator
-
-__all__ = ["SAMPLERS", "draw_batch", "require_sampler"]
+from accountant.noise import SecureGenerator
 
 SAMPLERS = ("poisson", "full", "cyclic")
 

@@ -10,17 +10,6 @@ from typing import TypeAlias
 from accountant import checks
 from accountant.checks import Argument
 
-__all__ = [
-    "Constant",
-    "Cosine",
-    "InverseSquareRoot",
-    "Polynomial",
-    "Schedule",
-    "StepDecay",
-    "Warmup",
-    "as_schedule",
-]
-
 RATE = Argument(
     "learning_rate",
     "a finite number >= 0",

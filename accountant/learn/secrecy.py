@@ -9,20 +9,15 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from accountant import checks
+from accountant.checks import Argument, Checked
 from accountant.errors import ArgumentTypeError, DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from accountant.checks import Argument, Checked
-
-__all__ = ["private_count", "private_real", "private_scalar", "silence", "without_numpy_warnings"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,21 +6,15 @@ The statements are Theorems T2 to T5 of docs/theorems_training.md; the names the
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U
 from accountant.errors import DomainError
-from accountant.learn.models.base import BLOCK_ROWS
+from accountant.learn.clipping import Rule
+from accountant.learn.models.base import BLOCK_ROWS, Model
 from accountant.noise.grid import Grid
 from accountant.search import narrow
-
-if TYPE_CHECKING:
-    from accountant.learn.clipping import Rule
-    from accountant.learn.models.base import Model
-
-__all__ = ["MOST_RECORDS", "batch_cap", "grid_for", "relative_excess", "rounded_sensitivity"]
 
 # A run whose number of records is a secret accepts as many as this, and pays for the rounding of
 # sums of as many as may be drawn from them: it may not look at how many there are.

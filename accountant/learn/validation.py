@@ -10,32 +10,15 @@ type of a container or of an array, and the shape that an array gives to every r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.secrecy import silence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "as_examples",
-    "as_records",
-    "class_labels",
-    "container",
-    "features",
-    "labels_among",
-    "numbers",
-    "records_at",
-    "row_indices",
-    "targets",
-]
 
 FLOAT64 = np.dtype(np.float64)
 NUMBERS = "fiub"  # kinds of arrays that are read as a whole

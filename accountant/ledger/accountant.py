@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from accountant import checks
 from accountant.composition import Composition
@@ -16,20 +17,13 @@ from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
 from accountant.ledger.files import Kept
 from accountant.ledger.history import Entry, History, entry
+from accountant.ledger.meters import Remaining
 from accountant.ledger.plans import Watch
 from accountant.ledger.queries import Questions
+from accountant.ledger.storage import Versions
 from accountant.ledger.uncopied import Uncopied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from accountant.ledger.meters import Remaining
-    from accountant.ledger.storage import Versions
-    from accountant.mechanisms.base import Mechanism
-    from accountant.relations import NeighbouringRelation
-
-__all__ = ["Accountant"]
+from accountant.mechanisms.base import Mechanism
+from accountant.relations import NeighbouringRelation
 
 _ENDED = "this ledger records no more: its transaction has ended, or it is that of a copied result"
 _BUSY = "this ledger is recording: a record within a record is refused"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
@@ -14,14 +15,8 @@ from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
 from accountant.ledger.orders import CANDIDATES, default_orders
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["FILTERS", "Budget", "keeps"]
 
 FILTERS = ("moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive")
 

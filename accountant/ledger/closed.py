@@ -6,8 +6,6 @@ from typing import Any
 
 from accountant.ledger.accountant import Accountant
 
-__all__ = ["HoldsLedger"]
-
 
 class HoldsLedger:
     """A value with a ``ledger``, of which copies and pickles hold a closed ledger.

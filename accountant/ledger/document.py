@@ -14,17 +14,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from accountant.errors import AccountantError, ArgumentTypeError, LedgerError, UnsupportedError
 from accountant.ledger import schema
 from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, entry, record
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["FORMAT", "VERSION", "Contents", "checksum", "decode", "encode"]
+from accountant.mechanisms.base import Mechanism
 
 FORMAT = "accountant-ledger"
 VERSION = 4

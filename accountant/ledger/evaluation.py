@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from accountant.bounds import Bounds
 from accountant.composition import composed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "ASSUMED_DELTA",
-    "FORMER_NAMES",
-    "WRAPPERS",
-    "delta_bounds",
-    "dp_sgd_step",
-    "epsilon",
-    "epsilon_bounds",
-    "sampled",
-]
+from accountant.mechanisms.base import Mechanism
 
 # The δ of an answer where neither the question nor the ledger gives one.
 ASSUMED_DELTA = 1e-5

@@ -12,16 +12,6 @@ from fractions import Fraction
 
 from accountant._rounding import fraction_up
 
-__all__ = [
-    "INFINITE",
-    "ceiling",
-    "floor",
-    "quickly_up",
-    "to_float_down",
-    "to_float_up",
-    "units",
-]
-
 _BITS = 1074
 _SCALE = 1 << _BITS
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
 
 from accountant.errors import AccountantError, DomainError, LedgerError
 from accountant.ledger import document, storage
-from accountant.ledger.budget import keeps
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from accountant.ledger.budget import Budget
-    from accountant.ledger.history import Entry, History
-
-__all__ = ["Kept"]
+from accountant.ledger.budget import Budget, keeps
+from accountant.ledger.history import Entry, History
 
 
 class Kept(ABC):

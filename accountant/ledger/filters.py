@@ -8,6 +8,7 @@ up; capacities are rounded down.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,12 @@ from accountant.ledger.kinds import KindsMeter
 from accountant.ledger.meters import Meter, Remaining
 from accountant.ledger.moments import MomentsMeter, divergence
 from accountant.ledger.residue import squared_mu_beside
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from accountant.ledger.budget import Budget
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair
 
-__all__ = ["meter", "named"]
 
 _OWN_DELTA = "δ of the releases"
 

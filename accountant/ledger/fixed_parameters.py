@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from accountant.errors import AccountantError
 from accountant.ledger import evaluation
 from accountant.ledger.meters import Meter, Remaining, largest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["FixedMeter"]
+from accountant.mechanisms.base import Mechanism
 
 
 class FixedMeter(Meter):

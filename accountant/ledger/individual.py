@@ -6,13 +6,16 @@ import math
 import os
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import fraction_up
+from accountant._typing import FloatArray
 from accountant.analyses import rdp
+from accountant.checks import ArrayLike
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import filters
@@ -20,14 +23,6 @@ from accountant.ledger.budget import Budget
 from accountant.ledger.record_kinds import RecordKinds
 from accountant.ledger.uncopied import Uncopied
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.checks import ArrayLike
-
-__all__ = ["IndividualFilter"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Mask: TypeAlias = "NDArray[np.bool_]"
 
 _DIVERGENCE = checks.Argument(

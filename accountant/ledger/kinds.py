@@ -5,27 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
-from accountant.analyses.adaptive_counts.game import Packet, capacity, lattice_for
+from accountant.analyses.adaptive_counts.game import Lattice, Packet, capacity, lattice_for
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import DomainError, PrecisionError, UnsupportedError
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.meters import Meter, Remaining
-from accountant.pairs.base import has_pld
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from accountant.analyses.adaptive_counts.game import Lattice
     from accountant.ledger.budget import Budget
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair
 
-__all__ = ["KindsMeter", "certified", "dominates", "levels_of", "noise_levels", "packets_for"]
 
 # Into how many units the whole budget is divided, at most: more are finer and take longer, in
 # proportion to the kinds. From a half on that number is taken which rounds the packets least.

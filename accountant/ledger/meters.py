@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from accountant import checks
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
+from accountant.mechanisms.base import Mechanism
 from accountant.search import bisect
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["Meter", "Remaining", "largest"]
 
 
 class Remaining(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,16 +17,11 @@ from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.ledger.meters import Meter, Remaining
-from accountant.pairs.base import has_pld
+from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair, has_pld
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from accountant.ledger.budget import Budget
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["MomentsMeter", "divergence"]
 
 
 class MomentsMeter(Meter):

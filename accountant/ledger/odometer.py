@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
@@ -14,16 +16,8 @@ from accountant.analyses.over_steps.by_renyi import least_over_orders
 from accountant.analyses.over_steps.divergences import total
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
+from accountant.ledger.accountant import Accountant
 from accountant.ledger.budget import MAX_ORDER
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.ledger.accountant import Accountant
-
-__all__ = ["Odometer"]
 
 # Far apart: every order costs log(orders)/(α - 1), and between them little is lost.
 _ORDERS = tuple(1.0 + 2.0**k for k in range(-1, 11))

@@ -7,8 +7,6 @@ import math
 from accountant.analyses.renyi_conversion import capacity_lower
 from accountant.errors import DomainError
 
-__all__ = ["CANDIDATES", "default_orders"]
-
 CANDIDATES = tuple(1.0 + math.exp2(k / 16.0) for k in range(-160, 321))
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from accountant import checks, files
 from accountant.errors import AccountantError, DomainError
 from accountant.ledger import evaluation, schema
 from accountant.ledger.accountant import Accountant
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["Pipeline", "parse", "read"]
 
 _RELEASE = {"mechanism", "parameters", "count", "sampling_probability", "label"}
 

@@ -6,23 +6,16 @@ be released in any order, or not at all: that is a post-processing of the whole 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from accountant import checks
 from accountant.display import text_down, text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import filters
+from accountant.ledger.budget import Budget
 from accountant.ledger.fixed_parameters import FixedMeter
-from accountant.ledger.meters import Remaining
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.ledger.budget import Budget
-    from accountant.ledger.meters import Meter
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["Watch", "allowances", "refusal"]
+from accountant.ledger.meters import Meter, Remaining
+from accountant.mechanisms.base import Mechanism
 
 
 class Watch:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, overload
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.analyses.over_steps.curve import upper_curve
+from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
+from accountant.checks import ArrayLike, Checked, Scalar
 from accountant.environment import to_nearest
 from accountant.ledger import evaluation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.bounds import Bounds
-    from accountant.checks import ArrayLike, Checked, Scalar
-    from accountant.ledger.history import Entry
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["Questions"]
+from accountant.ledger.history import Entry
+from accountant.mechanisms.base import Mechanism
 
 
 class Questions(ABC):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import fraction_up
 from accountant.errors import DomainError
 from accountant.ledger import kinds
+from accountant.ledger.budget import Budget
 from accountant.ledger.evaluation import dp_sgd_step
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger.budget import Budget
-
-__all__ = ["RecordKinds"]
 
 
 class RecordKinds:

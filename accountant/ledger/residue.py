@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from accountant.errors import AccountantError
 from accountant.ledger import evaluation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["squared_mu_beside"]
+from accountant.mechanisms.base import Mechanism
 
 # The last halving of the search costs this part of μ at most.
 _HALVINGS = 24

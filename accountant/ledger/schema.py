@@ -28,17 +28,6 @@ from accountant.errors import (
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
-__all__ = [
-    "decode_mechanism",
-    "decode_value",
-    "encode_fields",
-    "encode_mechanism",
-    "keys",
-    "names",
-    "register",
-    "unique",
-]
-
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _MAX_DEPTH = 64
 

@@ -21,17 +21,6 @@ from typing import TypeAlias
 from accountant import files
 from accountant.errors import DomainError, LedgerConflict, LedgerError
 
-__all__ = [
-    "Versions",
-    "digest",
-    "locked",
-    "open_lock",
-    "read",
-    "require_one_name",
-    "resolve",
-    "write",
-]
-
 # The digests of the contents this ledger may replace.
 Versions: TypeAlias = set[str]
 

@@ -6,8 +6,6 @@ from typing import Any, ClassVar, NoReturn
 
 from accountant.errors import UnsupportedError
 
-__all__ = ["Uncopied"]
-
 
 class Uncopied:
     """What can be neither copied nor pickled, because it holds what may be spent only once."""

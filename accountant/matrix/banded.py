@@ -18,8 +18,6 @@ from accountant.matrix.toeplitz import ToeplitzStrategy, as_steps, checked_coeff
 if TYPE_CHECKING:
     from accountant.matrix.strategy import Participation
 
-__all__ = ["BandedToeplitz", "banded_square_root", "input_perturbation"]
-
 
 @dataclass(frozen=True, repr=False)
 class BandedToeplitz(ToeplitzStrategy):

@@ -12,6 +12,7 @@ import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, up
+from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
@@ -20,10 +21,8 @@ from accountant.matrix.stream import BufferStream
 from accountant.matrix.toeplitz import ToeplitzStrategy, as_steps
 
 if TYPE_CHECKING:
-    from accountant.matrix.series import FloatArray
     from accountant.matrix.strategy import Participation
 
-__all__ = ["BufferedToeplitz"]
 
 WEIGHT = Argument(
     "weights", "numbers in [0, 1e100]", lambda x: (x >= 0.0) & (x <= 1e100), "One a buffer"

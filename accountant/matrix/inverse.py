@@ -20,7 +20,6 @@ from accountant.matrix.toeplitz import REACH, ToeplitzStrategy, as_steps, checke
 if TYPE_CHECKING:
     from accountant.matrix.strategy import Participation
 
-__all__ = ["BandedInverse", "banded_inverse_square_root", "lambda_cgd", "output_perturbation"]
 
 CANCELLED = Argument(
     "cancelled",

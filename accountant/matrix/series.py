@@ -6,20 +6,13 @@ Docs: docs/theorems_matrix.md, Theorems X1 and X3.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = ["Series", "norm_bounds", "pattern_sum", "quotient", "reciprocal"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 # A series with more terms is multiplied by a transform.
 _SHORT = 64

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
+from accountant.matrix.stream import NoiseStream
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from accountant.matrix.stream import NoiseStream
     from accountant.mechanisms.gaussian import Gaussian
 
-__all__ = ["Participation", "Strategy"]
 
 _RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
 

@@ -6,21 +6,13 @@ Docs: docs/theorems_matrix.md, Theorem X5.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = ["BufferStream", "FeedbackStream", "InverseStream", "NoiseStream", "TreeStream"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 class NoiseStream(ABC):

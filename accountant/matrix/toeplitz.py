@@ -10,18 +10,17 @@ import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.matrix.series import norm_bounds, pattern_sum
+from accountant.matrix.series import Series, norm_bounds, pattern_sum
 from accountant.matrix.strategy import Strategy
 
 if TYPE_CHECKING:
-    from accountant.matrix.series import FloatArray, Series
     from accountant.matrix.strategy import Participation
 
-__all__ = ["ToeplitzStrategy", "checked_coefficients"]
 
 # A normal variable beyond so many standard deviations is left out, as in Theorem T4.
 REACH = 40.0

@@ -17,8 +17,6 @@ from accountant.matrix.toeplitz import as_steps
 if TYPE_CHECKING:
     from accountant.matrix.strategy import Participation
 
-__all__ = ["BinaryTree"]
-
 
 @dataclass(frozen=True, repr=False)
 class BinaryTree(Strategy):

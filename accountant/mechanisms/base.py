@@ -15,27 +15,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, overload
 
 from accountant._binding import bound
+from accountant._typing import FloatArray
+from accountant.bounds import Bounds
+from accountant.checks import ArrayLike, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.pairs.base import DominatingPair, FloatArray, GaussianPart, Masses, has_pld
+from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
-    from accountant.bounds import Bounds
-    from accountant.checks import ArrayLike, Scalar
     from accountant.composition import Composition
 
-__all__ = [
-    "Described",
-    "DominatingPair",
-    "FloatArray",
-    "GaussianPart",
-    "Masses",
-    "Mechanism",
-    "Selection",
-]
 
 # Counted mechanisms that are released together.
 Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"

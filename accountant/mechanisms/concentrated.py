@@ -15,8 +15,6 @@ from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["ZCDP", "RenyiCurve", "TruncatedCDP"]
-
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 OMEGA = checks.OMEGA.renamed("omega", "The bound ρα holds for the orders 1 < α < ω")
 RHO = checks.FINITE_EPSILON.renamed("rho")

@@ -10,8 +10,6 @@ from accountant._rounding import times_up
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["BoundedContribution"]
-
 
 class BoundedContribution(Mechanism):
     """Noise on something that one record moves by at most ``sensitivity``, a field of subclasses.

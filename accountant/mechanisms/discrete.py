@@ -18,8 +18,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import divergence
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["DiscreteGaussian", "DiscreteGaussianPair", "DiscreteLaplace", "DiscreteLaplacePair"]
-
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 MOST_ATOMS = 4_000_000
 HIDES = 1e-150  # parameters below it hide nothing: a loss is 1/2σ² at least

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, up
+from accountant._typing import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.discrete import MOST_ATOMS
@@ -19,12 +20,6 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["CLIENTS", "DiscreteGaussianSum", "DiscreteGaussianSumPair"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 CLIENTS = checks.integers("contributors", 1, 2**20, "Count those who surely add their noise")
 LEAST_SIGMA = 0.2

@@ -9,8 +9,6 @@ from accountant.mechanisms.concentrated import ConcentratedPair
 from accountant.mechanisms.gaussian import SumNoise
 from accountant.pairs.base import DominatingPair
 
-__all__ = ["DiscreteGaussianVector", "DiscreteGaussianVectorPair"]
-
 
 @dataclass(frozen=True, repr=False)
 class DiscreteGaussianVector(SumNoise):

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Counted
-    from accountant.pairs.base import DominatingPair
 
-__all__ = ["DominatedBy", "OnePair", "nothing"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 

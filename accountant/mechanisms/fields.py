@@ -10,8 +10,6 @@ from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["group_factor", "mechanism_of", "raise_unsupported", "set_fields"]
-
 
 def mechanism_of(value: object, name: str = "mechanism") -> Mechanism:
     """Check that an argument is a mechanism."""

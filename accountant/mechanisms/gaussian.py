@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
 from accountant._core import answers as core
 from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
@@ -23,13 +24,6 @@ from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 from accountant.pairs.sampled_loss import loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["GDP", "Gaussian", "GaussianPair", "SumNoise", "least_noise", "merged"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, lift, ratio_up, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import exp_minus_linear
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["ExponentialLossPair", "Laplace", "LaplacePair"]
 
 LEAST = 1e-290  # losses below it count as 0, within the error of the loss
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant._typing import FloatArray
 from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
@@ -19,11 +19,6 @@ from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["MixtureOfGaussians", "MixturePair"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE

@@ -7,19 +7,12 @@ cells that are wide enough not to cancel; a narrow cell is its density times a s
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._core import tools
 from accountant._rounding import TINY, U
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["REACH", "cells", "coarse_cells", "distribution"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 REACH = 40.0  # beyond it, in standard deviations, a normal law has less mass than 1e-300
 NARROW = 1.0 / 64.0  # largest h²(1 + m²) of a cell m ± h for which the series is used

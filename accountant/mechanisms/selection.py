@@ -18,13 +18,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 
-__all__ = [
-    "AboveThreshold",
-    "BoundedRangePair",
-    "ExponentialMechanism",
-    "ReportNoisyMax",
-]
-
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]

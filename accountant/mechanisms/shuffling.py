@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing
@@ -16,11 +16,6 @@ from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfilePair
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["ShuffledResponses"]
 
 REACH = 1e-30  # mass of the number of clones left out on either side, added to the profile
 SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 3e-11

@@ -16,8 +16,6 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["Skellam", "SkellamPair"]
-
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 VARIANCE = checks.positive(
     "variance", "It is that of all the noise in the sum: survivors times the variance of each"

@@ -13,8 +13,6 @@ from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["SmoothSensitivityGaussian"]
-
 SMOOTHNESS = Argument(
     "smoothness",
     "a finite number > 0",

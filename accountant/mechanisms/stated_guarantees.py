@@ -14,8 +14,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["ApproximateDP", "EpsilonGuarantee", "PureDP", "RandomizedResponse"]
-
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 
 

@@ -6,12 +6,13 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, up
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
@@ -19,11 +20,6 @@ from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.tails import Tails
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["DominatingPMFs", "LossDistribution", "PMFPair"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NORMALISED = 1e-9  # how far the sum of a PMF may be from one

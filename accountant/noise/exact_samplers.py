@@ -12,22 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
-from accountant.noise.generator import GRID_SCALE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.noise.generator import SecureGenerator
-
-__all__ = ["bernoulli_exp", "rounded_laplace", "uniform_below", "uniform_index"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.noise.generator import GRID_SCALE, SecureGenerator
 
 FULL = 2.0**64
 # Assumed relative error of float exponents, logarithms and exponentials; far above the true one.

@@ -13,19 +13,15 @@ import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._core import training
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.noise.tail import nearest_integer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["SecureGenerator"]
 
 CHUNK = 2**17  # words drawn at a time for Bernoulli trials: 1 MiB
 PIECE = 2**14  # words turned into noise at a time: they stay in the cache

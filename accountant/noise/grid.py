@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.noise.generator import SecureGenerator
-
-__all__ = ["Grid"]
+from accountant.noise.generator import SecureGenerator
 
 LARGEST_EXACT = 2.0**52
 

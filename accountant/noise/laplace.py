@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["discrete_laplace"]
+from collections.abc import Callable
 
 
 def discrete_laplace(scale: int, below: Callable[[int], int]) -> int:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.noise.generator import SecureGenerator
-
-__all__ = ["LARGEST_VARIANCE", "skellam"]
+from accountant.noise.generator import SecureGenerator
 
 IntArray: TypeAlias = "NDArray[np.int64]"
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
 
 from accountant._core import training
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["nearest_integer", "tail_probability"]
 
 # Thirty digits more than the error claimed: the series below has a few hundred terms.
 CONTEXT = Context(prec=150, Emin=-(10**6), Emax=10**6)

@@ -12,18 +12,12 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, repeat
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import DomainError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.noise.generator import SecureGenerator
-
-__all__ = ["weighted_index"]
+from accountant.noise.generator import SecureGenerator
 
 # A float weight exp(-e) is off by at most this times 1 + e: three roundings of e, a few of exp.
 ROUGH = 2.0**-46

@@ -5,33 +5,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import TINY, U, lift, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "LOOPED",
-    "AtomicPair",
-    "Atoms",
-    "Losses",
-    "Rows",
-    "ends_of_profile",
-    "ends_of_rows",
-    "profile_of_losses",
-    "rows_of",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Rows: TypeAlias = "list[tuple[float, float]]"
 
 

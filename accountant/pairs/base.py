@@ -26,36 +26,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeGuard
 import numpy as np
 
 from accountant._rounding import U, half_square, lift, up
+from accountant._typing import FloatArray
+from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
+from accountant.pairs.tails import Tails
 from accountant.search import DOUBLES, bisect
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.bounds import Bounds
     from accountant.pairs.atoms import Atoms
-    from accountant.pairs.tails import Tails
 
-__all__ = [
-    "DominatingPair",
-    "FloatArray",
-    "GaussianMixture",
-    "GaussianPart",
-    "HasPLD",
-    "HasProfile",
-    "HasRDP",
-    "JointPair",
-    "Masses",
-    "Parts",
-    "Problems",
-    "has_pld",
-    "has_profile",
-    "has_rdp",
-    "mu_of_pure",
-    "rho_of_pure",
-]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
 # One entry for every direction of every alternative; the worst answer is the result.

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from accountant.pairs.profile_pair import ProfileBounds
 from accountant.pairs.response import ResponsePair
-
-if TYPE_CHECKING:
-    from accountant.pairs.profile_pair import ProfileBounds
-
-__all__ = ["constant_profile_pair"]
 
 FAR = 800.0
 

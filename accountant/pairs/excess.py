@@ -7,18 +7,11 @@ docs/theorems.md. The margins below are many times the error of the few operatio
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import lift, up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["divergence", "exp_minus_linear", "rdp_excess_term", "rdp_excess_terms"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 
 def rdp_excess_term(order: float, loss: float) -> float:

@@ -6,8 +6,6 @@ import math
 from fractions import Fraction
 from typing import TypeAlias
 
-__all__ = ["lower_hull"]
-
 # Abscissa, ordinate, and the loss whose exponential the abscissa is.
 Point: TypeAlias = tuple[Fraction, Fraction, float]
 

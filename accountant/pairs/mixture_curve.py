@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._core import tools as core
 from accountant._rounding import U, up
+from accountant._typing import FloatArray
 from accountant.errors import AccountantError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray, GaussianMixture
-
-__all__ = ["mixture_rdp"]
+from accountant.pairs.base import GaussianMixture
 
 # The weight of no shift is what the others leave, if that is more.
 LEAST_REST = 1e-9

@@ -9,8 +9,6 @@ from accountant._rounding import sum_up
 from accountant.pairs.base import DominatingPair, JointPair, Parts, Problems, has_pld
 from accountant.pairs.sums import infinite_mass, root_of_squares, total
 
-__all__ = ["ProductPair", "WorstPair", "worst"]
-
 
 @dataclass(frozen=True)
 class ProductPair(DominatingPair):

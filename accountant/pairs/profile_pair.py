@@ -17,8 +17,6 @@ from accountant.errors import UnsupportedError
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.lower_hull import lower_hull
 
-__all__ = ["ProfileBounds", "ProfilePair", "least_point", "rdp_bound"]
-
 POINTS = 500  # of the profile, joined by chords
 LEAST = 1e-25  # of the profile; what is left is mass at infinity
 FARTHEST = 170.0  # and four times it does not overflow an exponential

@@ -11,8 +11,6 @@ from accountant._rounding import U, lift, up
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.excess import divergence
 
-__all__ = ["ResponsePair"]
-
 
 @dataclass(frozen=True)
 class ResponsePair(AtomicPair):

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U, up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "ends_of_sample",
-    "loss_of_sample",
-    "loss_of_sample_inverse",
-    "loss_of_the_rest",
-    "one_loss_of_sample",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 # So few losses are mapped by a loop, which is faster than arrays.
 LOOPED = 8

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from accountant._rounding import sum_up, times_up, up
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["infinite_mass", "root_of_squares", "total", "variation"]
+from accountant.pairs.base import DominatingPair
 
 
 def total(terms: Iterable[tuple[float, int]]) -> float:

@@ -6,21 +6,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U
 from accountant.pairs.atoms import Atoms
+from accountant.pairs.base import DominatingPair
 from accountant.pairs.constant_profile import constant_profile_pair
 from accountant.pairs.lower_hull import Point, lower_hull
-from accountant.pairs.profile_pair import ProfilePair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-    from accountant.pairs.profile_pair import ProfileBounds
-
-__all__ = ["TwoSidedPair", "two_sided"]
+from accountant.pairs.profile_pair import ProfileBounds, ProfilePair
 
 
 def two_sided(bounds: ProfileBounds) -> DominatingPair:

@@ -9,6 +9,8 @@ import numpy as np
 
 from accountant import calibration, checks
 from accountant.errors import DomainError
+from accountant.ledger import Accountant
+from accountant.mechanisms import Mechanism
 from accountant.plots.style import COLOURS, finish, new_axes, style
 
 if TYPE_CHECKING:
@@ -16,10 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from accountant.compare import SamplerTable
-    from accountant.ledger import Accountant
-    from accountant.mechanisms import Mechanism
 
-__all__ = ["calibration_map", "epsilon_over_steps", "profile", "samplers", "tradeoff"]
 
 DELTAS = tuple(10.0**-k for k in range(2, 13))
 METHODS = ("exact", "rdp")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from accountant._typing import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.plots.style import COLOURS, finish, new_axes, style
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
-
-__all__ = ["save", "save_curve", "save_tradeoff"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "finish", "new_axes", "style"]
 
 # Okabe, Ito 2008: blue, vermillion, bluish green, reddish purple, orange, sky blue, black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -16,7 +16,6 @@ from accountant.report.deployment import MODELS, UNSTATED
 if TYPE_CHECKING:
     from accountant.report.statement import Statement
 
-__all__ = ["certify", "command", "evaluation", "summary"]
 
 # Digits shown; the certificates have more.
 DIGITS = 5

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from accountant.analyses import tradeoff
 
-__all__ = ["FPRS", "PRIORS", "Attack", "Guess", "SampledProfile", "attacks", "guesses"]
-
 # False-positive rates and priors of the plain-language part.
 FPRS = (0.001, 0.01, 0.05)
 PRIORS = (0.01, 0.1, 0.5)

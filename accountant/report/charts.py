@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-__all__ = ["Axis", "Chart", "Series", "line_chart"]
-
 WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 84, 38, 14, 58
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant.analyses import classical
+from accountant.composition import Composition
 from accountant.conversions import rdp_to_epsilon, zcdp_to_epsilon
 from accountant.errors import AccountantError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.composition import Composition
-
-__all__ = ["Comparison", "comparisons", "renyi"]
 
 
 @dataclass(frozen=True)

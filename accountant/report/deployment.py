@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant import checks, safe_text
 from accountant.errors import ArgumentTypeError, DomainError
-
-if TYPE_CHECKING:
-    from accountant.mechanisms import Mechanism
-
-__all__ = ["FIELDS", "MODELS", "UNSTATED", "Deployment"]
+from accountant.mechanisms import Mechanism
 
 UNSTATED = "Not stated."
 MODELS = {

@@ -6,17 +6,12 @@ import base64
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant import safe_text
 from accountant.certificates import certificate
 from accountant.errors import AccountantError
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant
-    from accountant.report.numbers import Row
-
-__all__ = ["Enclosure", "enclosure"]
+from accountant.ledger import Accountant
+from accountant.report.numbers import Row
 
 # Kinds of releases whose certificate takes about a second, bytes that a page can hold, and
 # characters of a reason.

@@ -7,19 +7,6 @@ from collections.abc import Iterator
 from accountant.composition import AdaptiveParallel, Composition, Parallel
 from accountant.mechanisms import Mechanism
 
-__all__ = [
-    "GENERAL",
-    "NO_SAMPLING",
-    "PROTECTED",
-    "QUESTIONS",
-    "about",
-    "assumptions",
-    "of_analysis",
-    "on_trust",
-    "sampler",
-    "theorems",
-]
-
 # Theorems of the analyses.
 _THEOREMS = {
     "nothing": (),

@@ -13,8 +13,6 @@ from itertools import pairwise
 
 from accountant.analyses.gdp import delta_ends
 
-__all__ = ["SLACK", "GaussianSummary", "Point", "gaussian_summary"]
-
 # What a value of erfc is trusted to, with the roundings of its argument, up to FARTHEST.
 TRUST, FARTHEST = 1e-12, 26.0
 # The search for μ: bisections, and tangents tried on each piece.

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.bounds import Bounds
 from accountant.composition import composed
 from accountant.errors import AccountantError
+from accountant.ledger import Entry
+from accountant.mechanisms import Mechanism
 from accountant.report import attack_table, comparison, over_steps, spending
 from accountant.report.gaussian_summary import SLACK, GaussianSummary, Point, gaussian_summary
-
-if TYPE_CHECKING:
-    from accountant.ledger import Entry
-    from accountant.mechanisms import Mechanism
-
-__all__ = ["STAGES", "Row", "Step", "User", "numbers"]
 
 STAGES = 6
 # Points of the trade-off curve.

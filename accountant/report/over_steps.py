@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from accountant.analyses.over_steps.brackets import brackets
-from accountant.analyses.over_steps.prefixes import Part
+from accountant.analyses.over_steps.prefixes import Counts, Part, Steps
+from accountant.bounds import Bounds
+from accountant.mechanisms import Mechanism
 from accountant.report.spending import MOST_OFTEN, rounded
-
-if TYPE_CHECKING:
-    from accountant.analyses.over_steps.prefixes import Counts, Steps
-    from accountant.bounds import Bounds
-    from accountant.mechanisms import Mechanism
-
-__all__ = ["coarser", "over_steps"]
 
 
 def over_steps(

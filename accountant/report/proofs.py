@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-__all__ = ["Proof", "proofs"]
-
 
 @dataclass(frozen=True)
 class Proof:

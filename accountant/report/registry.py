@@ -19,7 +19,6 @@ from accountant.report.deployment import MODELS, UNSTATED
 if TYPE_CHECKING:
     from accountant.report.statement import Statement
 
-__all__ = ["REQUIRED", "entry"]
 
 REQUIRED = {
     "basic": (

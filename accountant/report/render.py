@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from accountant.report.statement import Statement
 
-__all__ = ["FORMAT", "VERSION", "html", "markdown", "to_json"]
 
 FORMAT = "accountant-statement"
 VERSION = 2

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import up
+from accountant._typing import FloatArray
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
@@ -22,19 +23,7 @@ from accountant.mechanisms import Gaussian, Mechanism
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "DELTAS",
-    "MOST",
-    "MOST_OFTEN",
-    "Spending",
-    "rounded",
-]
-
 Counts: TypeAlias = Sequence[tuple[Mechanism, int]]
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The table of a statement: 1 and 3 times powers of ten.
 DELTAS = tuple(float(f"{m}e-{k}") for k in range(2, 11) for m in (3, 1))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import accountant
 from accountant import checks, safe_text
+from accountant.ledger import Accountant, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
+from accountant.mechanisms import Mechanism
 from accountant.report import facts, numbers
 from accountant.report.attack_table import Attack, Guess
 from accountant.report.comparison import Comparison
@@ -17,12 +19,6 @@ from accountant.report.enclosure import Enclosure, enclosure
 from accountant.report.gaussian_summary import GaussianSummary
 from accountant.report.numbers import Row, Step, User
 from accountant.report.tone import Tone, tone
-
-if TYPE_CHECKING:
-    from accountant.ledger import Accountant, Entry
-    from accountant.mechanisms import Mechanism
-
-__all__ = ["STAGES", "BudgetRow", "ReleaseRow", "Row", "Statement", "Step", "statement"]
 
 # Parts of the work: the numbers, and the certificate.
 STAGES = numbers.STAGES + 1

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U, lift, up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["add_from_curve", "remove_from_curve"]
 
 Curve: TypeAlias = Callable[[float], float]
 MOST_TERMS = 4096

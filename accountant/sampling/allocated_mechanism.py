@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant.checks.argument import describe
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
-from accountant.pairs.base import has_pld
+from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.mechanism_pair import MechanismPair, is_resolved
 from accountant.sampling.random_allocation import ALLOCATION
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["AllocatedMechanism"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 

@@ -7,21 +7,17 @@ convex order; lines below its tangents give one that is smaller (Theorem S17).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.sampling.lognormal import Law
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.allocation_table import Table
-
-__all__ = ["chord_law", "tangent_law"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 class _Knots(NamedTuple):

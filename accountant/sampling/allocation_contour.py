@@ -7,21 +7,14 @@ E(K - S)₊, the call E(S - K)₊. docs/theorems_sampling.md, Theorem S15.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.sampling.allocation_line import Line, line, moments
 from accountant.sampling.allocation_plan import MOST_TERMS, Plan, log_put_outside, make_plan
 from accountant.sampling.lognormal_window import Window, panels_for, window
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Contour", "contour"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # What a panel of the rule may be off by, times the number of steps.
 LEAST_ERROR = 1e-15

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._core import tools
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_table import make_table
 from accountant.sampling.lognormal import (
@@ -26,13 +27,8 @@ from accountant.sampling.lognormal import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.allocation_table import Table
 
-__all__ = ["LatticeLaw", "mean_law"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Relative errors of masses from the transform that are worth having.
 MOST_ERROR = 1e-6

@@ -9,21 +9,15 @@ of a one-dimensional integral, and both E[(K - S)₊; A] (Re z > 0) and E[(S - K
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
-from accountant.sampling.lognormal_window import Kind
+from accountant._typing import FloatArray
+from accountant.sampling.lognormal_window import Kind, Window
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.sampling.lognormal_window import Window
-
-__all__ = ["Line", "Moments", "line", "moments"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
 SMALL = 2**20  # products in a sum over all nodes and points

@@ -9,25 +9,21 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_law import mean_law
 from accountant.sampling.allocation_profile import profile_of
+from accountant.sampling.lognormal import Law
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.sampling.allocation_law import LatticeLaw
-    from accountant.sampling.lognormal import Law
 
-__all__ = ["POINTS", "AllocationPair", "atoms_of", "log_moment"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Grid points of the law of a sum: the bracket on δ is then about one percent wide.
 POINTS = 1200

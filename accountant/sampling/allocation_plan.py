@@ -6,16 +6,11 @@ Nothing here is certified, and nothing here affects validity: a bad plan only wi
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["MOST_TERMS", "Plan", "log_put_outside", "make_plan"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 # Terms of a line, beyond which its sum is cut off at the cost of a wide bracket.
 MOST_TERMS = 2**14

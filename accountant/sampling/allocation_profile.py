@@ -17,8 +17,6 @@ from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.allocation_contour import Contour, contour
 
-__all__ = ["AllocationProfile", "profile_of"]
-
 Ends: TypeAlias = "tuple[float, float]"
 
 # A line serves other ε as long as its brackets are this narrow, relatively.

@@ -10,24 +10,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.normal_masses import cells
 from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["Chances", "SumOverSteps", "SumPair"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 _Array: TypeAlias = "NDArray[Any]"
 
 # Lattice points in a standard deviation of the sum, times the root of the number of steps.

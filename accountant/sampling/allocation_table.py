@@ -7,19 +7,15 @@ neighbours, because calls fall and puts rise with the strike.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from accountant._typing import FloatArray
 from accountant.sampling.allocation_contour import contour
 from accountant.sampling.allocation_profile import profile_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Table", "make_table", "places", "shared_spacing"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 
 # Widths of the law within which every knot is used, and the most of them on either side.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from accountant import checks
 from accountant.checks import DELTA, EPSILON
 from accountant.environment import to_nearest
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["Amplified", "amplify"]
 
 _RELATIONS: Mapping[str, tuple[NeighbouringRelation, ...]] = {
     "poisson": (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -20,16 +21,13 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.bins_bound import Circle, conditional_epsilon
 from accountant.sampling.bins_chain import farthest, lower_side, nearest, upper_sides
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from accountant.mechanisms.base import Mechanism
-    from accountant.sampling.drawing import Indices, Seed
 
-__all__ = ["BallsInBins"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Of the search for the ε of the lower end; every ε that it tries is certified by itself.

@@ -12,8 +12,6 @@ from accountant.sampling.sampler import Sampler
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["EpochSampler", "StepSampler"]
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class EpochSampler(Sampler):

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import cells
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Circle", "conditional_delta", "conditional_epsilon"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _CELLS = 16_384
 _REACH = 13.0  # what is beyond has mass below 1e-38, and counts in full

@@ -6,23 +6,18 @@ docs/theorems_matrix.md, Theorem X8.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import cells
 from accountant.sampling import score_cells
 from accountant.sampling.score_chain import Chain, Line, Part, Run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-__all__ = ["Side", "farthest", "lower_side", "nearest", "upper_sides"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 
 _AGES = 4  # columns that are shorter keep every row

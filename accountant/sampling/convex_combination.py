@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant._rounding import U, lift, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Masses
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["BlendPair"]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
@@ -24,13 +26,8 @@ from accountant.mechanisms.fields import set_fields
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["MatrixMechanism", "square_root_strategy", "tree_strategy"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
 # Participation patterns that are tried one by one.

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from accountant.sampling.batch_size_sampler import EpochSampler
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import WorstCaseInstance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["CyclicBatches"]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

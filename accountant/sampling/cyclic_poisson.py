@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
@@ -14,16 +15,13 @@ from accountant.errors import DomainError
 from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from accountant.mechanisms.base import Mechanism
-    from accountant.sampling.drawing import Indices, Seed
 
-__all__ = ["CyclicPoisson", "class_rate"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.errors import ArgumentTypeError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Indices", "Seed", "distinct", "generator", "poisson_size", "shuffled"]
 
 Indices: TypeAlias = "NDArray[np.int64]"
 Seed: TypeAlias = "int | np.random.Generator | None"

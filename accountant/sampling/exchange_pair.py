@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, product_up, ratio_up, up
+from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
@@ -22,20 +22,6 @@ from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = [
-    "ATTAINED",
-    "MOST_SQUARED_DISTANCE",
-    "ExchangePair",
-    "ExchangedAtoms",
-    "ExchangedLaplace",
-    "exchange_pair",
-    "exchanged",
-    "noise_below",
-]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _CELLS = 4096

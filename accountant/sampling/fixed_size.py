@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from accountant import checks
 from accountant._rounding import lift, ratio_down, ratio_up
@@ -15,16 +16,10 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampler import WorstCaseInstance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["FixedSizePair", "FixedSizeSampled", "FixedSizeSampler", "wang_balle_kasiviswanathan"]
 
 _REPLACE_ONE = (NeighbouringRelation.REPLACE_ONE,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,15 +10,11 @@ import numpy as np
 
 from accountant import checks
 from accountant.relations import NeighbouringRelation
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from accountant.mechanisms.base import Mechanism
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["FullBatch"]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.sampling.allocation_chords import chord_law
 from accountant.sampling.allocation_table import Table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Cells", "LatticeLaw", "Options", "law_above", "mirrored", "options_of", "smaller"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Relative error of the weight of a knot.
 _SLACK = 1e-12

@@ -9,20 +9,14 @@ which is smaller.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._core import tools
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Cells", "Law", "lognormal_cells", "merged", "normal_tail", "spread"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _SQRT2 = math.sqrt(2.0)
 

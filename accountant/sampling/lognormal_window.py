@@ -10,18 +10,12 @@ from __future__ import annotations
 import functools
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Kind", "Window", "panels_for", "window"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 NODES = 16
 # Ellipses that are tried for every panel, by the sum of their half axes.

@@ -10,30 +10,21 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import has_profile
+from accountant.pairs.base import DominatingPair, has_profile
 from accountant.sampling.allocation_chords import chord_law, tangent_law
 from accountant.sampling.allocation_pair import atoms_of
 from accountant.sampling.allocation_table import Table, places, shared_spacing
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_lattice import ratio_lattice
 from accountant.sampling.ratio_sums import RatioSums
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["MechanismPair", "is_resolved"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Logarithms of the probabilities at which tables and single questions tilt the law; smaller values
 # have a tilt of their own, one for every factor e^_GRAIN.

@@ -7,22 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U, half_square, up
+from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.pairs.mixture_curve import mixture_rdp
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["MixturePair"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _TABLE = 4096
 _STEPS = 12

@@ -7,21 +7,17 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.sampling.drawing import generator
+from accountant.sampling.drawing import Seed, generator
 from accountant.search import narrow
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.sampling.drawing import Seed
-
     FloatArray: TypeAlias = NDArray[np.float64]
 
-__all__ = ["monte_carlo_delta", "monte_carlo_epsilon"]
 
 CONFIDENCE = checks.Argument(
     "confidence",

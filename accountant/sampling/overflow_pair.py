@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.sampling.sampled_pairs import SampledPair
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["DoubtfulGaussian", "OverflowPair"]
 
 
 @dataclass(frozen=True)

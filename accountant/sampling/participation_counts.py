@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_statistic import Chances, SumPair
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["SumOfParticipations", "participation_chances"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _MOST_COUNTS = 1500
 # Entries of the tables of all steps, and terms of the sums for all numbers.

@@ -24,8 +24,6 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
 
-__all__ = ["PoissonSampled"]
-
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 # Far out, where chances underflow, they fall fast: together they are less than so much.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from accountant import checks
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from accountant.mechanisms.base import Mechanism
-    from accountant.sampling.drawing import Indices, Seed
     from accountant.sampling.poisson import PoissonSampled
-
-__all__ = ["PoissonSampler", "poisson_gaussian"]
 
 
 def poisson_gaussian(

@@ -7,8 +7,9 @@ its own; one of T is also called balls-in-bins.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,15 +23,9 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.allocation_statistic import SumOverSteps
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 from accountant.tolerances import negligible_delta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["Allocated", "RandomAllocation"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Fewer points say little, and the time grows with their square.

@@ -8,26 +8,16 @@ docs/theorems_sampling.md, Theorem S23 (iii).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import TINY, U
-from accountant.sampling.ratio_lattice import WIDTHS
-from accountant.sampling.ratio_sums import RatioSums, mean_bounds, tilt_room
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.sampling.ratio_lattice import RatioLattice
-    from accountant.sampling.ratio_sums import Ends
-
-__all__ = ["MOST_JUMPS", "Jump", "JumpSums", "Parts", "is_cramped", "parts_of"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
+from accountant.sampling.ratio_lattice import WIDTHS, RatioLattice
+from accountant.sampling.ratio_sums import Ends, RatioSums, mean_bounds, tilt_room
 
 # How many ratios that are apart are expected in all runs, at most; of how many values at most; and
 # how many of them are told apart in one sum.

@@ -7,22 +7,14 @@ convex order (docs/theorems_sampling.md, Theorems S5 and S23).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.pairs.atoms import AtomicPair
-from accountant.pairs.base import has_pld
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["WIDTHS", "RatioLattice", "ratio_lattice"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.base import DominatingPair, has_pld
 
 # Losses that are looked at first, and the probability of larger ones that are cut off.
 _LOSSES = np.linspace(-40.0, 40.0, 16001)

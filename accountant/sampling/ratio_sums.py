@@ -9,22 +9,15 @@ bounds by an integral of the same transform. docs/theorems_sampling.md, Theorem 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from accountant._core import tools as core
 from accountant._rounding import U
-from accountant.sampling.ratio_lattice import WIDTHS
+from accountant._typing import FloatArray
+from accountant.sampling.ratio_lattice import WIDTHS, RatioLattice
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.sampling.ratio_lattice import RatioLattice
-
-__all__ = ["RatioSums", "mean_bounds", "tilt_room"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 # The tilt's part of the largest ratio's exponent: more would give rare ratios all the weight.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
@@ -30,13 +31,6 @@ from accountant.sampling.replacement_laws import (
     rectangles,
     with_mirrors,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Draws", "repeated_laws"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 _REACH, _CELLS = 10.5, 600
 # Steps of |x - x'|, the distance when draws are told.

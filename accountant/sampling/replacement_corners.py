@@ -11,16 +11,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["EDGES", "FEW_EDGES", "MANY_EDGES", "Corner", "bands"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
 
 
 class Corner(NamedTuple):

@@ -10,11 +10,12 @@ import math
 from enum import IntEnum
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
@@ -31,13 +32,6 @@ from accountant.sampling.replacement_corners import (
     Corner,
     bands,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Bands", "Fineness", "Step", "banded", "laws_above", "rectangles", "with_mirrors"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Standard scores beyond which normal mass counts as infinite loss, and numbers of rectangles.
 _REACH = 10.5

@@ -9,24 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, product_up, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["LEAST_DISTANCE", "ReplacementPair", "is_game"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Cells of the likelihood ratio for the Rényi curve: its excess then is too large by 1e-5 or so.
 _CELLS = 4000

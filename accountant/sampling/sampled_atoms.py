@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import TINY, U, lift, product_up, up
+from accountant._typing import FloatArray
 from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_the_rest, one_loss_of_sample
 from accountant.sampling.sampled_curve import curve_of_sample
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["SampledAtoms"]
 
 
 @dataclass(frozen=True)

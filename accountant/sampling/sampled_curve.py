@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
+from accountant.pairs.base import DominatingPair
 from accountant.sampling._renyi import add_from_curve, remove_from_curve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["curve_of_sample"]
 
 
 @lru_cache(maxsize=4096)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import TINY, U, lift, product_up, up
+from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import (
     DominatingPair,
     GaussianMixture,
+    JointPair,
     Masses,
     has_pld,
     has_rdp,
@@ -32,11 +33,6 @@ from accountant.pairs.sampled_loss import (
 from accountant.pairs.tails import Tails
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_curve import curve_of_sample
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import FloatArray, JointPair
-
-__all__ = ["SampledCurve", "SampledLosses", "SampledPair", "divergence_of_masses", "sampled"]
 
 CELLS = 2048
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from accountant import checks
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
+from accountant.relations import NeighbouringRelation
+from accountant.sampling.drawing import Indices, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from accountant.mechanisms.base import Mechanism
-    from accountant.relations import NeighbouringRelation
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["Sampler", "WorstCaseInstance", "check_settings"]
 
 
 class WorstCaseInstance(NamedTuple):

@@ -8,18 +8,11 @@ docs/theorems_matrix.md, Theorem X8.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import cells
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["SLACK", "above_calls", "above_puts", "below", "edges_of", "tail"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Values are moved to the safe side by this part, far beyond the round-off of normal masses.
 SLACK = 1e-9

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Chain", "Line", "Part", "Run"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 

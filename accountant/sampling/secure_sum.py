@@ -20,7 +20,6 @@ from accountant.sampling.poisson import PoissonSampled
 if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
-__all__ = ["discrete_gaussian_sum_of_vectors", "skellam_sum_of_vectors"]
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")

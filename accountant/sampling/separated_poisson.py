@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,21 +15,15 @@ from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import DominatedBy, nothing
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.participation_counts import SumOfParticipations, participation_chances
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
 from accountant.sampling.truncated_poisson import overflow_probability
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.pairs.base import DominatingPair
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["SeparatedParticipations", "SeparatedPoisson"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Numbers of participations that are told apart.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U, lift, up
@@ -18,20 +20,14 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import EpochSampler
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import WorstCaseInstance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from accountant.sampling.drawing import Indices, Seed
-
     FloatArray: TypeAlias = NDArray[np.float64]
 
-__all__ = ["ShuffledBatches"]
 
 _CELLS = 400
 # Below it hardly any cell of the largest release has mass under both laws.

@@ -9,20 +9,14 @@ the outcome itself reveals (docs/theorems_sampling.md, Theorem S22).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import cells, distribution
 from accountant.sampling.lattice_envelope import LatticeLaw
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["lattice_spacing", "law_below"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # The table of outcomes: standard scores beyond which nothing matters, and its spacing.
 _REACH, _STEP = 9.0, 1e-3

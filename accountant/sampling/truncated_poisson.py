@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from accountant._rounding import ratio_up
 from accountant.environment import to_nearest
@@ -14,18 +15,12 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
 from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["TruncatedPoissonSampled", "TruncatedPoissonSampler", "overflow_probability"]
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _RELATIONS = tuple(NeighbouringRelation)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,17 +21,11 @@ from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.batch_size_sampler import StepSampler
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.fixed_size import FixedSizeSampled
 from accountant.sampling.mixture_pair import MixturePair
 from accountant.sampling.replacement_pair import ReplacementPair
 from accountant.sampling.sampler import WorstCaseInstance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from accountant.sampling.drawing import Indices, Seed
-
-__all__ = ["WithReplacementPair", "WithReplacementSampled", "WithReplacementSampler"]
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.REPLACE_ONE)
 

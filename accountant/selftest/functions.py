@@ -20,8 +20,6 @@ from accountant._core import tools
 from accountant._rounding import U
 from accountant.mechanisms.normal_masses import distribution
 
-__all__ = ["arrays", "core", "libm"]
-
 _Floats = NDArray[np.float64]
 
 # What one call is trusted to, in units of roundoff (docs/theorems.md, Library functions).

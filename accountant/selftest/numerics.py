@@ -18,16 +18,6 @@ from accountant.analyses import mixed
 from accountant.bounds import Bounds
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
 
-__all__ = [
-    "divergences",
-    "gaussians",
-    "grids",
-    "inverses",
-    "mixed_gaussians",
-    "profiles",
-    "rows",
-]
-
 Row: TypeAlias = dict[str, Any]
 DIRECTIONS = {"remove": core.REMOVE, "add": core.ADD}
 # A bracket this wide is none: something is broken, though not unsafe. Smaller values than LEAST are

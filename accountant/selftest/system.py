@@ -18,8 +18,6 @@ from accountant._core import training
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, Laplace
 
-__all__ = ["arithmetic", "cipher", "ledger_files"]
-
 HALF_ULP = 2.0**-53
 # RFC 8439, appendix A.1, test vectors 1 to 3 (key, block counter, keystream; nonce 0).
 KEYSTREAMS = (

@@ -11,14 +11,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from accountant.errors import DomainError, LedgerConflict, LedgerError
-
-if TYPE_CHECKING:
-    from accountant.store.database import Database
-
-__all__ = ["Access"]
+from accountant.store.database import Database
 
 T = TypeVar("T")
 

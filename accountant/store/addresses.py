@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from accountant.errors import ArgumentTypeError, DomainError
 
-__all__ = ["exact", "named", "siblings", "token"]
-
 _PART = r"[A-Za-z0-9._:=@+-]{1,120}"
 _ADDRESS = re.compile(rf"{_PART}/{_PART}/{_PART}")
 _PATTERN = re.compile(rf"{_PART}/{_PART}/({_PART}|\*)")

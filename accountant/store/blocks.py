@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant, Budget, document
 from accountant.ledger.budget import keeps
 from accountant.ledger.history import Entry
+from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import texts
 from accountant.store.addresses import siblings
 from accountant.store.charges import find, range_of, runs
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-    from accountant.store.transaction import Transaction
-
-__all__ = ["add", "ledger_of", "take_up"]
+from accountant.store.transaction import Transaction
 
 # Records of a ledger in one row of the journal.
 _ROW = 4096

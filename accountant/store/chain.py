@@ -16,8 +16,6 @@ from typing import NamedTuple
 from accountant import checks
 from accountant.errors import DomainError
 
-__all__ = ["Chain", "Head"]
-
 _WRITTEN = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 _LEAST_SECRET = 16
 

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from accountant.errors import DomainError, LedgerConflict, UnsupportedError
+from accountant.ledger.history import Entry
+from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
 from accountant.store.addresses import siblings
+from accountant.store.database import Database
 from accountant.store.decisions import Case, Counts, Held
 from accountant.store.refusal import BlockExceeded
-
-if TYPE_CHECKING:
-    from accountant.ledger.history import Entry
-    from accountant.mechanisms.base import Mechanism
-    from accountant.store.database import Database
-    from accountant.store.transaction import Query, Transaction
-
-__all__ = [
-    "Decision",
-    "Request",
-    "State",
-    "again",
-    "blocks_of",
-    "common_relation",
-    "contents",
-    "decide",
-    "find",
-    "kind_of",
-    "range_of",
-    "refuse",
-    "require_all",
-    "runs",
-    "state",
-]
+from accountant.store.transaction import Query, Transaction
 
 _BLOCKS = (
     "SELECT b.id, b.address, g.text, b.relation, b.planned"

@@ -9,8 +9,6 @@ from typing import Any
 
 from accountant.store.texts import compact
 
-__all__ = ["Database"]
-
 
 class Database(ABC):
     """One connection. SQL is written with ``?``, and both databases run the same text.

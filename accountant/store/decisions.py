@@ -9,27 +9,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from accountant.display import text_down, text_up
+from accountant.ledger import Remaining
 from accountant.ledger.plans import Watch
+from accountant.mechanisms.base import Mechanism
 from accountant.store import texts
-
-if TYPE_CHECKING:
-    from accountant.ledger import Remaining
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "Case",
-    "Counts",
-    "Held",
-    "admits",
-    "after",
-    "is_prepared",
-    "menu_of",
-    "refusal",
-    "watch",
-]
 
 # Mechanisms with counts, or caps.
 Counts: TypeAlias = "tuple[tuple[Mechanism, int], ...]"

@@ -6,8 +6,6 @@ from accountant import checks
 from accountant.errors import DomainError
 from accountant.store.store import Store
 
-__all__ = ["open"]
-
 _TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
 
 

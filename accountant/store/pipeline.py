@@ -13,8 +13,6 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-__all__ = ["Answer", "Pipeline"]
-
 # Seconds after which whoever waits for the server looks at the clock.
 _LOOK = 0.1
 

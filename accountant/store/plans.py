@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
+from accountant.ledger.history import Entry
 from accountant.store import charges, decisions, texts
-from accountant.store.charges import Decision, Request
+from accountant.store.charges import Decision, Request, State
+from accountant.store.decisions import Case, Held
 from accountant.store.refusal import BlockExceeded
-
-if TYPE_CHECKING:
-    from accountant.ledger.history import Entry
-    from accountant.store.charges import State
-    from accountant.store.decisions import Case, Held
-    from accountant.store.transaction import Transaction
-
-__all__ = ["plan"]
+from accountant.store.transaction import Transaction
 
 
 def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int]:

@@ -12,8 +12,6 @@ from accountant.errors import LedgerError, UnsupportedError
 from accountant.store.database import Database
 from accountant.store.pipeline import Pipeline
 
-__all__ = ["Postgres"]
-
 # What no later attempt changes. Before a session begins the driver has texts alone, no codes.
 _FINAL = (
     "password authentication failed",

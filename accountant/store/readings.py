@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget
+from accountant.ledger import Accountant, Budget, Remaining
 from accountant.ledger.history import Entry, entry
+from accountant.ledger.plans import Watch
+from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
 from accountant.store.blocks import ledger_of
 from accountant.store.chain import Head
 from accountant.store.charges import blocks_of, find, range_of
+from accountant.store.database import Database
 from accountant.store.decisions import Case
-
-if TYPE_CHECKING:
-    from accountant.ledger import Remaining
-    from accountant.ledger.plans import Watch
-    from accountant.mechanisms.base import Mechanism
-    from accountant.store.database import Database
-
-__all__ = ["Block", "affordable", "blocks", "head", "journal", "ledger", "remaining"]
 
 # Rows of the journal that are fetched at a time.
 _PAGE = 20_000

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.display import json_value
 from accountant.errors import BudgetExceeded
-
-if TYPE_CHECKING:
-    from accountant.ledger import Remaining
-
-__all__ = ["BlockExceeded"]
+from accountant.ledger import Remaining
 
 
 class BlockExceeded(BudgetExceeded):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from accountant import checks
 from accountant.errors import AccountantError, BudgetExceeded
@@ -16,12 +16,8 @@ from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
 from accountant.store import addresses, decisions, texts
 from accountant.store.charges import blocks_of
+from accountant.store.database import Database
 from accountant.store.decisions import Case
-
-if TYPE_CHECKING:
-    from accountant.store.database import Database
-
-__all__ = ["UNREADABLE", "Replay"]
 
 # What reading a row may raise, whatever it holds.
 UNREADABLE = (

@@ -8,15 +8,10 @@ ever, because the release may have been made before its process died.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from accountant.errors import DomainError, LedgerConflict
 from accountant.store import texts
-
-if TYPE_CHECKING:
-    from accountant.store.transaction import Transaction
-
-__all__ = ["expire", "settle"]
+from accountant.store.transaction import Transaction
 
 
 def settle(turn: Transaction, key: str, used: int | None) -> int:

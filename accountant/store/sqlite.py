@@ -16,8 +16,6 @@ from accountant.ledger import storage
 from accountant.store.database import Database
 from accountant.store.pipeline import Answer
 
-__all__ = ["SQLite"]
-
 # UPDATE … FROM came with it.
 _LEAST = (3, 33, 0)
 

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget
+from accountant.ledger import Accountant, Budget, Remaining
 from accountant.ledger.history import entry
 from accountant.ledger.uncopied import Uncopied
+from accountant.mechanisms.base import Mechanism
 from accountant.store import addresses, readings, tables, verification
 from accountant.store.access import Access
 from accountant.store.blocks import add, take_up
 from accountant.store.chain import Chain, Head
 from accountant.store.charges import Request, decide
+from accountant.store.database import Database
 from accountant.store.plans import plan
+from accountant.store.readings import Block
 from accountant.store.settlements import expire, settle
 from accountant.store.transaction import Transaction
-
-if TYPE_CHECKING:
-    from accountant.ledger import Remaining
-    from accountant.mechanisms.base import Mechanism
-    from accountant.store.database import Database
-    from accountant.store.readings import Block
-    from accountant.store.verification import Verification
-
-__all__ = ["Receipt", "Store"]
+from accountant.store.verification import Verification
 
 T = TypeVar("T")
 

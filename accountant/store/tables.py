@@ -9,16 +9,11 @@ how many releases of each kind it holds, which is all that decisions look at.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
 
 from accountant.errors import LedgerError
 from accountant.store.chain import Chain
+from accountant.store.database import Database
 from accountant.store.texts import digest
-
-if TYPE_CHECKING:
-    from accountant.store.database import Database
-
-__all__ = ["VERSION", "create", "is_as_created", "opened"]
 
 _TABLES = (
     """CREATE TABLE accountant_store (

@@ -5,22 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.errors import AccountantError, LedgerError
 from accountant.ledger import Budget, schema
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "budget_of",
-    "compact",
-    "digest",
-    "mechanism_of",
-    "text_of_budget",
-    "text_of_mechanism",
-]
+from accountant.mechanisms.base import Mechanism
 
 compact = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from accountant.store.chain import Head
+from accountant.store.chain import Chain, Head
+from accountant.store.database import Database
 from accountant.store.texts import compact, digest
-
-if TYPE_CHECKING:
-    from accountant.store.chain import Chain
-    from accountant.store.database import Database
-
-__all__ = ["Query", "Transaction"]
 
 _HOLD = "INSERT INTO accountant_accounts (block, kind, held)"
 _ADD = "ON CONFLICT (block, kind) DO UPDATE SET held = accountant_accounts.held + excluded.held"

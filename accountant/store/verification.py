@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from accountant.store import tables
-from accountant.store.chain import Head
+from accountant.store.chain import Chain, Head
+from accountant.store.database import Database
 from accountant.store.readings import journal
 from accountant.store.replay import UNREADABLE, Replay
-
-if TYPE_CHECKING:
-    from accountant.store.chain import Chain
-    from accountant.store.database import Database
-
-__all__ = ["Verification", "verify"]
 
 # Faults that are listed; after these they are only counted.
 _LISTED = 20

@@ -8,20 +8,13 @@ laws of packets that cost the same, several times as fast as sums for one law af
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from accountant._rounding import U
-from accountant.analyses.adaptive_counts.law import total
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.analyses.adaptive_counts.law import Law
-    from accountant.pairs.base import FloatArray
-
-__all__ = ["Offer"]
+from accountant._typing import FloatArray
+from accountant.analyses.adaptive_counts.law import Law, total
 
 # Knots in a row.
 _TOGETHER = 64

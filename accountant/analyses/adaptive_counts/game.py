@@ -7,21 +7,16 @@ is found by dynamic programming over (capacity left, privacy loss so far).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.adaptive_counts.expectations import Offer
-from accountant.analyses.adaptive_counts.law import lifted, power
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from accountant.analyses.adaptive_counts.law import Law
-    from accountant.pairs.base import DominatingPair, FloatArray
-
-__all__ = ["Packet", "capacity", "worst_deltas"]
+from accountant.analyses.adaptive_counts.law import Law, lifted, power
+from accountant.pairs.base import DominatingPair
 
 # Fractions of δ that may be lost to truncation of the packets' laws, all together.
 _LOST = 2.0**-10

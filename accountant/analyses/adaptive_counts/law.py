@@ -8,17 +8,14 @@ relative one, and is answered by a factor.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, FloatArray
-
-__all__ = ["Law", "coarser", "cut", "lifted", "power", "single", "total"]
+from accountant.pairs.base import DominatingPair
 
 # Losses beyond are taken for infinite; knots beyond are refused.
 _REACH = 64.0

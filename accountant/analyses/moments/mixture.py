@@ -12,14 +12,9 @@ rounding.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["is_within", "used"]
 
 # The certificate is flat at its best: half the digits of x are enough.
 _HALVINGS = 26

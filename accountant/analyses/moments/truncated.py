@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
+from accountant.pairs.base import DominatingPair
 from accountant.search import bisect
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair, FloatArray
-
-__all__ = ["Truncated", "truncated"]
 
 # Cells on each side of zero, and how many fit into a standard deviation at zero.
 _CELLS, _FINE = 700, 32.0

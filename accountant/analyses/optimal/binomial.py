@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from accountant import intervals as iv
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.optimal.loss_table import LossTable
 from accountant.errors import PrecisionError
 from accountant.intervals import Interval
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-__all__ = ["randomised_response"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Ratio: TypeAlias = "Callable[[FloatArray], FloatArray]"
 
 # Masses below this are dropped and counted as missing.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from accountant.search import narrow
 
-__all__ = ["certified_epsilon"]
-
 ProfileBounds = Callable[[float], tuple[float, float]]
 
 # The first step away from the guess, relative; each failure takes one eight times as long.

@@ -27,13 +27,6 @@ from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.intervals import Interval
 
-__all__ = [
-    "optimal_delta",
-    "optimal_delta_bounds",
-    "optimal_epsilon",
-    "optimal_epsilon_bounds",
-]
-
 # As many atoms as are enumerated; beyond, losses are rounded to a grid.
 ENUMERABLE = 2**20
 GRID_POINTS = Argument(

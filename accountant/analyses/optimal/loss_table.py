@@ -6,26 +6,17 @@ Theorem numbers refer to docs/theorems_conversions.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant import intervals as iv
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.optimal.certified_inverse import certified_epsilon
+from accountant.intervals import Interval
 from accountant.search import bisect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.intervals import Interval
-
-__all__ = ["LossTable", "add_up"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # NumPy's expm1 is trusted to 8 roundings, as the core's is; tests/test_intervals.py measures it.
 LIBRARY = 8.0

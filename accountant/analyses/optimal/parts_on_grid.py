@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.optimal.loss_table import LIBRARY, LossTable
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = ["enumerated", "on_grid"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Masses below this are dropped from a grid and counted as missing.
 NEGLIGIBLE = 1e-60

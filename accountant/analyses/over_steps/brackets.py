@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from accountant.analyses import mixed
 from accountant.analyses.over_steps.by_renyi import at_prefixes, infinite_masses, largest_losses
 from accountant.analyses.over_steps.divergences import gaussian_setting
 from accountant.analyses.over_steps.gaussian import by_contour
-from accountant.analyses.over_steps.prefixes import Part, counts_at, evenly
+from accountant.analyses.over_steps.prefixes import Counts, Part, Steps, counts_at, evenly
 from accountant.composition import composed
 from accountant.errors import AccountantError
-
-if TYPE_CHECKING:
-    from accountant.analyses.over_steps.prefixes import Counts, Steps
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["brackets"]
+from accountant.mechanisms.base import Mechanism
 
 Settings: TypeAlias = "dict[Mechanism, tuple[float, float] | None]"
 

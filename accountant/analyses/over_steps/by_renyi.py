@@ -6,10 +6,11 @@ Infinite losses are kept apart, at the price of their probability in δ (Theorem
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses import renyi_conversion
 from accountant.analyses.over_steps.divergences import (
     MAX_DISTINCT,
@@ -17,28 +18,10 @@ from accountant.analyses.over_steps.divergences import (
     gaussian_setting,
     weighted,
 )
-from accountant.analyses.over_steps.prefixes import Part, check_length
+from accountant.analyses.over_steps.prefixes import Counts, Part, Steps, check_length
 from accountant.composition.problems import symmetrised_pairs
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.analyses.over_steps.prefixes import Counts, Steps
-
-__all__ = [
-    "FEW",
-    "at_prefixes",
-    "infinite_masses",
-    "largest_losses",
-    "least_over_orders",
-    "pointwise",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 ORDERS = tuple(1.0 + 2.0 ** (k / 2.0) for k in range(-2, 15))
 # The orders for some prefixes only, where no coarse pass tells which of them matter.

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses.over_steps import by_renyi, mixes
 from accountant.analyses.over_steps.prefixes import (
+    Steps,
     composed_bounds,
     counts_at,
     evenly,
     monotone,
     spread,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.analyses.over_steps.prefixes import Steps
-
-__all__ = ["upper_curve"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 def upper_curve(history: Steps, delta: float, checkpoints: int | None = None) -> FloatArray:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses import rdp
+from accountant.analyses.over_steps.prefixes import Steps
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError
 from accountant.mechanisms.base import Mechanism
@@ -15,25 +17,6 @@ from accountant.mechanisms.gaussian import Gaussian, least_noise
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.analyses.over_steps.prefixes import Steps
-
-__all__ = [
-    "MAX_DISTINCT",
-    "WORKERS",
-    "divergences",
-    "gaussian_setting",
-    "gaussian_settings",
-    "total",
-    "weighted",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Beyond so many different steps their parameters are rounded (Theorem L8) to keep the work bounded.
 MAX_DISTINCT = 200

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses import contour, mixed
 from accountant.analyses.over_steps import by_renyi
 from accountant.analyses.over_steps.divergences import WORKERS, gaussian_settings
-from accountant.analyses.over_steps.prefixes import check_length, monotone, spread
+from accountant.analyses.over_steps.prefixes import Steps, check_length, monotone, spread
 from accountant.errors import AccountantError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.analyses.over_steps.prefixes import Steps
-
-__all__ = ["bounds", "by_contour"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Settings: TypeAlias = "Sequence[tuple[float, float] | None]"
 
 # Readings of the exact odometer, a quarter of a millisecond each, and pieces of repetitions.

@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.analyses.over_steps import by_renyi, gaussian
 from accountant.analyses.over_steps.divergences import gaussian_setting, gaussian_settings
-from accountant.analyses.over_steps.prefixes import composed_bounds, counts_after, first, monotone
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.analyses.over_steps.prefixes import Steps
-
-__all__ = ["bounds", "known"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.analyses.over_steps.prefixes import (
+    Steps,
+    composed_bounds,
+    counts_after,
+    first,
+    monotone,
+)
 
 # Exact compositions of one call; fewer where every one has many different sampled parts.
 MOST, MOST_PARTS = 16, 24

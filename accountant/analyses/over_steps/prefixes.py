@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from accountant._typing import FloatArray
 from accountant.composition import composed
 from accountant.errors import AccountantError, DomainError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = [
-    "MAX_STEPS",
-    "Counts",
-    "Part",
-    "Step",
-    "Steps",
-    "check_length",
-    "composed_bounds",
-    "counts_after",
-    "counts_at",
-    "evenly",
-    "first",
-    "monotone",
-    "spread",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.mechanisms.base import Mechanism
 
 # One row of doubles for each release: the answer itself has this size.
 MAX_STEPS = 10**7

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import TINY, U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.atoms import Atoms
-
-__all__ = ["AtomsOnGrid", "discretise_atoms"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.atoms import Atoms
 
 # Losses so little above the last knot, in cells, are moved down to it in either law.
 AT_END = 4e-9

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.atoms import Atoms
-
-__all__ = ["MOST_LOOKED_AT", "has_few_atoms", "heaviest_atom", "widest_spacing"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
+from accountant.pairs.atoms import Atoms
 
 # Atoms looked at; the others lie anywhere in their cells.
 LOOKED_AT = 48

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
+from accountant.analyses.pld.atom_grid import AtomsOnGrid
 from accountant.analyses.pld.fft import Tilted, fft_error
+from accountant.analyses.pld.loss_grid import LossGrid
 from accountant.analyses.pld.phases import matrix_product, phases
 from accountant.analyses.pld.spectrum import (
     between,
@@ -28,15 +32,6 @@ from accountant.analyses.pld.spectrum import (
     second_moment,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.analyses.pld.atom_grid import AtomsOnGrid
-    from accountant.analyses.pld.loss_grid import LossGrid
-
-__all__ = ["ChordExcess", "GridPower", "Tilt", "TiltedAtoms", "chord_excess", "tilted_atoms"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 

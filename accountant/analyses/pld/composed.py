@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from accountant._rounding import TINY
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
@@ -33,11 +32,7 @@ from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["MEMORY_CAP", "Composed", "TooWide"]
+from accountant.pairs.base import DominatingPair
 
 MEMORY_CAP = 512 * 2**20
 # If a bracket is this many times too wide, the next try leaves out this share of the mass.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT
 from accountant.analyses.pld.chord_excess import (
     ChordExcess,
@@ -28,6 +29,8 @@ from accountant.analyses.pld.fft import (
 )
 from accountant.analyses.pld.grid_parts import (
     STEEPEST,
+    GridPart,
+    GridPlan,
     is_looked_at,
     largest_loss,
     on_grid,
@@ -42,15 +45,6 @@ from accountant.analyses.pld.spectrum import (
     loud_frequencies,
     node_count,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.analyses.pld.grid_parts import GridPart, GridPlan
-
-__all__ = ["ComposedLaw", "TooLarge"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
 BYTES_PER_KNOT = 48

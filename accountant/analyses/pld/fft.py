@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._core import tools as core
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "Product",
-    "Tilted",
-    "Total",
-    "compose",
-    "fft_error",
-    "fft_size",
-    "inverse",
-    "product_of",
-    "reading",
-    "total_sums",
-]
 
 # Imported where they are called: SciPy takes as long to import as all the rest, and an answer by a
 # contour or in closed form needs none of it.
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
 # Larger sums of weights (log; nearly 0 without round-off) are not transformed.

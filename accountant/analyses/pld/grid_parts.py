@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,22 +16,8 @@ from accountant.analyses.pld.narrow_law import discretise_narrow
 from accountant.analyses.pld.saddle_point import FAR, CoarseLaw, Saddle
 from accountant.analyses.pld.tail_grid import discretise_tails
 from accountant.errors import PrecisionError
-
-if TYPE_CHECKING:
-    from accountant.pairs.atoms import Atoms
-    from accountant.pairs.base import DominatingPair
-
-__all__ = [
-    "STEEPEST",
-    "GridPart",
-    "GridPlan",
-    "is_looked_at",
-    "largest_loss",
-    "on_grid",
-    "place",
-    "refuse_huge",
-    "without_top",
-]
+from accountant.pairs.atoms import Atoms
+from accountant.pairs.base import DominatingPair
 
 # Tilts of a cell, in nats, beyond which chords over its losses say nothing and one knot rules.
 STEEPEST = 50.0

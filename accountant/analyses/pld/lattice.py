@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant.analyses.pld.grid_parts import GridPart
 from accountant.analyses.pld.loss_grid import LossGrid, edges_around
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld.saddle_point import CoarseLaw
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["common_spacing", "fitting_spacing", "lattice_parts"]
+from accountant.analyses.pld.saddle_point import CoarseLaw
+from accountant.pairs.base import DominatingPair
 
 # A lattice is kept if its spacing is a ratio of integers up to this times the finest one's.
 MOST = 64

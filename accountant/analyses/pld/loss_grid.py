@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from accountant._core import tools as core
 from accountant._rounding import U
+from accountant._typing import FloatArray
+from accountant.pairs.base import DominatingPair
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.analyses.pld.atom_grid import AtomsOnGrid
-    from accountant.pairs.base import DominatingPair
 
-__all__ = ["GridLaw", "LossGrid", "discretise", "edges_around"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Atoms are looked for within this relative distance of their lattice point, far above round-off.
 NEAR = 2.0**-40

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from accountant.locks import ModuleLock
 
-__all__ = ["Holder", "keep"]
-
 MOST = 256 * 2**20  # bytes
 
 _lock = ModuleLock()

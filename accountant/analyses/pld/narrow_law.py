@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.atom_grid import discretise_atoms
+from accountant.analyses.pld.loss_grid import GridLaw, LossGrid
 from accountant.pairs.atoms import Atoms
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.analyses.pld.loss_grid import GridLaw, LossGrid
-    from accountant.pairs.base import DominatingPair, Masses
-
-__all__ = ["discretise_narrow"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.base import DominatingPair, Masses
 
 # Groups begin at these deviations from the mean, besides at the knots.
 STARTS = np.linspace(-12.0, 12.0, 49)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import TINY, U
+from accountant.analyses.pld.saddle_point import CoarseLaw
 from accountant.bounds import Bounds
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld.saddle_point import CoarseLaw
-    from accountant.pairs.base import DominatingPair, Masses
-
-__all__ = ["NearlyOne", "log_overlap"]
+from accountant.pairs.base import DominatingPair, Masses
 
 # Orders that are tried: the losses' fluctuations decide small ones, their largest values others.
 ORDERS = (0.85, 0.7, *(2.0 ** (-0.5 * k) for k in range(2, 18)))

@@ -8,14 +8,10 @@ processes are at work, the product waits for all of them.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["matrix_product", "phases", "phases_of_turns"]
+from numpy.typing import NDArray
 
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 Entry = TypeVar("Entry", np.float64, np.complex128)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.composed import MEMORY_CAP, Composed
+from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-
-if TYPE_CHECKING:
-    from accountant.bounds import Bounds
-    from accountant.pairs.base import DominatingPair
-
-__all__ = ["compose", "delta_bounds", "epsilon_bounds"]
+from accountant.pairs.base import DominatingPair
 
 
 @to_nearest

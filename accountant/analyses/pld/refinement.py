@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["finer", "is_steady", "most_excess"]
-
 # Sizes from which a bracket need only be nearly as narrow as usual: of one part, and of several,
 # each of which has to be put on the grid; and the size of several that takes half a second.
 HUGE, HUGE_MIXED, LONG = 2**20, 2**19, 2**21

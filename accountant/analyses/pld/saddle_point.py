@@ -7,28 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.atoms import Atoms
-    from accountant.pairs.base import DominatingPair, Masses
-
-__all__ = [
-    "CoarseLaw",
-    "Saddle",
-    "coarse_law",
-    "gentler",
-    "log_share",
-    "reach",
-    "saddle_at_delta",
-    "saddle_at_epsilon",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
+from accountant.pairs.atoms import Atoms
+from accountant.pairs.base import DominatingPair, Masses
 
 _POSITIVE = np.geomspace(1e-12, 1e3, 1200)
 _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT, has_few_atoms, widest_spacing
+from accountant.analyses.pld.grid_parts import GridPart
 from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld.grid_parts import GridPart
-    from accountant.analyses.pld.saddle_point import Saddle
-
-__all__ = ["Spacings"]
+from accountant.analyses.pld.saddle_point import Saddle
 
 # Lattices up to this many, incommensurate, are looked for a grid that contains all nearly.
 MOST_FITTED = 2

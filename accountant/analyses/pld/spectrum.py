@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.fft import (
     Product,
     Tilted,
@@ -25,24 +27,6 @@ from accountant.analyses.pld.fft import (
 )
 from accountant.analyses.pld.phases import matrix_product, phases_of_turns
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "Spectrum",
-    "between",
-    "direct_sums",
-    "direct_terms",
-    "few_frequencies",
-    "log_moduli",
-    "loud_between",
-    "loud_frequencies",
-    "near",
-    "node_count",
-    "second_moment",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 

@@ -7,23 +7,16 @@ of the profile at the knots lose none: an error of one of them is made once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._core import tools as core
 from accountant._rounding import TINY, U
+from accountant._typing import FloatArray
 from accountant.analyses.pld.loss_grid import GridLaw, LossGrid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.pairs.base import DominatingPair
-    from accountant.pairs.tails import Tails
-
-__all__ = ["discretise_tails"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.tails import Tails
 
 
 class _Lines(NamedTuple):

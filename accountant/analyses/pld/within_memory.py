@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld.grid_parts import GridPart, GridPlan
-
-__all__ = ["law_within"]
+from accountant.analyses.pld.grid_parts import GridPart, GridPlan
 
 # Steps from the planned spacing to one that fits, and how much finer than the last grid it must be.
 WIDER, FINER = 2.0, 0.7

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace as with_changes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,6 @@ from accountant.audit.replay.report import Finding, ReplayReport
 from accountant.audit.replay.sameness import is_same, shown
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-__all__ = ["audit_replay"]
 
 NEIGHBOURS = 8
 

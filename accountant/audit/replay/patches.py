@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from accountant.audit.replay.releases import Releases
-
-__all__ = ["patched_release", "patched_sampler"]
 
 
 def patched_release(

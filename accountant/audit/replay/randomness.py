@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accountant.audit.replay.sameness import is_same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["FrozenRandomness", "frozen"]
 
 
 class FrozenRandomness:

@@ -8,8 +8,6 @@ import numpy as np
 
 from accountant.errors import ArgumentTypeError, DomainError
 
-__all__ = ["count_records", "with_record", "without_record"]
-
 
 def count_records(data: object) -> int:
     """Return the number of records of an array, a list, or a tuple of aligned arrays or lists."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.audit.replay.patches import patched_release, patched_sampler
@@ -19,14 +21,6 @@ from accountant.errors import DomainError
 from accountant.mechanisms import Gaussian, Laplace, Mechanism
 from accountant.sampling import PoissonSampled
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = ["Diverged", "Entry", "Releases", "composed"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 NORMS = (1, 2, math.inf)
 STATED = checks.positive("sensitivity", "Give what one record moves the value by at most")
 DEVIATION = checks.positive("scale", "Give the scale of the noise")

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from accountant.display import text_down, text_up
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["Finding", "ReplayReport"]
+from accountant.mechanisms.base import Mechanism
 
 
 @dataclass(frozen=True)

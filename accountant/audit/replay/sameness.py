@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["distance", "is_same", "shown"]
-
 LONGEST = 60  # characters of a value in a message
 
 

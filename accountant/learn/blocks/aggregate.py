@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
 from accountant.learn.secrecy import silence
-from accountant.learn.selection.noisy_max import EPSILON, generator_of, select_exponential
+from accountant.learn.selection.noisy_max import (
+    EPSILON,
+    Generator,
+    generator_of,
+    select_exponential,
+)
 from accountant.learn.validation import as_records, records_at
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
+from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import rounded_laplace
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_block_median"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 MOST_BLOCKS = 2**32  # whose estimates, in 2^20 steps each, add up exactly in float64
 END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource
@@ -21,16 +23,8 @@ from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, REGULARIZATI
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
 from accountant.learn.convex.sums import gradient_rounding
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-
-__all__ = ["bolt_on_sgd", "permutation_sgd_rounding", "permutation_sgd_sensitivity"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 PASSES = checks.Argument("passes", "an integer >= 1", lambda x: x >= 1, "It counts epochs")
 BATCH = checks.Argument(

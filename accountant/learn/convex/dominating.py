@@ -7,21 +7,15 @@ Z standard normal. Such a variable has closed forms for all an analysis may ask.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Masses
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["ConvexNormalPair", "concave_majorant", "normal_profile"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # What log_ndtr, exp and a few hundred additions may lose, with a wide margin; measured below 1e-13.
 RELATIVE_ERROR = 1e-11

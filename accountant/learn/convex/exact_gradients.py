@@ -8,32 +8,14 @@ constants, and never by where the minimum is (docs/theorems_convex.md, Theorem V
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.convex.losses import Loss
-
-__all__ = [
-    "Point",
-    "RegularizedRisk",
-    "gradient_error",
-    "grid_rows",
-    "largest_target",
-    "norm_of",
-    "reach",
-    "smoothness",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
+from accountant.learn.convex.losses import Loss
 
 ROW_BITS = 30  # of a coordinate below the bound on a row's norm
 PIECE_BITS = 22  # of a piece of the parameter: with a row's below 53

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.account import charged
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
@@ -15,16 +17,8 @@ from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_COUNTED, require_few
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
 from accountant.mechanisms.stated_guarantees import PureDP
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-
-__all__ = ["exponential_mechanism", "integer_risk", "oscillation", "require_few_columns"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 MAX_DIMENSION = 2
 CELLS = 2**21  # numbers held at a time: records of a block times grid points

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
@@ -25,17 +27,9 @@ from accountant.learn.convex.public_bounds import (
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import GDP
 from accountant.noise import Grid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-
-__all__ = ["gibbs_posterior", "gibbs_posterior_mu"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 PROPOSALS = 256
 CELLS = 2**23  # losses held at a time

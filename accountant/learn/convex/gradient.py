@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
@@ -25,18 +27,10 @@ from accountant.learn.convex.public_bounds import (
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
 from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["last_iterate_mu", "noisy_gradient_descent"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 PENALTY = checks.Argument(
     "regularization",

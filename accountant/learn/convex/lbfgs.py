@@ -7,23 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from accountant.learn.convex.exact_gradients import norm_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.convex.exact_gradients import RegularizedRisk
-
-__all__ = ["descend", "least_along"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant._typing import FloatArray
+from accountant.learn.convex.exact_gradients import RegularizedRisk, norm_of
 
 MEMORY = 20  # pairs kept by L-BFGS
 MAX_ITERATIONS = 300  # an adult-sized problem takes some twenty

@@ -12,30 +12,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.special import expit
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.validation import class_labels, numbers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "BoundedPoisson",
-    "Huber",
-    "HuberHinge",
-    "Logistic",
-    "Loss",
-    "Softmax",
-    "named_loss",
-    "real_labels",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 MAX_SCORE = checks.Argument(
     "max_score",

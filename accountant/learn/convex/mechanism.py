@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant
@@ -21,18 +21,6 @@ from accountant.mechanisms.dominated_by import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, boundary
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "ObjectivePerturbation",
-    "calibrate_objective",
-    "dominating_pair",
-    "pure_epsilon_for_noise",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 NOISE = checks.Argument(
     "noise", "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), "It is sigma of b"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
@@ -18,18 +20,10 @@ from accountant.learn.convex.result import PrivateResult, clip_rows, table
 from accountant.learn.convex.sums import sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.learn.validation import numbers
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["private_covariance", "private_mean", "private_quantile"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 GRID_BITS = 30
 

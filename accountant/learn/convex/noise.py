@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import bernoulli_exp, uniform_below
 from accountant.noise.laplace import discrete_laplace
 from accountant.noise.weighted import weighted_index
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "FINE_BITS",
-    "NoiseSource",
-    "gaussian_bits",
-    "pure_bits",
-    "remaining_after_rounding",
-    "rounded_shift",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the
 # rounding as a shift of at most half a step a coordinate.

@@ -7,15 +7,16 @@ contain the number of records, which is private under add-or-remove.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.learn.account import charged
 from accountant.learn.convex import public_bounds
-from accountant.learn.convex.exact_gradients import largest_target
+from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
     ObjectivePerturbation,
@@ -31,19 +32,11 @@ from accountant.learn.convex.noise import (
 )
 from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
+from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["ObjectivePerturbation", "calibrate_objective", "perturb_objective"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # Of (ε, δ), what the release of an approximate minimum may cost.
 RELEASE_SHARE = 1e-3

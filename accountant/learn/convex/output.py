@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.account import charged
 from accountant.learn.convex import public_bounds
-from accountant.learn.convex.exact_gradients import largest_target
+from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
 from accountant.learn.convex.losses import Logistic, Loss
 from accountant.learn.convex.noise import NoiseSource, pure_bits, rounded_shift
 from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION, relation_factor
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.solvers import RegularizedRisk, least_tolerance, minimize
+from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["add_noise", "minimum_sensitivity", "perturb_output", "require_noise"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 RELEASE_SHARE = 1e-3  # of a pure ε, for the rounding of its noise
 GRID_BITS = 30

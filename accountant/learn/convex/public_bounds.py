@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.checks import Argument, positive
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-__all__ = [
-    "BOUND",
-    "DATA_NORM",
-    "MOST_COUNTED",
-    "MOST_EXACT",
-    "MOST_RECORDS",
-    "REGULARIZATION",
-    "STEP_SIZE",
-    "TOLERANCE",
-    "certified_tolerance",
-    "record_limit",
-    "relation_factor",
-    "require_few",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 
 def _length(name: str, advice: str) -> Argument:

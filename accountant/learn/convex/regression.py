@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.learn.account import charged
 from accountant.learn.convex.losses import real_labels
@@ -17,17 +19,9 @@ from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.sums import BLOCK, sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
+from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.search import narrow
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-
-__all__ = ["ada_ssp", "private_ridge"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 RIDGE = checks.Argument(
     "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"

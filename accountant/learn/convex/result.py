@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.account import epsilon_with
 from accountant.learn.validation import numbers
+from accountant.ledger import Accountant
 from accountant.ledger.closed import HoldsLedger
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["PrivateResult", "clip_rows", "paired", "project", "row_products", "table"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.mechanisms.base import Mechanism
 
 # Rows end this much inside the ball, so that no rounding puts them outside.
 INSIDE = 1.0 - 2.0**-40

@@ -8,12 +8,13 @@ record is looked at, whether double precision can do so.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import (
     Point,
@@ -24,15 +25,7 @@ from accountant.learn.convex.exact_gradients import (
     smoothness,
 )
 from accountant.learn.convex.lbfgs import descend, least_along
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.convex.losses import Loss
-
-__all__ = ["RegularizedRisk", "least_tolerance", "minimize"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
+from accountant.learn.convex.losses import Loss
 
 MOST_CONDITION = 2.0**45  # of the Hessian: Newton's equations keep eight digits in double precision
 SIZES = (1e-100, 1e100)  # of gradients and parameters: their squares are neither lost nor infinite

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
-from accountant.learn.convex.losses import SLOPE_ROUNDINGS
+from accountant._typing import FloatArray
+from accountant.learn.convex.losses import SLOPE_ROUNDINGS, Loss
 from accountant.learn.convex.result import row_products
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.convex.losses import Loss
-
-__all__ = ["gradient_rounding", "row_scores", "sum_by_blocks"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 BLOCK = 256  # rows added by one matrix product before the blocks are added pairwise
 

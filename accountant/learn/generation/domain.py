@@ -10,21 +10,17 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.validation import labels_among, numbers
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Category", "Column", "Domain", "Numeric", "as_domain"]
-
 Array: TypeAlias = "NDArray[Any]"
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Codes: TypeAlias = "NDArray[np.int64]"
 
 MOST_CELLS = 10**6

@@ -6,33 +6,24 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.dp_sgd import train_dp_sgd
-from accountant.learn.generation.domain import as_domain
+from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
 from accountant.learn.generation.result import GeneratorSynthesis
 from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
-from accountant.learn.optimizers import Adam
+from accountant.learn.optimizers import Adam, Optimizer
+from accountant.learn.result import Progress, TrainingResult
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.generation.domain import Domain
-    from accountant.learn.optimizers import Optimizer
-    from accountant.learn.result import Progress, TrainingResult
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["GanSynthesis", "train_dp_gan"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 RATE = checks.Argument(
     "generator_rate", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "Adam's step"
 )

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
@@ -17,21 +18,11 @@ from accountant.learn.account import charged, epsilon_with
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
 from accountant.learn.generation.result import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
-from accountant.learn.selection.noisy_max import generator_of, select_exponential
+from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
+from accountant.ledger import Accountant
 from accountant.mechanisms import ExponentialMechanism, Gaussian
-from accountant.noise import Grid
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-    from accountant.noise import SecureGenerator
-
-__all__ = ["MarginalSynthesis", "synthesize_marginals"]
+from accountant.mechanisms.base import Mechanism
+from accountant.noise import Grid, SecureGenerator
 
 Codes: TypeAlias = "NDArray[np.int64]"
 Edge: TypeAlias = tuple[int, int]

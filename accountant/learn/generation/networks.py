@@ -7,24 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from accountant.learn.generation.domain import Category
-from accountant.learn.models.layers import Activation, Dense
+from accountant._typing import FloatArray
+from accountant.learn.generation.domain import Category, Domain
+from accountant.learn.models.layers import Activation, Dense, Layer
 from accountant.learn.models.stack import LayerStack
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.generation.domain import Domain
-    from accountant.learn.models.layers import Layer
-
-__all__ = ["Generator", "dense_layers"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 TEMPERATURE = 0.5  # of the softmax in gradients
 SNAPSHOTS = 50
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
@@ -21,17 +21,10 @@ from accountant.learn.models.losses import LogisticLoss
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam
 from accountant.learn.pate.aggregation import GNMax, VoteStream
+from accountant.learn.selection.noisy_max import Generator as Randomness
 from accountant.learn.selection.noisy_max import generator_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator as Randomness
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["PateGanSettings", "PateGanSynthesis", "train_pate_gan"]
-
+from accountant.ledger import Accountant
+from accountant.mechanisms.base import Mechanism
 
 MEMORY = 128  # labels that the student learns from: the last ones, older ones mislead
 BATCH = 128  # of them in a step

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant.learn.generation.networks import Generator
 from accountant.ledger.closed import HoldsLedger
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.generation.networks import Generator
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["GeneratorSynthesis", "Synthesis", "public_generator"]
+from accountant.mechanisms.base import Mechanism
 
 
 class Synthesis(HoldsLedger, ABC):

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
+from accountant._typing import FloatArray
 from accountant.learn.pate.ensemble import assign_shards
+from accountant.noise import SecureGenerator
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.noise import SecureGenerator
-
-__all__ = ["Teachers"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 SLOPE = 0.01
 
 

@@ -5,19 +5,15 @@ Everything here is post-processing of noisy counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from accountant._typing import FloatArray
 
-    from numpy.typing import NDArray
-
-__all__ = ["Measurement", "TreeModel", "fit_tree", "on_simplex", "spanning_tree"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Edge: TypeAlias = tuple[int, int]
 ROUNDS = 100  # of proportional fitting
 TOLERANCE = 1e-9

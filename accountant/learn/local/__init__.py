@@ -11,7 +11,8 @@ from accountant.learn.local.responses import (
     KaryResponse,
     Rappor,
 )
-from accountant.learn.local.shuffling import ShuffledResponses, shuffled_epsilon
+from accountant.learn.local.shuffling import shuffled_epsilon
+from accountant.mechanisms import ShuffledResponses
 
 __all__ = [
     "FrequencyEstimate",

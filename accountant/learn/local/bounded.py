@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
-from accountant.learn.selection.noisy_max import EPSILON, generator_of
+from accountant.learn.selection.noisy_max import EPSILON, Generator, generator_of
 from accountant.learn.validation import numbers
 from accountant.mechanisms import Gaussian, Laplace
+from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["MeanEstimate", "Reports", "estimate_mean", "randomize_gaussian", "randomize_laplace"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 STEPS = 2.0**20  # of the grid, from one bound to the other
 
 

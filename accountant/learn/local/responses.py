@@ -6,31 +6,23 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
-from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.learn.validation import class_labels
 from accountant.mechanisms import PureDP, RandomizedResponse
-from accountant.mechanisms.base import Described
+from accountant.mechanisms.base import Described, Mechanism
+from accountant.noise import SecureGenerator
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.mechanisms.base import Mechanism
-    from accountant.noise import SecureGenerator
-
-__all__ = ["FrequencyEstimate", "KaryResponse", "Rappor"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 FLIP = Argument(
     "f", "a probability in [1e-15, 1)", lambda x: (x >= 1e-15) & (x < 1.0), "More is more noise"

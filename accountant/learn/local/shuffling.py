@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from accountant.mechanisms import ShuffledResponses
 
-__all__ = ["ShuffledResponses", "shuffled_epsilon"]
-
 
 def shuffled_epsilon(
     epsilon: float, *, dataset_size: int, delta: float, k: int | None = None

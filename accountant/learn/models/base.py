@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn import probes
-from accountant.learn.clipping import UNCLIPPED, Rule, as_clipping
+from accountant.learn.clipping import UNCLIPPED, ClippingLike, Rule, as_clipping
 from accountant.learn.validation import as_examples, features, row_indices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from accountant.learn.clipping import ClippingLike
-
-__all__ = ["BLOCK_ROWS", "Blocks", "Model", "PerExampleModel", "Totals", "norm_limit"]
 
 # Every forward or backward pass has this many rows, padded with zeros. The layers' products are
 # computed row by row; what a model of the user's own, or an elementwise function of a library,

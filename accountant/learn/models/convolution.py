@@ -7,19 +7,15 @@ is never formed. Where T is large, or in single precision, it is cheaper or safe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from accountant._core import training
 from accountant.learn.models.base import norm_limit
 from accountant.learn.models.layers import Layer, row_products, wide
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Convolution"]
 
 Array: TypeAlias = "NDArray[Any]"
 

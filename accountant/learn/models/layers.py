@@ -9,18 +9,14 @@ gradients g (Goodfellow 2015), and the weighted sum is one matrix product.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from accountant._core import training
 from accountant.learn.models.base import norm_limit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Activation", "AveragePool", "Dense", "Layer"]
 
 Array: TypeAlias = "NDArray[Any]"
 

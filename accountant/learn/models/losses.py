@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from accountant.learn import probes, validation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["LogisticLoss", "Loss", "SoftmaxLoss", "SquaredLoss"]
 
 Array: TypeAlias = "NDArray[Any]"
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from accountant._core import training
 from accountant.errors import DomainError
+from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
+from accountant.learn.models.layers import Layer
+from accountant.learn.models.losses import Loss
 from accountant.learn.models.stack import LayerStack
 from accountant.learn.validation import features
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike, NDArray
-
-    from accountant.learn.clipping import Rule
-    from accountant.learn.models.layers import Layer
-    from accountant.learn.models.losses import Loss
-
-__all__ = ["Network", "float_type"]
 
 Array: TypeAlias = "NDArray[Any]"
 

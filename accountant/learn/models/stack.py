@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike, NDArray
-
-    from accountant.learn.models.layers import Layer
-
-__all__ = ["LayerStack"]
+from accountant.learn.models.layers import Layer
 
 Array: TypeAlias = "NDArray[Any]"
 

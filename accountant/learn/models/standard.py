@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from accountant import checks
 from accountant.checks import Argument
@@ -15,20 +17,6 @@ from accountant.learn.models.convolution import Convolution
 from accountant.learn.models.layers import Activation, AveragePool, Dense, Layer
 from accountant.learn.models.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
 from accountant.learn.models.network import Network
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike, NDArray
-
-__all__ = [
-    "ConvolutionalNetwork",
-    "LinearRegression",
-    "LogisticRegression",
-    "MultilayerPerceptron",
-    "RidgeRegression",
-    "SoftmaxRegression",
-]
 
 Array: TypeAlias = "NDArray[Any]"
 

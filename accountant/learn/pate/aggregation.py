@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.errors import BudgetExceeded, DomainError
 from accountant.learn.account import charged
 from accountant.learn.pate.bounds import (
@@ -22,25 +24,15 @@ from accountant.learn.pate.bounds import (
     log_probability_of_another,
     vote_table,
 )
-from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.noisy_max import Generator, generator_of
+from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, ReportNoisyMax
-from accountant.mechanisms.base import Described
+from accountant.mechanisms.base import Described, Mechanism
 from accountant.mechanisms.fields import set_fields
-from accountant.noise import Grid
+from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-    from accountant.noise import SecureGenerator
-
-__all__ = ["GNMax", "LNMax", "Refusal", "VoteStream"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 ROOT_2_UP = math.nextafter(math.sqrt(2.0), 2.0)
 

@@ -7,35 +7,17 @@ ledger, and must not be published as it stands: see :mod:`accountant.learn.pate.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
 
 import numpy as np
 from scipy import special
 
 from accountant import checks
 from accountant._rounding import U
+from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.secrecy import private_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "LAPLACE_STEP",
-    "STEP",
-    "VOTES",
-    "data_dependent_rdp",
-    "gaussian_data_dependent_rdp",
-    "laplace_data_dependent_rdp",
-    "log_of_the_rest",
-    "log_probability_of_another",
-    "vote_table",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 VOTES = Argument("votes", "integers >= 0", lambda x: x >= 0, "They count teachers, by class")
 LOG_Q = Argument("log_q", "a number <= 0", lambda x: x <= 0.0, "It is the logarithm of q")

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.secrecy import silence
-from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.learn.validation import as_records, class_labels, records_at
 from accountant.noise.exact_samplers import uniform_index
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-
-__all__ = ["TeacherEnsemble", "assign_shards", "run_jobs"]
 
 Array: TypeAlias = "NDArray[Any]"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import FloatArray
 from accountant.conversions import rdp_to_epsilon
 from accountant.errors import DomainError
 from accountant.learn.pate.aggregation import GNMax
@@ -19,22 +20,13 @@ from accountant.learn.pate.bounds import (
     log_of_the_rest,
     vote_table,
 )
-from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.mechanisms import Gaussian, SmoothSensitivityGaussian
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.smooth import SMOOTHNESS
-from accountant.noise import Grid
+from accountant.noise import Grid, SecureGenerator
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.mechanisms.base import Mechanism
-    from accountant.noise import SecureGenerator
-
-__all__ = ["DataDependentRelease", "gap_table", "release_data_dependent_epsilon", "smooth_bound"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 

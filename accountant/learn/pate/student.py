@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.errors import DomainError
 from accountant.learn.account import epsilon_with
 from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream
+from accountant.learn.pate.ensemble import TeacherEnsemble
+from accountant.learn.selection.noisy_max import Generator
+from accountant.ledger import Accountant
 from accountant.ledger.closed import HoldsLedger
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.learn.pate.ensemble import TeacherEnsemble
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
-__all__ = ["PateResult", "train_student"]
+from accountant.mechanisms.base import Mechanism
 
 Array: TypeAlias = "NDArray[Any]"
 

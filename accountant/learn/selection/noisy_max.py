@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import up
+from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.secrecy import private_real
 from accountant.mechanisms import ExponentialMechanism, Gaussian, PureDP, ReportNoisyMax
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.selection import Noise
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import (
     bernoulli_exp,
@@ -24,23 +27,6 @@ from accountant.noise.exact_samplers import (
 )
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.mechanisms.base import Mechanism
-    from accountant.mechanisms.selection import Noise
-
-__all__ = [
-    "Selection",
-    "floor_to_grid",
-    "generator_of",
-    "in_steps",
-    "permute_and_flip",
-    "report_noisy_max",
-    "select_exponential",
-]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Generator: TypeAlias = "SecureGenerator | int | None"
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

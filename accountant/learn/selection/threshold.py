@@ -19,8 +19,6 @@ from accountant.mechanisms import AboveThreshold
 from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
 
-__all__ = ["AboveThresholdStream"]
-
 
 class AboveThresholdStream:
     """Answers "above" or "below" to any number of queries, until it has said "above" c times.

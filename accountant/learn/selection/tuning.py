@@ -6,24 +6,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from accountant import checks
 from accountant import intervals as iv
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import charged, epsilon_with
-from accountant.learn.selection.noisy_max import generator_of
+from accountant.learn.selection.noisy_max import Generator, generator_of
+from accountant.ledger import Accountant
 from accountant.ledger.closed import HoldsLedger
+from accountant.mechanisms.base import Mechanism
+from accountant.noise import SecureGenerator
 from accountant.noise.exact_samplers import uniform_below
-
-if TYPE_CHECKING:
-    from accountant.learn.selection.noisy_max import Generator
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-    from accountant.noise import SecureGenerator
-
-__all__ = ["DISTRIBUTIONS", "SearchResult", "draw_runs", "search_cost", "select_best"]
 
 Setting = TypeVar("Setting")
 
