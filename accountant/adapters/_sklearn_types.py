@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["BaseEstimator", "ClassifierMixin", "MetaEstimatorMixin", "RegressorMixin"]
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -32,4 +34,4 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin:
         """An estimator of estimators."""
 else:
-    pass
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin

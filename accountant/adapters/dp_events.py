@@ -21,6 +21,8 @@ from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian
 from accountant.relations import NeighbouringRelation
 
+__all__ = ["ExactAccountant", "composition"]
+
 _Theirs = dp_accounting.NeighboringRelation
 _RELATIONS = {
     _Theirs.ADD_OR_REMOVE_ONE: NeighbouringRelation.ADD_OR_REMOVE,

@@ -22,6 +22,8 @@ from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
 
+__all__ = ["CentralNoise", "PrivateFedAvg", "SecureSumNoise", "answer_names", "secure_sum_mod"]
+
 _Handler: TypeAlias = Callable[[Message, Any], Message]
 
 LOG = logging.getLogger("flwr")

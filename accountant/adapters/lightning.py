@@ -16,6 +16,8 @@ from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.sampling import Sampler
 
+__all__ = ["PrivacyCallback"]
+
 
 class PrivacyCallback(Callback):  # type: ignore[misc]
     """Makes the training of a Lightning module private, and accounts for it.

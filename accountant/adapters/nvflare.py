@@ -23,6 +23,8 @@ from accountant.learn.clipping import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
 
+__all__ = ["PrivateFedAvg", "SecureSumFilter"]
+
 _SENT = "message"
 
 

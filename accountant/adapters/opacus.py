@@ -39,6 +39,8 @@ from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, Gaussian
 from accountant.sampling.poisson import PoissonSampled
 
+__all__ = ["NAME", "ExactAccountant", "discard_unfinished", "get_noise_multiplier"]
+
 NAME = "exact"
 
 # What opacus' accountants take beside delta: the accuracy of their numerics, which is none here.

@@ -12,6 +12,8 @@ from accountant.mechanisms.base import Mechanism
 from accountant.sampling import Sampler
 from accountant.sampling.drawing import Seed
 
+__all__ = ["BatchSampler"]
+
 
 class BatchSampler:
     """The batches of one run, for ``DataLoader(data, batch_sampler=...)``.

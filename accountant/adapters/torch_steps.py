@@ -26,6 +26,7 @@ from accountant.sampling import Sampler
 if TYPE_CHECKING:
     Versions: TypeAlias = list[tuple[int, int]]
 
+__all__ = ["PrivateSteps"]
 
 # Grid steps in a clipping norm, over the root of the number of parameters.
 _FINENESS = 2.0**14

@@ -18,6 +18,8 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.sampling import Sampler
 from accountant.sampling.drawing import distinct, generator
 
+__all__ = ["UnitBatch", "UnitLoader", "Units"]
+
 
 class Units:
     """A partition of the records of a data set into units of privacy.

@@ -16,6 +16,8 @@ from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.sampling import PoissonSampler, Sampler
 
+__all__ = ["PrivacyCallback"]
+
 
 class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
     """Makes the training of a Trainer private, and accounts for it.

@@ -17,6 +17,8 @@ from accountant.analyses.parts import Part, merged_parts
 from accountant.environment import to_nearest
 from accountant.intervals import Interval
 
+__all__ = ["advanced_epsilon", "basic_epsilon"]
+
 FORMS = ("kairouz", "hyperbolic", "original")
 
 

@@ -14,6 +14,8 @@ from accountant import intervals as iv
 from accountant.analyses.parts import tuples
 from accountant.environment import to_nearest
 
+__all__ = ["TruncatedConcentrated", "compose_rdp", "compose_tcdp", "compose_zcdp"]
+
 RenyiCurve: TypeAlias = Callable[[float], float]
 
 

@@ -17,6 +17,15 @@ from accountant.analyses.parts import tuples
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 
+__all__ = [
+    "clt_delta_approximation",
+    "clt_epsilon_approximation",
+    "clt_mu_approximation",
+    "compose_gdp",
+    "gdp_delta_bounds",
+    "gdp_epsilon_bounds",
+]
+
 
 @to_nearest
 def compose_gdp(parts: Iterable[tuple[float, int]]) -> float:

@@ -26,6 +26,16 @@ from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 
+__all__ = [
+    "attack_tpr",
+    "bayes_accuracy",
+    "membership_advantage",
+    "positive_predictive_value",
+    "posterior_bound",
+    "tradeoff",
+    "tradeoff_bounds",
+]
+
 Profile: TypeAlias = Callable[[float], float]
 
 FAILURE = Argument(

@@ -129,8 +129,9 @@ def functions_with_a_seed():
     found = set()
     for module in pkgutil.walk_packages(accountant.learn.__path__, "accountant.learn."):
         package = importlib.import_module(module.name)
-        for name in getattr(package, "__all__", ()):
-            thing = getattr(package, name)
+        for name, thing in vars(package).items():
+            if name.startswith("_"):
+                continue
             if getattr(thing, "__module__", None) != module.name:
                 continue
             calls = [thing] if inspect.isfunction(thing) else []

@@ -25,6 +25,9 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 
+__all__ = ["private_covariance", "private_mean", "private_quantile"]
+
+
 GRID_BITS = 30
 
 

@@ -16,6 +16,14 @@ from accountant.errors import DomainError
 from accountant.learn.convex.dominating import normal_profile
 from accountant.search import DOUBLES, boundary
 
+__all__ = [
+    "Published",
+    "chaudhuri_monteleoni_sarwate",
+    "kifer_smith_thakurta",
+    "redberg_koskela_wang",
+    "redberg_koskela_wang_delta",
+]
+
 
 class Published(NamedTuple):
     """What a published theorem asks for: the total λ, and the scale of the noise."""

@@ -42,6 +42,8 @@ WITHOUT_RELEASES = {
 # Public names of modules, used by what the rooms offer and covered through it.
 WITHIN = {
     "accountant.learn.convex.noise.NoiseSource": "perturb_output",
+    "accountant.learn.convex.objective.release_minimum": "perturb_objective",
+    "accountant.learn.convex.objective.release_pure": "perturb_objective",
     "accountant.learn.convex.output.add_noise": "perturb_output",
     "accountant.learn.generation.networks.Generator": "train_dp_gan",
     "accountant.learn.generation.result.GeneratorSynthesis": "train_dp_gan",
@@ -71,8 +73,9 @@ def drawing() -> dict[str, Any]:
     """Return every public name of a module that takes randomness: what releases takes some."""
     found: dict[str, Any] = {}
     for module in _modules():
-        for name in getattr(module, "__all__", ()):
-            value = getattr(module, name)
+        for name, value in vars(module).items():
+            if name.startswith("_"):
+                continue
             own = callable(value) and getattr(value, "__module__", "") == module.__name__
             if own and RANDOMNESS & set(_parameters(value)):
                 found[f"{module.__name__}.{name}"] = value
