@@ -192,3 +192,12 @@ def smoothed_profile(
     digits: float,
     rate: float = 0.0,
 ) -> tuple[float, float] | None: ...
+def fill_line_nodes(
+    parts: _Floats,
+    losses: _Floats,
+    weights: _Floats,
+    c: float,
+    step: float,
+    last: int,
+    nodes: _Floats,
+) -> tuple[int, int]: ...

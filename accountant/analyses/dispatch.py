@@ -10,6 +10,7 @@ equal Poisson samples with a rare overflow  the native contour (``overflow conto
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
 the same beside other parts                 the game's profile as a pair among the others
 one release that inverts its own profile    that profile (``profile``)
+parts with transforms and no common lattice a smoothed line (``smoothed line``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
                                             curve where it is lower
@@ -37,6 +38,7 @@ from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.shift_cuts import covers
 from accountant.analyses.single_release import is_one_of_losses
+from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
@@ -111,6 +113,13 @@ def _several(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
     """Choose the analysis of several parts, or of one that has no analysis of its own."""
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
+    if covers_line(parts):
+        return SmoothedLine(parts, partial(_grouped, joint=joint, upper_alone=upper_alone))
+    return _grouped(parts, joint, upper_alone)
+
+
+def _grouped(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+    """Choose the analysis of parts that share no line."""
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:
         apart = tuple(_whole(p, joint, upper_alone) for p in groups)
         return ByGroups(parts, _together(parts, joint, upper_alone), apart)

@@ -16,11 +16,13 @@ from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import divergence
+from accountant.pairs.line import LATTICE, LineLaw
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 MOST_ATOMS = 4_000_000
 HIDES = 1e-150  # parameters below it hide nothing: a loss is 1/2σ² at least
+LEAST_DAMPED = 0.3  # 2π²σ² is at least 1.7
 REACH = 38.7  # standard deviations; exp(-38.7²/2) < 1e-325
 
 
@@ -120,11 +122,25 @@ class DiscreteGaussianPair(AtomicPair):
         return Atoms(loss[keep], p[keep], q[keep], 0.0, 0.0, 2500.0 * U, 6.0 * U * most, faint)
 
     @property
+    def infinite_mass(self) -> float:
+        """None, but for noise that hides nothing."""
+        return 1.0 if self.shift and self.sigma < HIDES else 0.0
+
+    @property
     def lattice(self) -> tuple[float, float] | None:
         """Steps of Δ/σ²."""
         spacing = self.shift / self.sigma / self.sigma
         offset = -0.5 * self.shift * spacing
         return (offset, spacing) if spacing > 0.0 and math.isfinite(offset) else None
+
+    @property
+    def line(self) -> LineLaw | None:
+        """A quotient of theta functions where six terms of them do; the atoms elsewhere."""
+        sigma, shift = self.sigma, float(self.shift)
+        if not (shift > 0.0 and LEAST_DAMPED <= sigma < math.inf):
+            return super().line
+        ratio = shift / sigma
+        return LineLaw(LATTICE, ratio * ratio, 2.0 * (math.pi * sigma) ** 2, shift)
 
     @property
     def support(self) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
+from accountant.pairs.line import GAUSSIAN, LineLaw
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 from accountant.pairs.sampled_loss import loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
@@ -164,6 +165,15 @@ class GaussianPair(DominatingPair):
     sampling_probability: float = 1.0
     add: bool = False
     exact: bool = True
+
+    @property
+    def line(self) -> LineLaw | None:
+        """The transform e^{z(z-1)/2σ²}, where the noise multiplier is the true one."""
+        sigma = self.noise_multiplier
+        plain = self.exact and self.sampling_probability == 1.0
+        if not (plain and 1e-100 < sigma < math.inf):
+            return None
+        return LineLaw(GAUSSIAN, 1.0 / sigma / sigma)
 
     @property
     def gaussian_part(self) -> GaussianPart:

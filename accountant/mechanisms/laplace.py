@@ -15,6 +15,7 @@ from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import exp_minus_linear
+from accountant.pairs.line import LAPLACE, LineLaw
 from accountant.relations import NeighbouringRelation
 
 LEAST = 1e-290  # losses below it count as 0, within the error of the loss
@@ -185,6 +186,13 @@ class LaplacePair(ExponentialLossPair):
     @property
     def _ends(self) -> tuple[float, float, float]:
         return 0.5, 0.5 * math.exp(-self.reach), -0.5 * math.expm1(-self.reach)
+
+    @property
+    def line(self) -> LineLaw | None:
+        """Two atoms and two exponential densities."""
+        if not LEAST < self.reach < math.inf:
+            return None
+        return LineLaw(LAPLACE, self.reach, loss_error=self.loss_error)
 
     @property
     def lattice(self) -> tuple[float, float] | None:

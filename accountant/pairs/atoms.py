@@ -15,6 +15,7 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.line import ATOMS, LineLaw
 from accountant.pairs.excess import divergence, rdp_excess_terms
 
 Rows: TypeAlias = "list[tuple[float, float]]"
@@ -146,6 +147,24 @@ class AtomicPair(DominatingPair):
     def loss_error(self) -> float:
         """The error of the losses."""
         return self._table.loss_error
+
+    @property
+    def line(self) -> LineLaw | None:
+        """The atoms, where they are few."""
+        table = self._table
+        listed = table.p > max(table.doubtful, 1e-280)
+        if not 0 < np.count_nonzero(listed) <= MOST_ON_A_LINE:
+            return None
+        rest = float(table.p[~listed].sum()) * 1.001 + table.loss.size * TINY
+        error = table.relative_error
+        return LineLaw(
+            ATOMS,
+            loss=table.loss[listed],
+            p=table.p[listed],
+            relative_error=error,
+            loss_error=table.loss_error,
+            unlisted=rest,
+        )
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells: sums of the atoms in them."""
@@ -320,6 +339,8 @@ class _Known(NamedTuple):
 # Tables with more atoms than this, in the order of their last use: equal pairs share them. They are
 # limited to so many, and to so many bytes in all, or one table.
 FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
+# Each node of a line sums them up.
+MOST_ON_A_LINE = 64
 # Divergences kept with a table.
 MOST_ORDERS = 512
 # So few losses are summed by a loop.

@@ -29,6 +29,7 @@ from accountant._rounding import U, half_square, lift, up
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
+from accountant.pairs.line import LineLaw
 from accountant.pairs.tails import Tails
 from accountant.search import DOUBLES, bisect
 
@@ -169,6 +170,11 @@ class DominatingPair:
     @property
     def gaussian_mixture(self) -> GaussianMixture | None:
         """The shifts and their weights, when the loss is that of Gaussian noise with such."""
+        return None
+
+    @property
+    def line(self) -> LineLaw | None:
+        """The law of the loss, where its transform is known on every vertical line."""
         return None
 
     @property

@@ -1,0 +1,41 @@
+"""Laws of a loss whose transform F(z) = E_Q e^{zL} is known on a vertical line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from accountant._typing import FloatArray
+
+GAUSSIAN, LATTICE, LAPLACE, ATOMS = range(4)  # as the native core numbers them
+
+
+class LineLaw(NamedTuple):
+    """One law of a loss, as :mod:`accountant.analyses.smoothed_line` takes it.
+
+    Attributes
+    ----------
+    kind : int
+        ``GAUSSIAN``: F = e^{v z(z-1)/2}. ``LATTICE``: a discrete Gaussian, F = e^{v z(z-1)/2} times
+        a quotient of theta functions. ``LAPLACE``: the loss of Laplace noise, between -v and v.
+        ``ATOMS``: finitely many losses.
+    spread : float
+        v, to three units of roundoff.
+    damping, distance : float
+        Of a lattice: 2π²σ², at least 1.7, and how far apart the centres are, an integer.
+    loss, p : float64 arrays of shape (m,), or None
+        Of atoms: their losses and their masses under P.
+    relative_error, loss_error : float
+        As in :class:`~accountant.pairs.base.Masses` and of each loss, in nats.
+    unlisted : float
+        An upper bound on the mass under P of atoms that are not listed.
+    """
+
+    kind: int
+    spread: float = 0.0
+    damping: float = 0.0
+    distance: float = 0.0
+    loss: FloatArray | None = None
+    p: FloatArray | None = None
+    relative_error: float = 0.0
+    loss_error: float = 0.0
+    unlisted: float = 0.0

@@ -1,0 +1,349 @@
+"""Theorem 17 and its code against ball arithmetic, which shares nothing with them."""
+
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant._core import answers as core
+from accountant.analyses.smoothed_line import SmoothedLine, _Laws, _rows, covers_line
+from accountant.analyses.solvers import Grid
+
+flint = pytest.importorskip("flint")
+arb, acb, ctx = flint.arb, flint.acb, flint.ctx
+
+
+@pytest.fixture(autouse=True)
+def _many_digits():
+    before, ctx.prec = ctx.prec, 160
+    yield
+    ctx.prec = before
+
+
+def parts_of(*mechanisms):
+    merged = {}
+    for mechanism, count in mechanisms:
+        (pair,) = mechanism.pairs() if len(mechanism.pairs()) == 1 else mechanism.pairs()[:1]
+        merged[pair] = merged.get(pair, 0) + count
+    return tuple(merged.items())
+
+
+def line_of(parts):
+    def never(_):
+        raise AssertionError("another analysis was asked")
+
+    return SmoothedLine(parts, never)
+
+
+def ball(fraction):
+    fraction = Fraction(fraction)
+    return arb(fraction.numerator) / arb(fraction.denominator)
+
+
+# The laws of the losses in ball arithmetic: {loss: mass under P}, and the mass that is left out.
+
+
+def gaussian_law(sigma, shift=1):
+    s2 = ball(sigma) ** 2
+    reach = math.ceil(14 * sigma + shift)
+    total = arb(0)
+    weights = {x: (-arb(x * x) / (2 * s2)).exp() for x in range(-reach, reach + 1)}
+    total = sum(weights.values(), arb(0))
+    law = {}
+    for x in range(-reach, reach + 1):
+        loss = arb(shift * (2 * x + shift)) / (2 * s2)  # x is the distance from P's centre
+        law[x] = (loss, weights[x] / total)
+    return list(law.values())
+
+
+def laplace_law(scale, shift=1):
+    b = ball(scale)
+    e = (-1 / b).exp()
+    law = []
+    for x in range(shift + 1):
+        low = (-arb(shift - x) / b).exp() * (1 - e) / (1 + e)
+        if x == 0:
+            low = (-arb(shift) / b).exp() / (1 + e)
+        elif x == shift:
+            low = 1 / (1 + e)
+        law.append((arb(2 * x - shift) / b, low))
+    return law
+
+
+def response_law(epsilon):
+    e = ball(epsilon)
+    return [(e, 1 / (1 + (-e).exp())), (-e, 1 / (1 + e.exp()))]
+
+
+def product(laws):
+    found = [(arb(0), arb(1))]
+    for law in laws:
+        found = [(x + l, p * w) for x, p in found for l, w in law if float((p * w).mid()) > 1e-40]
+    return found
+
+
+def profile(laws, epsilon, tail=None):
+    """Enclose H(ε) of a product of laws, beside one Laplace release of reach ``tail``."""
+    e, total = ball(epsilon), arb(0)
+    for loss, mass in product(laws):
+        x = e - loss
+        if tail is None:
+            value = 1 - x.exp()
+            total += mass * value if float(x.mid()) < 0 else arb(0)
+            continue
+        a = ball(tail)
+        if float(x.mid()) >= float(a.mid()):
+            continue
+        total += mass * (1 - x.exp() if x < -a else 1 - ((x - a) / 2).exp())
+    return total
+
+
+def holds(bounds, truth, left_out=1e-30):
+    low, high = float(truth.mid() - truth.rad()), float(truth.mid() + truth.rad())
+    # the doubles nearest to the ends of the enclosure, moved by what was left out of it
+    assert bounds.upper >= low * (1 - 1e-15)
+    assert bounds.lower <= high * (1 + 1e-15) + left_out
+
+
+REFERENCE = [  # the design's table: exact enumeration
+    ([1, 2, 3], 3.0, 2.368695872806e-2),
+    ([Fraction("1.3"), Fraction("2.7"), Fraction("5.1")], 2.0, 4.674826953851e-2),
+    ([Fraction("0.5"), Fraction("0.8")], 4.0, 4.628292429092e-2),
+    ([4, 9], 1.5, 2.479228372408e-3),
+    ([Fraction("0.7"), Fraction("1.9"), Fraction("6.3")], 4.0, 7.666432780606e-3),
+    ([Fraction("0.09"), Fraction("0.5")], 6.0, 4.426136345051e-1),
+]
+
+
+@pytest.mark.parametrize(("squares", "epsilon", "delta"), REFERENCE)
+def test_enumerated_discrete_gaussians(squares, epsilon, delta):
+    mechanisms = [(ac.DiscreteGaussian(math.sqrt(each)), 1) for each in squares]
+    found = line_of(parts_of(*mechanisms)).delta_bounds(epsilon)
+    assert found.lower <= delta * (1 + 2e-12)
+    assert found.upper >= delta * (1 - 2e-12)
+    assert found.upper - found.lower <= 1e-6 * delta
+
+
+def random_problem(rng):
+    """Return mechanisms with counts, their laws, and the reach of a Laplace release among them."""
+    mechanisms, laws, tail = [], [], None
+    for _ in range(int(rng.integers(2, 4))):
+        kind = rng.integers(0, 4)
+        count = int(rng.integers(1, 3)) if kind else 1
+        if kind == 0:
+            sigma = float(np.round(rng.uniform(0.3, 3.0), 3))
+            shift = int(rng.integers(1, 4))
+            mechanisms.append((ac.DiscreteGaussian(sigma, sensitivity=shift), count))
+            laws += [gaussian_law(sigma, shift)] * count
+        elif kind == 1:
+            scale = float(np.round(rng.uniform(0.4, 8.0), 3))
+            shift = int(rng.integers(1, 4))
+            mechanisms.append((ac.DiscreteLaplace(scale, sensitivity=shift), count))
+            laws += [laplace_law(scale, shift)] * count
+        elif kind == 2 or tail is not None:
+            epsilon = float(np.round(rng.uniform(0.05, 3.0), 3))
+            mechanisms.append((ac.RandomizedResponse(epsilon), count))
+            laws += [response_law(epsilon)] * count
+        else:
+            scale = float(2.0 ** rng.integers(-1, 4))
+            mechanisms.append((ac.Laplace(scale), 1))
+            tail = Fraction(1) / Fraction(scale)
+    return mechanisms, laws, tail
+
+
+def size(laws):
+    return math.prod(len(law) for law in laws)
+
+
+@pytest.mark.long(keep=40)
+@pytest.mark.parametrize("seed", range(2000))
+def test_random_small_mixes_hold_their_truth(seed):
+    rng = np.random.default_rng([17, seed])
+    mechanisms, laws, tail = random_problem(rng)
+    while size(laws) > 20_000 or len(parts_of(*mechanisms)) < 2:
+        mechanisms, laws, tail = random_problem(rng)
+    parts = parts_of(*mechanisms)
+    solver = line_of(parts)
+    most = sum(float(max(l.mid() for l, _ in law)) for law in laws) + float(tail or 0)
+    epsilon = float(rng.uniform(0.02, 0.8)) * min(most, 12.0)
+    truth = profile(laws, epsilon, tail)
+    try:
+        found = solver._laws.delta_bounds(epsilon)
+    except ac.PrecisionError:
+        return
+    holds(found, truth)
+    delta = float(truth.mid())
+    if 1e-12 < delta < 0.9:
+        try:
+            bounds = solver._laws.epsilon_bounds(delta)
+        except ac.PrecisionError:
+            return
+        # H falls in ε, so that H(upper) <= δ <= H(lower)
+        at_upper = profile(laws, bounds.upper, tail)
+        assert float(at_upper.mid() - at_upper.rad()) <= delta
+        at_lower = profile(laws, bounds.lower, tail)
+        assert float(at_lower.mid() + at_lower.rad()) + 1e-30 >= delta
+
+
+def transform(law_pair, z):
+    """Return F(z) of one pair in ball arithmetic."""
+    kind, first, second = law_pair
+    if kind == "lattice":
+        sigma, shift = ball(first), second
+        total, at = arb(0), acb(0)
+        for x in range(-math.ceil(30 * first) - 60 * shift, math.ceil(30 * first) + 60 * shift):
+            q = (-arb(x * x) / (2 * sigma**2)).exp()
+            total += q
+            at += acb(q) * (z * acb(arb(shift * (2 * x - shift)) / (2 * sigma**2))).exp()
+        return at / acb(total)
+    if kind == "laplace":
+        v = acb(1 / ball(first))
+        t = 1 / (2 * z - 1)
+        return (((z - 1) * v).exp() * (1 + t) + (-z * v).exp() * (1 - t)) / 2
+    if kind == "gaussian":
+        return (z * (z - 1) / acb(2 * ball(first) ** 2)).exp()
+    e = acb(ball(first))
+    return (((z - 1) * e).exp() + (-z * e).exp()) / (1 + (-e).exp())
+
+
+@pytest.mark.long(keep=30)
+@pytest.mark.parametrize("seed", range(300))
+def test_nodes_are_off_by_less_than_they_say(seed):
+    rng = np.random.default_rng([18, seed])
+    known, mechanisms = [], []
+    for _ in range(int(rng.integers(1, 4))):
+        kind = ("lattice", "laplace", "response", "gaussian")[rng.integers(0, 4)]
+        first = float(rng.uniform(0.3, 4.0))
+        shift = int(rng.integers(1, 4))
+        count = int(rng.choice([1, 1, 2, 7, 100]))
+        mechanisms.append(
+            {
+                "lattice": lambda f=first, d=shift: ac.DiscreteGaussian(f, sensitivity=d),
+                "laplace": lambda f=first: ac.Laplace(f),
+                "response": lambda f=first: ac.RandomizedResponse(f),
+                "gaussian": lambda f=first: ac.Gaussian(f),
+            }[kind]()
+        )
+        known.append(((kind, first, shift), count))
+    parts = tuple(
+        (mechanism.pairs()[0], count) for mechanism, (_, count) in zip(mechanisms, known, strict=True)
+    )
+    laws = _Laws(parts)
+    b = float(2.0 ** rng.uniform(-6, 4))
+    c, s = 1.0 + b, float(2.0 ** rng.uniform(-14, -6))
+    step = float(2.0 ** rng.integers(-6, 2))
+    nodes = np.empty((5, 4000))
+    rows, losses, weights = _rows(laws, b, s)
+    kept, _ = core.fill_line_nodes(rows, losses, weights, c, step, 3999, nodes)
+    scale, doubt = laws.log_transform(np.array([b]))
+    at_c = acb(1)
+    for which, count in known:
+        at_c *= transform(which, acb(ball(c))) ** count
+    exact = at_c.real.log()
+    assert abs(float((exact - ball(float(scale[0]))).mid())) <= float(doubt[0])
+    for k in {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 3).tolist()):
+        y = nodes[0, k]
+        z = acb(ball(c), ball(y))
+        value = (acb(ball(s) ** 2) * (z * (z - 1) - acb(ball(c) * ball(b))) / 2).exp() / at_c
+        for which, count in known:
+            value *= transform(which, z) ** count
+        off = abs(value - acb(ball(nodes[1, k]), ball(nodes[2, k])))
+        assert float((off.mid() + off.rad())) <= nodes[3, k]
+        assert nodes[3, k] <= 1e-9
+        most = abs(value)
+        assert float(most.mid() - most.rad()) <= nodes[4, k]
+
+
+WANTED = [
+    ([ac.DiscreteGaussian(float(s)) for s in range(1, 61)], 1e-10, 8.573734255, 8.573734315),
+    ([ac.DiscreteGaussian(3 + 0.37 * i) for i in range(200)], 1e-9, 5.9089943, 5.9090014),
+    ([ac.Laplace(float(s)) for s in range(1, 61)], 1e-10, 4.1453057, 4.1453299),
+    ([ac.DiscreteLaplace(float(s)) for s in range(1, 61)], 1e-10, 4.1981819, 4.1982073),
+    (
+        [ac.DiscreteGaussian(math.sqrt(9 + i)) for i in range(10)]
+        + [ac.Laplace(6.0 + i) for i in range(10)]
+        + [ac.DiscreteLaplace(7.0 + i) for i in range(10)],
+        1e-6,
+        4.8090058,
+        4.8090115,
+    ),
+]
+
+
+@pytest.mark.parametrize(("mechanisms", "delta", "lower", "upper"), WANTED)
+def test_many_kinds_within_a_millionth(mechanisms, delta, lower, upper):
+    found = sum(mechanisms[1:], mechanisms[0]).epsilon_bounds(delta)
+    assert lower <= found.lower <= found.upper <= upper
+    assert found.upper - found.lower <= 1e-6 * found.upper
+
+
+def common_lattice(counts, spacing):
+    """Return exact masses of a sum on one lattice: polynomials of balls."""
+    total, offset = flint.arb_poly([arb(1)]), Fraction(0)
+    for (square, shift), n in counts:
+        reach = 14 * math.isqrt(math.ceil(square)) + 20
+        weights = [(-arb(x * x) / (2 * ball(square))).exp() for x in range(-reach, reach + 1)]
+        whole = sum(weights, arb(0))
+        stride = Fraction(shift) / Fraction(square) / spacing
+        assert stride.denominator == 1
+        one = [arb(0)] * (2 * reach * int(stride) + 1)
+        for i, w in enumerate(weights):
+            one[i * int(stride)] = w / whole
+        total *= flint.arb_poly(one) ** n
+        offset += n * Fraction(shift) * (-2 * reach + shift) / (2 * Fraction(square))
+    return total, offset
+
+
+@cache
+def on_one_lattice():
+    # σ² = 1, 2, 4, each several times: losses are multiples of a quarter and an eighth
+    counts = (((1, 1), 3), ((2, 1), 5), ((4, 1), 8))
+    return counts, common_lattice(counts, Fraction(1, 4))
+
+
+@pytest.mark.parametrize("epsilon", [2.03, 5.11, 9.77, 15.3, 21.9])
+def test_many_runs_against_polynomials_of_balls(epsilon):
+    counts, (masses, offset) = on_one_lattice()
+    truth = arb(0)
+    for k, p in enumerate(masses.coeffs()):
+        loss = offset + Fraction(k, 4)
+        if loss > Fraction(epsilon):
+            truth += p * (1 - (ball(epsilon) - ball(loss)).exp())
+    parts = parts_of(*((ac.DiscreteGaussian(math.sqrt(sq)), n) for (sq, _), n in counts))
+    found = line_of(parts)._laws.delta_bounds(epsilon)
+    # √2² is not 2 to all digits
+    slack = 1e-13 * float(truth.mid())
+    assert found.upper >= float((truth.mid() - truth.rad())) - slack
+    assert found.lower <= float((truth.mid() + truth.rad())) + slack
+    assert found.upper - found.lower < 1e-4 * found.upper
+
+
+def test_a_common_lattice_is_left_to_the_lattice():
+    assert not covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(2.0), 3)))
+    assert covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(1.7), 3)))
+    assert not covers_line(parts_of((ac.DiscreteGaussian(1.0), 5)))
+    sampled = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[0]
+    assert not covers_line(((sampled, 2), (ac.Laplace(2.0).pairs()[0], 1)))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.1, 2.6])
+def test_infinite_losses_are_added(epsilon):
+    parts = parts_of((ac.ApproximateDP(0.7, delta=1e-4), 2), (ac.Laplace(1.7), 2), (ac.PureDP(0.31), 3))
+    found = line_of(parts)._laws.delta_bounds(epsilon)
+    grid = Grid(parts).delta_bounds(epsilon)
+    assert found.lower <= grid.upper
+    assert grid.lower <= found.upper
+    assert found.upper >= 1.9999e-4
+
+
+def test_it_agrees_with_the_grid():
+    parts = parts_of((ac.DiscreteGaussian(2.3), 4), (ac.Laplace(3.1), 3), (ac.Gaussian(4.0), 2))
+    line, grid = line_of(parts), Grid(parts)
+    for delta in (1e-3, 1e-6, 1e-12):
+        one, other = line._laws.epsilon_bounds(delta), grid.epsilon_bounds(delta)
+        assert one.lower <= other.upper
+        assert other.lower <= one.upper
+        assert one.upper - one.lower <= 1e-6 * one.upper
