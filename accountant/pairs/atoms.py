@@ -15,8 +15,8 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.line import ATOMS, LineLaw
 from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.line import ATOMS, LineLaw
 
 Rows: TypeAlias = "list[tuple[float, float]]"
 

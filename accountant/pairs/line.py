@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from accountant._typing import FloatArray
 
 GAUSSIAN, LATTICE, LAPLACE, ATOMS = range(4)  # as the native core numbers them
+
+NONE: FloatArray = np.zeros(0)
 
 
 class LineLaw(NamedTuple):
@@ -22,7 +26,7 @@ class LineLaw(NamedTuple):
         v, to three units of roundoff.
     damping, distance : float
         Of a lattice: 2π²σ², at least 1.7, and how far apart the centres are, an integer.
-    loss, p : float64 arrays of shape (m,), or None
+    loss, p : float64 arrays of shape (m,)
         Of atoms: their losses and their masses under P.
     relative_error, loss_error : float
         As in :class:`~accountant.pairs.base.Masses` and of each loss, in nats.
@@ -34,8 +38,8 @@ class LineLaw(NamedTuple):
     spread: float = 0.0
     damping: float = 0.0
     distance: float = 0.0
-    loss: FloatArray | None = None
-    p: FloatArray | None = None
+    loss: FloatArray = NONE
+    p: FloatArray = NONE
     relative_error: float = 0.0
     loss_error: float = 0.0
     unlisted: float = 0.0

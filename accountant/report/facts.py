@@ -13,6 +13,7 @@ _THEOREMS = {
     "profile": ("G9",),
     "gaussian": ("M3",),
     "contour": ("1", "2", "14", "16"),
+    "smoothed line": ("2", "5", "21"),
     "mixture contour": (
         *("1", "2", "14", "16"),
         *(f"D{number}" for number in range(1, 10)),

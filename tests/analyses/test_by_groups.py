@@ -53,11 +53,11 @@ def test_groups_share_an_analysis():
     (solver,) = whole.profile().solvers()
     assert isinstance(solver, ByGroups)
     assert solver.name == "combined"
-    # A grid takes these together; they are compared one by one where its bracket is wide.
+    # A line takes these together; they are compared one by one where its bracket is wide.
     (parts,) = problems_of(ac.Gaussian(2.0) + ac.Laplace(1.0))
     assert [len(group) for group in groups_of(parts)] == [1, 1]
     (solver,) = (ac.Gaussian(2.0) + ac.Laplace(1.0)).profile().solvers()
-    assert solver.name == "grid"
+    assert solver.name == "smoothed line"
     assert math.isfinite(whole.epsilon(1e-6))
 
 

@@ -1,15 +1,18 @@
-"""Theorem 17 and its code against ball arithmetic, which shares nothing with them."""
+"""Theorem 21 and its code against ball arithmetic, which shares nothing with them."""
 
 import math
+import re
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accountant as ac
 from accountant._core import answers as core
-from accountant.analyses.smoothed_line import SmoothedLine, _Laws, _rows, covers_line
+from accountant.analyses.line_laws import Laws, rows_of
+from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solvers import Grid
 
 flint = pytest.importorskip("flint")
@@ -81,7 +84,7 @@ def response_law(epsilon):
 def product(laws):
     found = [(arb(0), arb(1))]
     for law in laws:
-        found = [(x + l, p * w) for x, p in found for l, w in law if float((p * w).mid()) > 1e-40]
+        found = [(x + y, p * w) for x, p in found for y, w in law if float((p * w).mid()) > 1e-40]
     return found
 
 
@@ -167,18 +170,18 @@ def test_random_small_mixes_hold_their_truth(seed):
         mechanisms, laws, tail = random_problem(rng)
     parts = parts_of(*mechanisms)
     solver = line_of(parts)
-    most = sum(float(max(l.mid() for l, _ in law)) for law in laws) + float(tail or 0)
+    most = sum(float(max(loss.mid() for loss, _ in law)) for law in laws) + float(tail or 0)
     epsilon = float(rng.uniform(0.02, 0.8)) * min(most, 12.0)
     truth = profile(laws, epsilon, tail)
     try:
-        found = solver._laws.delta_bounds(epsilon)
+        found = solver._line_delta(epsilon)
     except ac.PrecisionError:
         return
     holds(found, truth)
     delta = float(truth.mid())
     if 1e-12 < delta < 0.9:
         try:
-            bounds = solver._laws.epsilon_bounds(delta)
+            bounds = solver._line_epsilon(delta)
         except ac.PrecisionError:
             return
         # H falls in ε, so that H(upper) <= δ <= H(lower)
@@ -229,14 +232,15 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         )
         known.append(((kind, first, shift), count))
     parts = tuple(
-        (mechanism.pairs()[0], count) for mechanism, (_, count) in zip(mechanisms, known, strict=True)
+        (mechanism.pairs()[0], count)
+        for mechanism, (_, count) in zip(mechanisms, known, strict=True)
     )
-    laws = _Laws(parts)
+    laws = Laws(parts)
     b = float(2.0 ** rng.uniform(-6, 4))
     c, s = 1.0 + b, float(2.0 ** rng.uniform(-14, -6))
     step = float(2.0 ** rng.integers(-6, 2))
     nodes = np.empty((5, 4000))
-    rows, losses, weights = _rows(laws, b, s)
+    rows, losses, weights = rows_of(laws, b, s)
     kept, _ = core.fill_line_nodes(rows, losses, weights, c, step, 3999, nodes)
     scale, doubt = laws.log_transform(np.array([b]))
     at_c = acb(1)
@@ -251,7 +255,7 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         for which, count in known:
             value *= transform(which, z) ** count
         off = abs(value - acb(ball(nodes[1, k]), ball(nodes[2, k])))
-        assert float((off.mid() + off.rad())) <= nodes[3, k]
+        assert float(off.mid() + off.rad()) <= nodes[3, k]
         assert nodes[3, k] <= 1e-9
         most = abs(value)
         assert float(most.mid() - most.rad()) <= nodes[4, k]
@@ -313,16 +317,18 @@ def test_many_runs_against_polynomials_of_balls(epsilon):
         if loss > Fraction(epsilon):
             truth += p * (1 - (ball(epsilon) - ball(loss)).exp())
     parts = parts_of(*((ac.DiscreteGaussian(math.sqrt(sq)), n) for (sq, _), n in counts))
-    found = line_of(parts)._laws.delta_bounds(epsilon)
+    found = line_of(parts)._line_delta(epsilon)
     # √2² is not 2 to all digits
     slack = 1e-13 * float(truth.mid())
-    assert found.upper >= float((truth.mid() - truth.rad())) - slack
-    assert found.lower <= float((truth.mid() + truth.rad())) + slack
+    assert found.upper >= float(truth.mid() - truth.rad()) - slack
+    assert found.lower <= float(truth.mid() + truth.rad()) + slack
     assert found.upper - found.lower < 1e-4 * found.upper
 
 
 def test_a_common_lattice_is_left_to_the_lattice():
-    assert not covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(2.0), 3)))
+    assert not covers_line(
+        parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(2.0), 3))
+    )
     assert covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(1.7), 3)))
     assert not covers_line(parts_of((ac.DiscreteGaussian(1.0), 5)))
     sampled = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[0]
@@ -331,8 +337,10 @@ def test_a_common_lattice_is_left_to_the_lattice():
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.1, 2.6])
 def test_infinite_losses_are_added(epsilon):
-    parts = parts_of((ac.ApproximateDP(0.7, delta=1e-4), 2), (ac.Laplace(1.7), 2), (ac.PureDP(0.31), 3))
-    found = line_of(parts)._laws.delta_bounds(epsilon)
+    parts = parts_of(
+        (ac.ApproximateDP(0.7, delta=1e-4), 2), (ac.Laplace(1.7), 2), (ac.PureDP(0.31), 3)
+    )
+    found = line_of(parts)._line_delta(epsilon)
     grid = Grid(parts).delta_bounds(epsilon)
     assert found.lower <= grid.upper
     assert grid.lower <= found.upper
@@ -343,7 +351,22 @@ def test_it_agrees_with_the_grid():
     parts = parts_of((ac.DiscreteGaussian(2.3), 4), (ac.Laplace(3.1), 3), (ac.Gaussian(4.0), 2))
     line, grid = line_of(parts), Grid(parts)
     for delta in (1e-3, 1e-6, 1e-12):
-        one, other = line._laws.epsilon_bounds(delta), grid.epsilon_bounds(delta)
+        one, other = line._line_epsilon(delta), grid.epsilon_bounds(delta)
         assert one.lower <= other.upper
         assert other.lower <= one.upper
         assert one.upper - one.lower <= 1e-6 * one.upper
+
+
+def test_the_census_as_its_page_says():
+    page = (Path(__file__).parents[2] / "docs" / "census.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0].replace("print(", "answer = (")
+    names = {}
+    exec(code, names)
+    found, census = names["answer"], names["census"]
+    assert 16.46515535719 <= found.lower <= found.upper <= 16.46515539491
+    # The last digit may differ between libraries of elementary functions.
+    said = [float(number) for number in re.findall(r"Bounds\(([\d.]+), ([\d.]+)\)", page)[0]]
+    assert said == pytest.approx([found.lower, found.upper], rel=1e-13)
+    assert len(names["releases"]) == 65
+    for delta, epsilon in ((1e-5, 11.6404991), (1e-6, 12.7679335), (1e-12, 18.0082684)):
+        assert census.epsilon(delta) == pytest.approx(epsilon, rel=1e-8)

@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = {
     "python": {
         "audit.md": "tests/cli/test_audit.py",
+        "census.md": "tests/analyses/test_smoothed_line.py",
         "how_it_works.md": "tests/docs/test_guides.py",
         "migration.md": "tests/docs/test_migration.py",
         "own_mechanism.md": "tests/docs/test_guides.py",

@@ -13,6 +13,9 @@ static const double TURN = 6.283185307179586;
  * the round-off of y may change in all of them together (acct_line_product checks it). */
 static const double LOG_CUT = -41.0;
 
+/* Added and taken off, it rounds what is below 2^51 to an integer: without a call, unlike rint. */
+#define ROUNDS 0x1.8p52
+
 /* Terms of theta beyond the first: the m-th is below 2 e^{-damping m (m-1)}; damping >= 1.7. */
 #define MOST_TERMS 6
 
@@ -24,7 +27,7 @@ typedef struct {
 /* y less its whole periods */
 static inline double reduced(const acct_line_part *part, double y, double *whole) {
     double turns = y * part->frequency;
-    *whole = floor(turns + 0.5);
+    *whole = (turns + ROUNDS) - ROUNDS;
     return (turns - *whole) / part->frequency;
 }
 

@@ -1,4 +1,4 @@
-/* The product of transforms at the nodes of a vertical line, smoothed by one Gaussian (Theorem 17).
+/* The product of transforms at the nodes of a vertical line, smoothed by one Gaussian (Theorem 21).
  *
  * A law L of the loss has the transform F(z) = E_Q e^{zL}.  On the line z = c + iy, c > 1, every
  * factor is divided by its value at c, so that no modulus exceeds one; the smoothing of width s is
