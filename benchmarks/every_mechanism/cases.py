@@ -17,7 +17,7 @@ from every_mechanism import attained, peer
 
 __all__ = ["CASES", "RATES", "Case"]
 
-RATES = (1.0, 0.01, 0.001)
+RATES = (1.0, 0.01)
 SHIFTS, CHANCES = (0.0, 1.0, 2.0), (0.25, 0.5, 0.25)
 
 
