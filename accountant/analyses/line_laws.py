@@ -10,18 +10,20 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 from accountant.pairs.base import Parts
-from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE
+from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, LineLaw
 from accountant.pairs.sums import infinite_mass
 
 # Distances b = c - 1 that are looked at, for the line itself and for the bounds on aliases.
 DISTANCES = np.geomspace(1e-4, 1e9, 400)
+# So many runs of randomised response have losses as good as dense beside their deviation.
+MANY = 10**9
 
 
 class Laws:
     """The laws of all parts, as arrays."""
 
     def __init__(self, parts: Parts) -> None:
-        laws = [(law, float(n)) for pair, n in parts if (law := pair.line) is not None]
+        laws = [(_many(law, n), float(n)) for pair, n in parts if (law := pair.line) is not None]
         # Those that decay come first: a node is left out as soon as their product is small.
         laws.sort(key=lambda each: (each[0].kind, -each[0].spread * each[1]))
         self.infinite = infinite_mass(parts)
@@ -109,6 +111,14 @@ def _of_smooth(
         # Theta is at least 0.6, so that an error of it is at most doubled.
         error[near] += 4.0 * doubt * U
     error = error + np.where(lattice, 1e-19, 0.0)
+    response = kind == RESPONSE
+    if response.any():
+        # F = 1 + 2 sinh(cv/2) sinh(bv/2) / cosh(v/2), of which every digit counts
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = 2.0 * np.sinh(0.5 * (1.0 + b) * spread) * np.sinh(0.5 * b * spread)
+            exact = np.log1p(excess / np.cosh(0.5 * spread))
+        value = np.where(response, exact, value)
+        error = np.where(response, 32.0 * U * exact, error)
     if laplace.any():
         twice = 1.0 + 2.0 * b
         far = np.exp(-twice * spread)
@@ -117,6 +127,13 @@ def _of_smooth(
         value = np.where(laplace, exact, value)
         error = np.where(laplace, (64.0 + 8.0 * b * spread + 8.0 * twice * spread * far) * U, error)
     return value, error
+
+
+def _many(law: LineLaw, count: int) -> LineLaw:
+    """Return the law, by its logarithms where it runs very often."""
+    if law.kind == ATOMS and law.spread > 0.0 and count >= MANY:
+        return LineLaw(RESPONSE, law.spread)
+    return law
 
 
 def rows_of(laws: Laws, b: float, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:

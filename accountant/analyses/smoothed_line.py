@@ -17,12 +17,12 @@ from accountant._core import answers as core
 from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.analyses.brackets import is_within
-from accountant.analyses.line_laws import DISTANCES, Laws, rows_of
+from accountant.analyses.line_laws import DISTANCES, MANY, Laws, rows_of
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import Parts
-from accountant.pairs.line import LATTICE
+from accountant.pairs.line import ATOMS, LATTICE
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.
@@ -40,9 +40,16 @@ LINE_CUT = 4e-18
 
 
 def covers_line(parts: Parts) -> bool:
-    """Tell whether all parts have a transform, and no lattice holds the losses of them all."""
-    if len(parts) < 2 or any(pair.line is None for pair, _ in parts):
+    """Tell whether all parts have a transform, and no lattice holds the losses of them all.
+
+    Nor does one help where randomised response alone runs very often.
+    """
+    if any(pair.line is None for pair, _ in parts):
         return False
+    if len(parts) == 1:
+        ((pair, count),) = parts
+        law = pair.line
+        return law is not None and law.kind == ATOMS and law.spread > 0.0 and count >= MANY
     lattices = [pair.lattice for pair, _ in parts]
     spacings = [each[1] for each in lattices if each is not None]
     if len(spacings) < len(parts):

@@ -14,6 +14,7 @@ from accountant.cli.group import Command
 from accountant.cli.options import SAMPLING, Sampling, attach, written
 from accountant.cli.output import answer, given, print_table, progress
 from accountant.display import text_down, text_up
+from accountant.errors import PrecisionError
 
 RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"
 
@@ -47,6 +48,11 @@ def epsilon(
     """
     q, steps = _sampled(sampling)
     spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
+    if spent == math.inf:
+        raise PrecisionError(
+            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}: what a step may"
+            " reveal is beyond the range of doubles"
+        )
     values: dict[str, Any] = {"epsilon": spent}
     if method == "exact":
         bounds = quick.epsilon_bounds(q, sigma, steps, delta, user_records=user_records)

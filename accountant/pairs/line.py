@@ -8,7 +8,7 @@ import numpy as np
 
 from accountant._typing import FloatArray
 
-GAUSSIAN, LATTICE, LAPLACE, ATOMS = range(4)  # as the native core numbers them
+GAUSSIAN, LATTICE, LAPLACE, ATOMS, RESPONSE = range(5)  # as the native core numbers them
 
 NONE: FloatArray = np.zeros(0)
 
@@ -21,9 +21,9 @@ class LineLaw(NamedTuple):
     kind : int
         ``GAUSSIAN``: F = e^{v z(z-1)/2}. ``LATTICE``: a discrete Gaussian, F = e^{v z(z-1)/2} times
         a quotient of theta functions. ``LAPLACE``: the loss of Laplace noise, between -v and v.
-        ``ATOMS``: finitely many losses.
+        ``ATOMS``: finitely many losses. ``RESPONSE``: very many runs of two, v and -v.
     spread : float
-        v, to three units of roundoff.
+        v, to three units of roundoff; of atoms, that of ``RESPONSE`` where it may take their place.
     damping, distance : float
         Of a lattice: 2π²σ², at least 1.7, and how far apart the centres are, an integer.
     loss, p : float64 arrays of shape (m,)

@@ -10,6 +10,7 @@ import numpy as np
 from accountant._rounding import U, lift, up
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.excess import divergence
+from accountant.pairs.line import LineLaw
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,14 @@ class ResponsePair(AtomicPair):
     def infinite_mass(self) -> float:
         """As given, exactly."""
         return self.infinite if self.bound < math.inf else 1.0
+
+    @property
+    def line(self) -> LineLaw | None:
+        """The atoms; two of opposite losses alone have a transform whose powers have all digits."""
+        found = super().line
+        if found is None or self.others or self.infinite or not self.bound > 0.0:
+            return found
+        return found._replace(spread=self.bound)
 
     @property
     def lattice(self) -> tuple[float, float] | None:

@@ -370,3 +370,41 @@ def test_the_census_as_its_page_says():
     assert len(names["releases"]) == 65
     for delta, epsilon in ((1e-5, 11.6404991), (1e-6, 12.7679335), (1e-12, 18.0082684)):
         assert census.epsilon(delta) == pytest.approx(epsilon, rel=1e-8)
+
+
+def of_binomial(runs, epsilon, at):
+    """Enclose H(at) of randomised response many times: tails of two binomial laws."""
+    e = ball(epsilon)
+    p = 1 / (1 + (-e).exp())
+    # k of the runs have the loss ε, the others -ε
+    least = math.floor((runs * Fraction(epsilon) + Fraction(at)) / (2 * Fraction(epsilon))) + 1
+
+    def tail(x):
+        return x.beta_lower(arb(least), arb(runs - least + 1), regularized=True)
+
+    return tail(p) - ball(at).exp() * tail(1 - p)
+
+
+@pytest.mark.parametrize("runs", [10**9, 10**10, 10**12])
+@pytest.mark.parametrize("spent", [0.01, 0.1])
+def test_very_many_randomised_responses(runs, spent):
+    epsilon = math.sqrt(spent / runs)
+    parts = parts_of((ac.RandomizedResponse(epsilon), runs))
+    assert covers_line(parts)
+    at = 3.0 * math.sqrt(spent)
+    ctx.prec = 400
+    truth = of_binomial(runs, epsilon, at)
+    assert float(truth.rad()) < 1e-20
+    holds(line_of(parts)._line_delta(at), truth, 0.0)
+    found = (runs * ac.RandomizedResponse(epsilon)).epsilon_bounds(float(truth.mid()))
+    slack = 1e-13 * at  # δ is rounded
+    assert found.lower <= at + slack
+    assert found.upper >= at - slack
+    assert found.upper - found.lower <= 1e-6 * at
+
+
+def test_a_million_billion_responses_are_nearly_gaussian():
+    found = (10**15 * ac.RandomizedResponse(1e-8)).epsilon_bounds(1e-3)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    # Its limit is Gaussian: the lattice of the losses is 2e-8 wide.
+    assert found.upper == pytest.approx(ac.GDP(math.sqrt(0.1)).epsilon(1e-3), rel=1e-6)

@@ -248,3 +248,14 @@ def test_a_terminal_without_greek_letters():
     )
     assert b"? \xe2" not in done.stdout
     assert b"1.1" in done.stdout
+
+
+def test_an_infinite_epsilon_is_no_answer():
+    for method in ("exact", "rdp"):
+        said = run(
+            *("epsilon", "--q", ".01", "--sigma", "1e-300", "--steps", "10", "--delta", "1e-5"),
+            *("--method", method),
+            code=4,
+        )
+        assert "sigma = 1e-300" in said
+        assert "≤" not in said

@@ -136,6 +136,19 @@ static factor power(factor f, double runs, double *most) {
     return out;
 }
 
+/* The power of F = cosh((z - 1/2) v) / cosh(v / 2), over its value at c: with t = v y and a = (c - 1/2) v,
+ * F(z) / F(c) = cos t + i sin t tanh a, whose modulus squared is 1 - sin^2 t / cosh^2 a. */
+static factor response(const acct_line_part *part, double c, double y, double *most) {
+    double a = (c - 0.5) * part->spread, t = part->spread * y, co = cosh(a), si = sin(t);
+    double fall = part->runs * 0.5 * log1p(-(si / co) * (si / co));
+    double turn = part->runs * atan2(si * tanh(a), cos(t)), size = exp(fall);
+    factor f = {size * cos(turn), size * sin(turn), 0.0};
+    /* with |t| <= 1 the round-off of t moves either by three units of its own size at most */
+    f.err = fabs(t) <= 1.0 ? size * (32.0 + 32.0 * (fabs(fall) + fabs(turn))) * U : INFINITY;
+    *most = size + f.err;
+    return f;
+}
+
 static factor value(const acct_line_part *part, double c, double y) {
     switch (part->kind) {
     case ACCT_LINE_GAUSSIAN: return gaussian(part, c, y);
@@ -167,7 +180,10 @@ int acct_line_product(const acct_line_part *parts, int64_t count, double c, doub
         for (j = 0; j < count && parts[j].kind <= ACCT_LINE_LATTICE && low > LOG_CUT; j++)
             low += log_modulus(&parts[j], y);
         for (j = 0; j < count && low > LOG_CUT; j++) {
-            factor f = power(value(&parts[j], c, y), parts[j].runs, &of_one);
+            factor f = parts[j].kind == ACCT_LINE_RESPONSE
+                           ? response(&parts[j], c, y, &of_one)
+                           : power(value(&parts[j], c, y), parts[j].runs, &of_one);
+            if (!(of_one < 2.0)) return ACCT_EPRECISION;
             double real = re * f.re - im * f.im;
             im = re * f.im + im * f.re;
             re = real;

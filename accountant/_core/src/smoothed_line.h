@@ -13,14 +13,15 @@ enum acct_line_kind {
     ACCT_LINE_GAUSSIAN, /* e^{v z(z-1)/2} */
     ACCT_LINE_LATTICE,  /* a discrete Gaussian: the same times theta(z) / theta(0) */
     ACCT_LINE_LAPLACE,  /* losses between -v and v */
-    ACCT_LINE_ATOMS     /* finitely many losses */
+    ACCT_LINE_ATOMS,    /* finitely many losses */
+    ACCT_LINE_RESPONSE  /* two losses, v and -v, many times: its power is taken by logarithms; |v y| <= 1 */
 };
 
 /* `runs` independent releases of one kind */
 typedef struct {
     int kind;
     double runs;
-    double spread;   /* v: the squared distance over the variance, or Laplace's largest loss */
+    double spread;   /* v: the squared distance over the variance, or the largest loss */
     double damping;  /* of a lattice: 2 pi^2 sigma^2 */
     double distance; /* of a lattice: an integer */
     double frequency; /* of a lattice: v / (2 pi distance), periods per unit of y */
