@@ -93,7 +93,8 @@ def _row(line: Line, has_peer: bool) -> str:
     misses = "" if other.upper >= line.lower and other.lower <= line.upper else " !"
     apart = (other.upper - other.lower) / other.upper if 0.0 < other.upper < math.inf else 0.0
     more = "" if other.reached else "> "
-    return f"{row} {other.upper:.8g}{misses} | {apart:.1e} | {_time(other.seconds)} | {more}{ratio:.3g} |"
+    theirs = f"{other.upper:.8g}{misses} | {apart:.1e} | {_time(other.seconds)}"
+    return f"{row} {theirs} | {more}{ratio:.3g} |"
 
 
 def _time(seconds: float) -> str:
