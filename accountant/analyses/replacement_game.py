@@ -14,7 +14,6 @@ import numpy as np
 
 from accountant._rounding import U
 from accountant._typing import FloatArray
-from accountant.analyses.replacement_leaps import STRIDE, Leaps
 from accountant.analyses.replacement_round import Plan, Step
 
 if TYPE_CHECKING:
@@ -57,30 +56,17 @@ class Value(NamedTuple):
         return max(found * (1.0 + 1e-14) + 1e-300, 0.0) + self.loss_error
 
 
-def play(laws: tuple[LatticeLaw, ...], count: int, plan: Plan, missed: float = 0.0) -> Value:
+def play(laws: tuple[LatticeLaw, ...], count: int, plan: Plan) -> Value:
     """Return the adversary's largest δ after ``count`` steps of its choice, from above.
 
-    Steps are left out where that raises δ by about a share ``missed`` in all, at most. The laws
-    have ``plan.size - 1`` losses ``plan.spacing`` apart on either side of 0.
+    The laws have ``plan.size - 1`` losses ``plan.spacing`` apart on either side of 0.
     """
     epsilon: FloatArray = np.asarray(plan.low + plan.spacing * np.arange(plan.size), np.float64)
     errors = max(law.mass_error for law in laws), max(law.loss_error for law in laws)
-    values = _steps(laws, count, plan, epsilon, missed)
-    values = values * math.exp(count * errors[0] * 1.01) * (1.0 + 1e-9)
+    step = Step(laws, plan, epsilon)
+    tilted = step.weight * np.maximum(-np.expm1(epsilon), 0.0)
+    for _ in range(count):
+        tilted = step.best(tilted)
+    values = tilted / step.weight * math.exp(count * errors[0] * 1.01) * (1.0 + 1e-9)
     loss_error = count * errors[1] + 32.0 * U * (1.0 + float(np.abs(epsilon).max()))
     return Value(epsilon, np.minimum.accumulate(np.minimum(values, 1.0)), loss_error)
-
-
-def _steps(
-    laws: tuple[LatticeLaw, ...], count: int, plan: Plan, epsilon: FloatArray, missed: float
-) -> FloatArray:
-    step = Step(laws, plan, epsilon)
-    leaps = Leaps(step, missed / count) if missed > 0.0 and plan.tilt >= 0.0 else None
-    value = step.weight * np.maximum(-np.expm1(epsilon), 0.0)
-    done = 0
-    while done < count:
-        choices, error = step.choices(value)
-        following = step.best(choices, error)
-        far = None if leaps is None else leaps.tried(done, value, choices, error, following, count)
-        value, done = (following, done + 1) if far is None else (far, done + STRIDE)
-    return np.asarray(value / step.weight)

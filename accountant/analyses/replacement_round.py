@@ -39,9 +39,6 @@ class Step:
     ----------
     weight : float64 array
         e^{θ(ε - low)} on the window: a δ of one, tilted.
-    gain : float
-        A bound, at every knot, on what any choice makes of the tilted value 1: the window's ones,
-        and beyond it what :meth:`choices` takes for them.
     """
 
     def __init__(self, laws: tuple[LatticeLaw, ...], plan: Plan, epsilon: FloatArray) -> None:
@@ -60,14 +57,10 @@ class Step:
         norms = np.linalg.norm(kernels, axis=1)
         most = float((math.sqrt(self._span) * norms + 2.0 * kernels.sum(axis=1)).max())
         self._relative = fft_error(self._span) * most * 1.01
-        # Past the window a value falls no faster than it would within: e^{θ·|loss|} at the most.
-        past = np.ones(self._span)
-        past[-self._below :] = np.exp(tilt * spacing * np.arange(self._below, 0, -1))
-        self.gain = float((kernels * np.maximum(past, 1.0)).sum(axis=1).max()) * (1.0 + 1e-9)
         self._whole, self._products = np.zeros(self._span), np.empty_like(self._transforms)
 
-    def choices(self, value: FloatArray) -> tuple[FloatArray, float]:
-        """Return what every choice makes of a tilted value, and a bound on the error."""
+    def best(self, value: FloatArray) -> FloatArray:
+        """Return the largest of what the choices make of a tilted value, from above."""
         size, start, whole = self._size, float(value[0]), self._whole
         # Beyond the window: the chord from (0, 1) in e^ε, and the last value.
         whole[: size - 1] = self._before * (1.0 - self._shrink * (1.0 - min(start, 1.0)))
@@ -75,16 +68,12 @@ class Step:
         end = 2 * size - 1
         whole[end : end + self._below] = (value[-1] / self.weight[-1]) * self._after
         np.multiply(self._transforms, np.fft.rfft(whole), out=self._products)
-        found = np.fft.irfft(self._products, self._span, axis=1)
-        return found[:, size - 1 : end], self._relative * norm(whole)
-
-    def best(self, choices: FloatArray, error: float) -> FloatArray:
-        """Return the largest of what choices make, each off by at most ``error``, from above."""
-        value: FloatArray = np.maximum(choices.max(axis=0), 0.0) + error
-        value += self._infinite * self.weight
-        np.minimum(value, self.weight, out=value)
-        value *= 1.0 + 16.0 * U
-        return value
+        found = np.fft.irfft(self._products, self._span, axis=1)[:, size - 1 : end]
+        best: FloatArray = np.maximum(found.max(axis=0), 0.0) + self._relative * norm(whole)
+        best += self._infinite * self.weight
+        np.minimum(best, self.weight, out=best)
+        best *= 1.0 + 16.0 * U
+        return best
 
 
 def norm(x: FloatArray) -> float:

@@ -44,9 +44,6 @@ _SIZE, _PRINTED_SIZE, _PRINTED, _MOST_SIZE = 1900, 1425, 1e-4, 3400
 # contribution is less than so many of its deviations, and steps are not few: the least, and in
 # units of its square.
 _SHARE, _LARGE_NOISE, _FEW, _LEAST_SHARE, _UNIT_SHARE = 0.004, 0.95, 500, 0.0013, 0.003
-# Share of δ by which steps that are left out may raise it, where printed digits are asked for and
-# noise is not large.
-_MISSED = 1e-3
 # The window around the answer, as shares of it; its ends must have exponentials and be resolved.
 _LOW, _HIGH, _WIDEST, _LEAST_SPACING = 0.15, 1.15, 80.0, 1e-6
 _LEAST_DELTA = 1e-15
@@ -207,7 +204,6 @@ class ReplacementGame(Solver):
         self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
         large = found.unit < _LARGE_NOISE and self._count >= _FEW
         self._share = max(_LEAST_SHARE, _UNIT_SHARE * found.unit**2) if large else _SHARE
-        self._missed = _MISSED if printed and not large else 0.0
         small = Fineness.ROUGH if printed else Fineness.PLAIN
         self._fineness = Fineness.FINE if large else small
         self._choices = CHOICES
@@ -228,7 +224,7 @@ class ReplacementGame(Solver):
 
     def _play(self, plan: Plan) -> Value:
         laws = self._steps.laws(plan.spacing, plan.size - 1, self._fineness)
-        return play(laws, self._count, plan, self._missed)
+        return play(laws, self._count, plan)
 
     def _least(self) -> float:
         return math.inf

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.bins_bound import Circle, conditional_epsilon
-from accountant.sampling.bins_chain import farthest, lower_side, nearest, upper_sides
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Of the search for the ε of the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
-_LEAST_DELTA = 1e-10  # of chains, whose transforms are sums with errors of 1e-13
-_MANY = 30_000  # cells, of which four ages of scores have enough
-_CHAINS = (1e-6, 4.0)  # variances of log-ratios for which chains are tried
 
 
 class _Reached(NamedTuple):
@@ -195,64 +190,6 @@ class BallsInBins(Sampler):
             lower = max(lower, _epsilon(each, unit, budget, lower, upper))
         return Bounds(min(lower, upper), upper)
 
-    @to_nearest
-    def chain_epsilon_bounds(
-        self, noise_multiplier: float, delta: float, *, cells: int = 10_000
-    ) -> Bounds:
-        """Bracket ε(delta) more narrowly, in seconds: bins as a chain of neighbours (Theorem X8).
-
-        Parameters
-        ----------
-        noise_multiplier, delta : float
-            As for :meth:`epsilon_bounds`, which answers where ``delta`` is below 1e-10, where the
-            strategy has one band, where there are fewer steps than bins, and where the log-ratio of
-            a bin has a variance below 1e-6 or above 4: a bin's participations are together less
-            than a thousandth, or more than twice, as large as the noise.
-        cells : int, keyword only
-            About how many cells the scores are rounded to that one bin depends on, from 100 to
-            1,000,000. More cells make the bracket narrower, and the time grows with their number.
-        """
-        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        budget = checks.number(checks.TARGET_DELTA, delta)
-        joint = checks.integer("cells", cells, 100, 1_000_000)
-        quick = self.epsilon_bounds(noise, budget)
-        lags = self._lags(noise)
-        usable = len(lags) > 1 and _CHAINS[0] < lags[0] < _CHAINS[1] and budget >= _LEAST_DELTA
-        if not usable or self.steps < self.bins:
-            return quick
-        low = self._chain_lower(noise, budget, joint, quick)
-        return Bounds(low, self._chain_upper(lags, budget, joint, Bounds(low, quick.upper)))
-
-    def _chain_lower(self, noise: float, delta: float, joint: int, quick: Bounds) -> float:
-        """Return an ε that data reach (Theorem X8 (ii))."""
-        epochs, rest = divmod(self.steps, self.bins)
-        unit = noise * float(self.strategy.sensitivity_bounds().upper)
-        column = np.array(self.strategy.column) / unit * math.sqrt(epochs) * (1.0 - 1e-12)
-        complete = rest >= column.size - 1
-        side = lower_side(column, self.bins, epochs, complete=complete, joint=joint, delta=delta)
-
-        def reached(epsilon: float) -> bool:
-            return max(side.removed(epsilon)[0], side.added(epsilon)[0]) > delta
-
-        return farthest(reached, float(quick.lower), float(quick.upper))
-
-    def _chain_upper(
-        self, lags: tuple[float, ...], delta: float, joint: int, known: Bounds
-    ) -> float:
-        """Return an ε that suffices (Theorem X8 (iii)): the best over distances of kept bins."""
-        low, best = float(known.lower), float(known.upper)
-        one_epoch = self.steps <= self.bins
-        most = 4 if len(lags) <= 4 or joint >= _MANY else 3
-        gaps = {-(-len(lags) // ages) for ages in range(2, most + 1)}
-        for gap in sorted(gaps, reverse=True):
-            sides = upper_sides(lags, self.bins, gap, once=one_epoch, joint=joint, delta=delta)
-            if sides is None:
-                continue
-            found = nearest(partial(_enough, sides("calls").removed, delta), low, best)
-            if found < best:
-                best = nearest(partial(_enough, sides("puts").added, delta), found, best)
-        return best
-
     def _reached(self) -> list[_Reached]:
         """Return pairs that constant contributions reach (Theorem X6 (ii))."""
         column = np.array(self.strategy.column)
@@ -278,12 +215,6 @@ class BallsInBins(Sampler):
                 share = kept * blocks / self.bins * rough
                 found.append(_Reached(share, blocks, times * float(reach[kept - 1])))
         return found
-
-
-def _enough(
-    delta_bounds: Callable[[float], tuple[float, float]], delta: float, epsilon: float
-) -> bool:
-    return delta_bounds(epsilon)[1] <= delta
 
 
 def _epsilon(each: _Reached, noise: float, delta: float, low: float, high: float) -> float:

@@ -22,7 +22,6 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
-from accountant.sampling.allocation_statistic import SumOverSteps
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 from accountant.tolerances import negligible_delta
@@ -155,8 +154,7 @@ class RandomAllocation(Sampler):
     Notes
     -----
     *Guarantee.* Theorems S1, S4, S5 and S15; with more participations, Theorem S9: the composition
-    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025), and
-    Theorem S16 from below.
+    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025).
     """
 
     name: ClassVar[str] = "random allocation"
@@ -215,7 +213,7 @@ class RandomAllocation(Sampler):
         """Return the pair itself, from below; with more participations, sums over an epoch.
 
         A record that picks k of T steps contributes k to the sum over an epoch's steps, whose noise
-        has standard deviation √T σ. A sum of losses tells more (Theorem S16).
+        has standard deviation √T σ.
         """
         steps, picks = self.steps_per_epoch, self.participations
         if picks == 1:
@@ -225,8 +223,4 @@ class RandomAllocation(Sampler):
 
         exact = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         noise = exact * math.sqrt(steps) / picks * (1.0 + 2.0**-50)
-        found = [WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation))]
-        if picks < steps and _LEAST_NOISE <= exact <= _MOST_NOISE:
-            told = SumOverSteps(exact, steps, picks, self.relation)
-            found.append(WorstCaseInstance(self.epochs * told))
-        return tuple(found)
+        return (WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation)),)

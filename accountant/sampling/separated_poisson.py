@@ -20,7 +20,6 @@ from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.convex_combination import BlendPair
 from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.participation_counts import SumOfParticipations, participation_chances
 from accountant.sampling.poisson_batches import poisson_gaussian
 from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
 from accountant.sampling.truncated_poisson import overflow_probability
@@ -28,8 +27,6 @@ from accountant.sampling.truncated_poisson import overflow_probability
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Numbers of participations that are told apart.
 _COUNTS = 48
-# Noise for which sums over the steps are worth an evaluation.
-_LEAST_NOISE, _MOST_NOISE = 0.2, 1e3
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,20 +193,9 @@ class SeparatedPoisson(Sampler):
         )
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
-        """Return one sampled release, the first, and a sum over the steps of a run.
-
-        With bands, contributions of the sum are zero but at every ``bands``-th step, so that no
-        two of them meet in a row.
-        """
+        """Return one sampled release, the first."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         if self.bands > self.steps:
             return ()
-        p, blocks = self.sampling_probability, self.steps // self.bands
-        found = [WorstCaseInstance(poisson_gaussian(noise, p, self.relation))]
-        chances = None
-        if blocks > 1 and _LEAST_NOISE <= noise <= _MOST_NOISE:
-            chances = participation_chances(blocks * self.bands, p, self.min_separation, self.bands)
-        if chances is not None:
-            run = SumOfParticipations(noise, steps=blocks, chances=chances, relation=self.relation)
-            found.append(WorstCaseInstance(run))
-        return tuple(found)
+        first = poisson_gaussian(noise, self.sampling_probability, self.relation)
+        return (WorstCaseInstance(first),)
