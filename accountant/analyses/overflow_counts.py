@@ -18,8 +18,8 @@ from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.convex_combination import BlendPair
-from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
+from accountant.sampling.mixture_pairs import BlendPair
+from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
 # Expected number of full batches up to which few terms matter; terms, and what the rest may add.
 _MOST_EXPECTED, _MOST_FULL, _NEGLIGIBLE = 0.01, 6, 1e-8

@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._core import tools
 from accountant._rounding import U
 from accountant._typing import FloatArray
-from accountant.sampling.allocation_chords import chord_law, tangent_law
-from accountant.sampling.allocation_table import make_table
+from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
 from accountant.sampling.lognormal import (
     Law,
     lognormal_cells,
     merged,
     spread,
 )
-
-if TYPE_CHECKING:
-    from accountant.sampling.allocation_table import Table
-
 
 # Relative errors of masses from the transform that are worth having.
 MOST_ERROR = 1e-6
@@ -54,22 +49,19 @@ class LatticeLaw(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _table(noise_multiplier: float, terms: int, points: int, missed: float) -> Table | None:
-    return make_table(noise_multiplier, terms, points, missed)
+def _table(noise_multiplier: float, terms: int, points: int) -> Table | None:
+    return make_table(noise_multiplier, terms, points)
 
 
 @functools.lru_cache(maxsize=64)
-def mean_law(
-    noise_multiplier: float, terms: int, points: int, upper: bool, missed: float = 0.0
-) -> LatticeLaw:
+def mean_law(noise_multiplier: float, terms: int, points: int, upper: bool) -> LatticeLaw:
     """Return the law of the mean of ``terms`` >= 2 likelihood ratios.
 
     By its transform (Theorem S17), and where that is hard by doubling (Theorem S5), with a few
     ``points`` more or less. The values of an upper law are ``exp(k * spacing)``, k an integer, so
-    that epochs compose without further loss. Options that change by less than ``missed`` need no
-    line of their own.
+    that epochs compose without further loss.
     """
-    table = _table(noise_multiplier, terms, points, missed)
+    table = _table(noise_multiplier, terms, points)
     if table is not None:
         law = chord_law(table) if upper else tangent_law(table)
         if law.mass_error < MOST_ERROR:

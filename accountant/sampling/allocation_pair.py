@@ -52,8 +52,6 @@ class AllocationPair(AtomicPair):
         Whether the profile is bounded from above (else from below).
     points : int
         Grid points of the law.
-    missed : float
-        Options that change by less need not be known better; 0 for all digits.
     """
 
     noise_multiplier: float
@@ -61,7 +59,6 @@ class AllocationPair(AtomicPair):
     add: bool = False
     upper: bool = True
     points: int = POINTS
-    missed: float = 0.0
 
     def atoms(self) -> Atoms:
         """Return the atoms of the bounding law, losses moved to the safe side."""
@@ -72,7 +69,7 @@ class AllocationPair(AtomicPair):
     @property
     def _mean(self) -> LatticeLaw:
         at = self.noise_multiplier, self.steps, self.points
-        return mean_law(*at, self.upper, self.missed)
+        return mean_law(*at, self.upper)
 
     @property
     def _shift(self) -> float:
@@ -217,7 +214,7 @@ def _bell(order: int, noise_multiplier: float) -> FloatArray:
 def _add_log_moment(pair: AllocationPair, order: float) -> float:
     """Return log E_Q[S^(1-α)], rounded up: on the grid, and by the geometric mean below it."""
     at = pair.noise_multiplier, pair.steps, pair.points
-    law = mean_law(*at, True, pair.missed).law
+    law = mean_law(*at, True).law
     unit = 0.5 / pair.noise_multiplier / pair.noise_multiplier
     power = order - 1.0
     # The mean is at least the geometric mean, which is log-normal.

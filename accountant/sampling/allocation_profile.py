@@ -15,7 +15,7 @@ import numpy as np
 from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.sampling.allocation_contour import Contour, contour
+from accountant.sampling.allocation_line import Contour, contour
 
 Ends: TypeAlias = "tuple[float, float]"
 

@@ -18,7 +18,7 @@ from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pur
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses

@@ -8,18 +8,17 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from accountant import checks
-from accountant._rounding import lift, ratio_down, ratio_up
+from accountant._rounding import U, lift, ratio_down, ratio_up
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
-from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.poisson_batches import poisson_gaussian
-from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
-from accountant.sampling.sampler import WorstCaseInstance
+from accountant.sampling.poisson import poisson_gaussian
+from accountant.sampling.replacement_pair import LEAST_DISTANCE, Draws, ReplacementPair
+from accountant.sampling.sampler import StepSampler, WorstCaseInstance
 
 _REPLACE_ONE = (NeighbouringRelation.REPLACE_ONE,)
 
@@ -87,7 +86,13 @@ class FixedSizeSampled(Mechanism):
 
 @dataclass(frozen=True)
 class FixedSizePair(ReplacementPair):
-    """The better of two Rényi bounds: the pair's own and that of Wang et al."""
+    """The pair of Theorem S6; of its Rényi bounds the better: its own and that of Wang et al."""
+
+    @property
+    def draws(self) -> Draws:
+        """Once with the sampling probability, which is rounded."""
+        q = self.sampling_probability
+        return Draws((1.0 - q, q), 0.5 * self.distances[0], 4.0 * U)
 
     def finite_rdp(self, order: float) -> float:
         """Return the smaller bound; theirs is known at integer orders."""

@@ -24,7 +24,6 @@ from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
-from accountant.tolerances import negligible_delta
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # Fewer points say little, and the time grows with their square.
@@ -102,10 +101,8 @@ class Allocated(Mechanism):
         if self.steps == 1 or (upper and not _LEAST_NOISE <= noise <= _MOST_NOISE):
             # Picking a step is post-processing of having told which: convexity (Theorem S2).
             return Gaussian(noise).pairs()
-        missed = negligible_delta()
         return tuple(
-            AllocationPair(noise, self.steps, add, upper, self.points, missed)
-            for add in (False, True)
+            AllocationPair(noise, self.steps, add, upper, self.points) for add in (False, True)
         )
 
     def from_below(self) -> Mechanism:

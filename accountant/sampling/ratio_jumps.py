@@ -16,8 +16,14 @@ import numpy as np
 
 from accountant._rounding import TINY, U
 from accountant._typing import FloatArray
-from accountant.sampling.ratio_lattice import WIDTHS, RatioLattice
-from accountant.sampling.ratio_sums import Ends, RatioSums, mean_bounds, tilt_room
+from accountant.sampling.ratio_sums import (
+    WIDTHS,
+    Ends,
+    RatioLattice,
+    RatioSums,
+    mean_bounds,
+    tilt_room,
+)
 
 # How many ratios that are apart are expected in all runs, at most; of how many values at most; and
 # how many of them are told apart in one sum.

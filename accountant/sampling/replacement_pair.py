@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,9 +29,30 @@ _TOP = 36.0
 _SMALL = 1e-9
 # Distances whose grid of ratios would collapse into rounding.
 LEAST_DISTANCE = 1e-9
-# Standard deviations of the noise in one contribution, and steps, of a game: more take long.
-_UNITS, _STEPS = (0.1, 3.0), 5000
 _DOWN, _UP = 1.0 - 4.0 * U, 1.0 + 4.0 * U
+
+
+class Draws(NamedTuple):
+    """How often a record is drawn: probabilities of 0 … K times, their error, and the rest.
+
+    ``unit`` is the bound on one contribution, in standard deviations of the noise.
+    """
+
+    weights: tuple[float, ...]
+    unit: float
+    error: float = 0.0
+    remainder: float = 0.0
+
+    def once(self, share: float = 0.0) -> float:
+        """Return the probability of a draw where there is at most one, w_0 less a share of it."""
+        never, drawn = self.weights[0] * (1.0 - share), self.weights[1]
+        return drawn / (never + drawn) * (1.0 + 2.0**-48)
+
+    def hidden(self, share: float) -> tuple[Draws, float]:
+        """Return the law of two draws or more among a share of w_0, and its weight."""
+        weights = share * self.weights[0], *self.weights[2:]
+        total = math.fsum(weights)
+        return Draws(tuple(w / total for w in weights), self.unit), total * (1.0 + 2.0**-40)
 
 
 @dataclass(frozen=True)
@@ -59,6 +81,11 @@ class ReplacementPair(DominatingPair):
     remainder: float = 0.0
     weight_error: float = 0.0
     farthest: float = math.inf
+
+    @property
+    def draws(self) -> Draws | None:
+        """How often the record is drawn in a batch of a fixed number of draws, else None."""
+        return None
 
     @property
     def infinite_mass(self) -> float:
@@ -218,9 +245,3 @@ class ReplacementPair(DominatingPair):
         )
         slack = 4.0 * law.mass_error + (loss.size + 64.0 + 16.0 * order * float(loss[-1])) * U
         return float(np.logaddexp(total, rest)) + slack
-
-
-def is_game(pair: ReplacementPair, count: int) -> bool:
-    """Tell whether equal steps are answered by the game of Theorem S19, whose ends are reached."""
-    unit = 0.5 * pair.distances[0]
-    return pair.sampling_probability < 1.0 < count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]

@@ -31,8 +31,7 @@ from accountant.pairs.sampled_loss import (
     loss_of_the_rest,
 )
 from accountant.pairs.tails import Tails
-from accountant.sampling.sampled_atoms import SampledAtoms
-from accountant.sampling.sampled_curve import curve_of_sample
+from accountant.sampling.sampled_atoms import SampledAtoms, curve_of_sample
 
 CELLS = 2048
 

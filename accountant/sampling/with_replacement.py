@@ -20,12 +20,11 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
-from accountant.sampling.batch_size_sampler import StepSampler
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.fixed_size import FixedSizeSampled
-from accountant.sampling.mixture_pair import MixturePair
-from accountant.sampling.replacement_pair import ReplacementPair
-from accountant.sampling.sampler import WorstCaseInstance
+from accountant.sampling.mixture_pairs import MixturePair
+from accountant.sampling.replacement_pair import Draws, ReplacementPair
+from accountant.sampling.sampler import StepSampler, WorstCaseInstance
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.REPLACE_ONE)
 
@@ -78,14 +77,20 @@ class WithReplacementPair(ReplacementPair):
 
     Parameters
     ----------
-    draws : tuple of float
+    chances : tuple of float
         Probabilities of 0 … K draws of the record.
-    draw_error : float
+    chance_error : float
         Their relative error.
     """
 
-    draws: tuple[float, ...] = ()
-    draw_error: float = 0.0
+    chances: tuple[float, ...] = ()
+    chance_error: float = 0.0
+
+    @property
+    def draws(self) -> Draws:
+        """As many as are listed; all others are infinite loss."""
+        unit = 0.5 * self.distances[0]
+        return Draws(self.chances, unit, self.chance_error, self.infinite_mass)
 
 
 @dataclass(frozen=True, repr=False)

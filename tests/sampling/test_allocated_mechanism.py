@@ -12,7 +12,7 @@ import accountant as ac
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.sampling import AllocatedMechanism
-from accountant.sampling.mechanism_pair import MechanismPair
+from accountant.sampling.allocated_mechanism import MechanismPair
 
 # Exact as doubles, so that the mechanism and the oracle have the same masses.
 P = tuple(x / 64 for x in (6, 22, 36))

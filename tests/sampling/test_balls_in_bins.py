@@ -9,7 +9,7 @@ import pytest
 import accountant as ac
 from accountant import matrix
 from accountant.sampling import Allocated, BallsInBins
-from accountant.sampling.bins_bound import Circle, conditional_delta
+from accountant.sampling.balls_in_bins import Circle, conditional_delta
 from support.oracle.bins_monte_carlo import simulated_delta
 
 
