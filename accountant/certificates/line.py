@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from accountant._typing import FloatArray
-from accountant.certificates.decay import Decay
-from accountant.certificates.step import Step, log_sum
+from accountant.certificates.rule import Decay, NoLineError, Rule, rounded
+from accountant.certificates.step import Step
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
@@ -23,94 +22,6 @@ GRID = np.logspace(-7.0, 9.0, 161)
 AROUND = (-12, -8, -6, -4, -2, 0, 2, 4, 6)
 # Orders are searched for with so many trials.
 MOST_TRIALS = 30
-# Heights of the path, as shares of the largest.
-RISES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004)
-
-
-class NoLineError(Exception):
-    """No line of the size allowed was found."""
-
-
-@dataclass
-class Rule:
-    """A step's window and path in double precision."""
-
-    step: Step
-    low: float
-    high: float
-    rise: float = 0.0
-    spacing: float = 0.0
-    nodes: int = 0
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether steps are kept with a probability only."""
-        return False
-
-    @property
-    def most_rise(self) -> float:
-        """The height of the path that keeps its ends negligible."""
-        return 2.5 * self.step.sigma
-
-    def log_stretch(self, rise: float) -> float:
-        """Return how much larger the noise's density is on the strip, by its logarithm."""
-        return 2.0 * rise**2 / self.step.sigma**2
-
-    def listed(self) -> dict[str, Any]:
-        """Return the rule as the document has it."""
-        return {
-            "rise": rounded(self.rise, 6),
-            "spacing": self.spacing,
-            "first": self.low + 0.5 * self.spacing,
-            "nodes": self.nodes,
-        }
-
-    def log_label(self, x: FloatArray) -> FloatArray:
-        """Return the logarithm of the probability that a step is kept."""
-        return np.zeros_like(x)
-
-    def set_path(self, c: float, needed: float) -> None:
-        """Choose rise and spacing for an aliasing error of e^-needed of the transform."""
-        step = self.step
-        scale = step.sigma**2 / step.furthest
-        most = min(0.48 * math.pi * scale, self.most_rise)
-        if c < 0.0:
-            most = min(most, 0.24 * math.pi * scale)
-        best, growth = math.inf, self._growth(c)
-        for share in RISES:
-            rise = most * share
-            cost = needed + self.log_stretch(rise) + growth(rise) + 2.0
-            spacing = 2.0 * math.pi * rise / cost
-            if (self.high - self.low) / spacing > 1.2 * best:
-                break
-            if (self.high - self.low) / spacing < best:
-                best = (self.high - self.low) / spacing
-                self.rise, self.spacing = rise, spacing
-        self.nodes = math.ceil(best)
-        if self.nodes > 8000:
-            raise NoLineError
-        self.spacing = (self.high - self.low) / self.nodes
-
-    def _growth(self, c: float) -> Callable[[float], float]:
-        """Return how much larger the integrals on the strip are than A(c), by their logarithm."""
-        if c >= 0.0:
-            return lambda rise: 0.0
-        step, x = self.step, np.linspace(self.low, self.high, 200)
-        noise, scale = step.log_density(x), step.sigma**2 / step.furthest
-        whole = log_sum(noise + c * step.loss(x))
-
-        def growth(rise: float) -> float:
-            moved = step.loss(x + scale * math.log(math.cos(2.0 * rise / scale)))
-            return log_sum(noise + c * moved) - whole
-
-        return growth
-
-    def path(self, c: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the logarithms of the weights' moduli, their phases and Im L at the nodes."""
-        z = self.low + self.spacing * (np.arange(self.nodes) + 0.5) + 1j * self.rise
-        loss = self.step.loss(z)
-        log_weight = self.step.log_density(z) + c * loss + math.log(self.spacing)
-        return log_weight.real, log_weight.imag, loss.imag
 
 
 class Search:
@@ -176,21 +87,15 @@ class Search:
     def nearest(self) -> int | None:
         """Return the place in the grid next to the least of Theorem 5's bounds, None if all fail.
 
-        The bound is convex. The walk begins where it would be for plain noise, and ends early
-        where a bound is enough by itself.
+        The search begins where it would be for plain noise, and ends early where a bound is enough
+        by itself.
         """
-        last, z = self.grid.size - 1, math.sqrt(2.0 * max(-self.log_delta, 1.0))
+        z = math.sqrt(2.0 * max(-self.log_delta, 1.0))
         mu = math.sqrt(z * z + 2.0 * self.epsilon) - z
-        guess = self.epsilon / mu**2 if mu > 0.0 else 1.0
-        k, stride = min(int(np.searchsorted(self.grid, guess)), last), 4
-        while k > 0 and not math.isfinite(self._bound_at(k)):
-            k = max(k - 4, 0)
-        while stride > 1:
-            if self._bound_at(k) < self.log_delta - 1.0:
-                return k
-            best = min((k, max(k - stride, 0), min(k + stride, last)), key=self._bound_at)
-            k, stride = best, stride if best != k else stride // 2
-        return k if math.isfinite(self._bound_at(k)) else None
+        start = int(np.searchsorted(self.grid, self.epsilon / mu**2 if mu > 0.0 else 1.0))
+        last, enough = self.grid.size - 1, self.log_delta - 1.0
+        place, least = lowest(self._bound_at, min(start, last), last, enough)
+        return place if least < math.inf else None
 
     def _bound_at(self, k: int) -> float:
         return self.bound(float(self.grid[k]))
@@ -320,6 +225,23 @@ class Search:
         return [rules.get(step) for step in self.steps]
 
 
-def rounded(value: float, digits: int) -> float:
-    """Return a number of few digits, which keeps the document short."""
-    return float(f"{value:.{digits}g}")
+def lowest(
+    bound: Callable[[int], float], start: int, last: int, enough: float
+) -> tuple[int, float]:
+    """Return a place in 0 to ``last`` and a convex bound there: the least, or one below enough."""
+    known: dict[int, float] = {}
+
+    def at(k: int) -> float:
+        if k not in known:
+            with np.errstate(all="ignore"):
+                found = float(bound(k))
+            known[k] = found if math.isfinite(found) else math.inf
+        return known[k]
+
+    k, stride = start, 4
+    while k > 0 and at(k) == math.inf:
+        k = max(k - 4, 0)
+    while stride and not at(k) < enough:
+        best = min((k, max(k - stride, 0), min(k + stride, last)), key=at)
+        k, stride = best, stride if best != k else stride // 2
+    return k, at(k)
