@@ -17,7 +17,7 @@ from accountant import checks
 from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
-from accountant.checks.argument import describe
+from accountant.checks.domains import describe
 from accountant.errors import ArgumentTypeError, PrecisionError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
