@@ -31,8 +31,6 @@ LEAST = 1e-300
 FARTHEST = 300.0
 # A plain Gaussian's δ below it is all that is said.
 NEGLIGIBLE = 1e-250
-# Calls less certain than this are also computed from puts.
-WIDE = 1e-7
 # Terms of a line that takes long, and how many such lines the search for ε may make.
 LONG, MOST_LONG = 3000, 3
 MOST_ANSWERS = 512
@@ -138,14 +136,6 @@ class AllocationProfile:
         if made is not None and found[0] > 0.0:
             self._recent[put] = made, max(NARROW, 4.0 * (found[1] / found[0] - 1.0))
         self._long += made is None or made.terms > LONG
-        if kappa > 0.0 and not found[1] <= found[0] * (1.0 + WIDE):
-            other = contour(self._mu, self._steps, kappa, True)
-            if other is not None:
-                low, high = _ends(other, kappa, True)
-                found = (
-                    max(found[0], (low - kappa) - 8.0 * U * kappa),
-                    min(found[1], (high - kappa) + 8.0 * U * kappa),
-                )
         return found
 
 
