@@ -22,9 +22,13 @@ from accountant.sampling.allocation_profile import crossing_of
 from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
-# Expected number of full batches up to which few terms matter; terms, and what the rest may add.
-_MOST_EXPECTED, _MOST_FULL, _NEGLIGIBLE = 0.01, 6, 1e-8
-# Relative error of a product of binomial weights.
+# The most full batches that are expected: then few terms matter.
+_MOST_EXPECTED = 0.01
+# The most full batches of a term.
+_MOST_FULL = 6
+# The sum ends where the rest may add this share of it.
+_NEGLIGIBLE = 1e-8
+# The relative error of a product of binomial weights, many times what rounding leaves.
 _WEIGHT_ERROR = 1e-12
 
 

@@ -23,8 +23,10 @@ from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.two_sided import TwoSidedPair
 
-# The δ for which games are played.
-_LEAST, _LARGEST = 1e-15, 0.02
+# The least δ for which a game is played.
+_LEAST = 1e-15
+# The largest: a game for it serves larger ones.
+_LARGEST = 0.02
 # The product of tilt and ε: small, as other losses reach all of the window, but not so small that
 # round-off is seen beside δ.
 _BROAD = 12.0

@@ -25,7 +25,8 @@ from accountant.sampling.mixture_pairs import MixturePair
 from accountant.sampling.replacement_laws import laws_above
 from accountant.sampling.replacement_pair import Draws, ReplacementPair
 
-# Steps of a game: more take long.
+# None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
+# The most steps of a game: more take long.
 _STEPS = 5000
 # Contributions in deviations of the noise for which a game is played: beyond them the window is
 # too long, or all of its choices are alike.
@@ -36,12 +37,18 @@ _SIZE = 1900
 _MOST_SIZE = 3400
 # Share of the answer that chords between knots may add.
 _SHARE = 0.004
-# Noise is large where a contribution is less than this many of its deviations and steps are no
-# fewer than _FEW. Then chords may add only _UNIT_SHARE of the square of that, or _LEAST_SHARE.
-_LARGE_NOISE, _FEW = 0.95, 500
-_UNIT_SHARE, _LEAST_SHARE = 0.003, 0.0013
-# The ends of the window around the answer, as shares of it.
-_LOW, _HIGH = 0.15, 1.15
+# Noise is large where a contribution is less than this many of its deviations.
+_LARGE_NOISE = 0.95
+# And where there are this many steps.
+_FEW = 500
+# Chords may then add this share of the answer, times the square of the contribution.
+_UNIT_SHARE = 0.003
+# But at least this share of it.
+_LEAST_SHARE = 0.0013
+# The window begins at this share of the answer below 0.
+_LOW = 0.15
+# And ends at this share of it.
+_HIGH = 1.15
 # The widest window, whose ends must have exponentials.
 _WIDEST = 80.0
 # The least spacing of knots, whose losses must be resolved.
@@ -50,8 +57,12 @@ _LEAST_SPACING = 1e-6
 _LEAST_DELTA = 1e-15
 # The largest ε of the window of the game from below, as a share of the answer.
 _REACHED = 1.4
-# Knots of that window, the same where noise is large, and the most of them.
-_KNOTS, _MANY_KNOTS, _MOST_KNOTS = 6000, 12000, 2**14
+# Knots of that window.
+_KNOTS = 6000
+# Knots of it where noise is large.
+_MANY_KNOTS = 12000
+# The most knots of it.
+_MOST_KNOTS = 2**14
 # How often the choice from below is made anew where noise is large.
 _MANY_CHOICES = 4 * CHOICES
 # Draws with a smaller probability count as infinite loss.

@@ -148,10 +148,13 @@ def _exp(x: float) -> float:
     return math.exp(min(x, 700.0))
 
 
-# The checker takes some seconds for so many knots times products.
-MOST_KNOTS, MOST_WORK = 100_000, 1_200_000
+# The most knots.
+MOST_KNOTS = 100_000
+# The most knots times products: the checker takes some seconds for them.
+MOST_WORK = 1_200_000
+# The knots that are tried first.
 FEWEST = 1000
-# The logarithm of what is outside the knots, as a share of δ.
+# The logarithm of what may be outside the knots, as a share of δ.
 OUTSIDE = -28.0
 # What rounding of each step may take of δ here, several times of what was seen.
 ROUNDING = 2e-13

@@ -15,12 +15,15 @@ from accountant.certificates.step import Step
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
+# The most orders of a line.
 MOST_ORDERS = 60_000
-MOST_PRODUCTS = 4e7  # the checker takes ten seconds
+# The most orders times nodes: the checker takes ten seconds for them.
+MOST_PRODUCTS = 4e7
+# Distances of the line that are tried.
 GRID = np.logspace(-7.0, 9.0, 161)
 # Points of it around the best distance, from which periods are found.
 AROUND = (-12, -8, -6, -4, -2, 0, 2, 4, 6)
-# Orders are searched for with so many trials.
+# The most trials in the search for the number of orders.
 MOST_TRIALS = 30
 
 

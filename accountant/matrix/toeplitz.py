@@ -180,7 +180,7 @@ def norm_bounds(
     return max(low, 0.0) * (1.0 - 4.0 * U), high * (1.0 + 8.0 * U)
 
 
-# A normal variable beyond so many standard deviations is left out, as in Theorem T4.
+# A normal variable beyond this many standard deviations is left out, as in Theorem T4.
 REACH = 40.0
 COEFFICIENT = Argument(
     "coefficients",

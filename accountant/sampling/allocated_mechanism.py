@@ -37,21 +37,28 @@ from accountant.sampling.random_allocation import ALLOCATION
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
 
-# Logarithms of the probabilities at which tables and single questions tilt the law; smaller values
-# have a tilt of their own, one for every factor e^_GRAIN.
-_TABLE, _FIRST = (-1.0, -6.0, -16.0), (-1.0, -9.0)
+# None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
+# Logarithms of the probabilities at which a table's law is tilted.
+_TABLE = (-1.0, -6.0, -16.0)
+# The same for a single question; smaller values have a tilt of their own.
+_FIRST = (-1.0, -9.0)
+# Values within this factor, as a logarithm, share such a tilt.
 _GRAIN = 4.0
-# Where an ε is looked for first.
+# An ε is looked for here first.
 _GUESS = 0.1
-# Values above it may be beyond the window of few runs.
+# A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
 _LARGE = 0.2
-# Relative errors of masses with which a law is worth having.
+# A law whose masses have a larger relative error is not used.
 _MOST_ERROR = 1e-3
-# Knots of a table in a width of the law, its dense part and its end in such widths.
-_FINE, _DENSE, _MOST = 200.0, 7.0, 40.0
-# Losses of a table, whose ratios must keep their differences.
+# Knots of a table in one width of the law.
+_FINE = 200.0
+# Widths of the law within which a table has every knot.
+_DENSE = 7.0
+# Widths of the law at which a table ends.
+_MOST = 40.0
+# The largest loss of a table: ratios of neighbours must keep their differences.
 _LONGEST = 20.0
-# Losses beyond which nothing is asked.
+# The largest loss that is asked for: its exponential is a double.
 _FARTHEST = 700.0
 
 
@@ -84,7 +91,7 @@ def _parts(pair: DominatingPair, steps: int) -> Parts | None:
 
 @functools.lru_cache(maxsize=16)
 def _common(pair: DominatingPair, steps: int, runs: int, log_target: float) -> RatioSums:
-    """Return the sums of the common ratios of so many of the steps."""
+    """Return the sums of the common ratios of ``runs`` of the steps."""
     parts = _parts(pair, steps)
     assert parts is not None
     return RatioSums(parts.common, runs, False, log_target)

@@ -25,14 +25,18 @@ from accountant.sampling.lognormal import (
     spread,
 )
 
-# Relative errors of masses from the transform that are worth having.
+# Any grid is valid: the numbers move widths and times, and were chosen by trial.
+# A law from the transform is used where its masses have a smaller relative error.
 MOST_ERROR = 1e-6
-# Standard scores of the fine part of one ratio's grid: a mass of 1e-31 is beyond, under either law.
+# The fine part of one ratio's grid ends at this standard score: 1e-31 is beyond, under either law.
 _REACH = 11.6
+# Scores of a few cells beyond it.
 _FAR = np.array([12.5, 14.0, 16.0, 19.0, 23.0, 29.0, 36.0])
-# Mass that a grid may leave out at either end of a sum.
+# The mass that a grid may leave out at either end of a sum.
 _FLOOR = 1e-30
+# Groups of a law from which the shape of a sum is guessed.
 _COARSE = 128
+# Points at the lower end of a law that are groups of their own.
 _END = 40
 # Growth of the spacing with the distance from the median, in spacings: tails are smooth in the
 # logarithm.

@@ -21,7 +21,8 @@ from accountant.sampling.lognormal import Kind, Window, panels_for, window
 
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
-SMALL = 2**20  # products in a sum over all nodes and points
+# Products of a sum up to which it runs on one thread; only speed depends on it.
+SMALL = 2**20
 
 
 class Moments(NamedTuple):
@@ -228,10 +229,14 @@ def _powers(values: ComplexArray, angles: FloatArray) -> FloatArray:
     return np.asarray(total.real)
 
 
-# What a panel of the rule may be off by, times the number of steps.
+# Panels of the rule are halved until each is off by no more than this over the number of steps.
 LEAST_ERROR = 1e-15
-# 1/σ where ratios neither leave the doubles nor are all one; K that keeps its digits as K - 1.
-LEAST_SHIFT, MOST_SHIFT, LEAST_STRIKE = 1e-12, 20.0, 1e-9
+# The least 1/σ: below it all ratios are one to round-off.
+LEAST_SHIFT = 1e-12
+# The largest 1/σ: beyond it ratios leave the doubles.
+MOST_SHIFT = 20.0
+# The least strike, which keeps its digits as K - 1.
+LEAST_STRIKE = 1e-9
 
 
 class Contour:

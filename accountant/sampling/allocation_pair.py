@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from accountant.sampling.allocation_law import LatticeLaw
 
 
-# Grid points of the law of a sum: the bracket on δ is then about one percent wide.
+# Grid points of the law of a sum, by default: the bracket on δ is then about one percent wide.
 POINTS = 1200
 # A bracket of the transform that is wider, relatively, is narrowed by the laws.
 WIDE = 1e-3
 
-# Integer orders up to here are summed exactly; a cubic number of terms.
+# The largest integer order that is summed exactly: its terms grow with the cube.
 _MAX_ORDER = 128
-# Exponents that stay within doubles, with a margin for products.
+# The largest exponent: exponentials stay within doubles, also when multiplied.
 _LARGEST = 600.0
 
 

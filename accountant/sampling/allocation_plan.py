@@ -12,17 +12,23 @@ import numpy as np
 
 from accountant._typing import FloatArray
 
-# Terms of a line, beyond which its sum is cut off at the cost of a wide bracket.
+# The most terms of a line: a longer sum is cut off, at the cost of a wide bracket.
 MOST_TERMS = 2**14
-# What each error may be, relative to the value.
+# Each error may be this share of the value.
 SHARE = 1e-11
-# Normal scores beyond which masses are below the doubles.
+# Masses beyond this normal score are below the doubles.
 FARTHEST = 38.0
+# The spacing of the plain grid of normal scores.
 _SPACING = 0.08
+# Angles by which the path may turn.
 _ANGLES = np.array([0.5, 0.8, 1.0, 1.3, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.9, 1.2, 1.5])
-_RELATIVE = 4  # of which times y/σ², the best for a nearly normal ratio
+# The first of them are times y/σ², the best for a nearly normal ratio.
+_RELATIVE = 4
+# Rates of the bound on what a step beyond the threshold leaves, in units of mean over square.
 _RATES = np.geomspace(1e-3, 1.0, 40)
+# Orders that are looked at first, in units of 1/spread.
 _COARSE = np.geomspace(1e-2, 1e3, 40)
+# Orders that are looked at then, in units of the best of these.
 _FINE = np.unique(np.concatenate([np.geomspace(0.02, 12.0, 40), np.linspace(0.85, 1.2, 9)]))
 
 

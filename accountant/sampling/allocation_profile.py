@@ -21,18 +21,21 @@ from accountant.search import DOUBLES, crossing
 
 Ends: TypeAlias = "tuple[float, float]"
 
-# A line serves other ε as long as its brackets are this narrow, relatively.
+# A line serves other ε while its brackets are narrower than this; only times depend on it.
 NARROW = 1e-9
-# Relative distance of the two ends of a search for an ε.
+# A search for an ε ends when its two sides are this close, relatively.
 CLOSE = 1e-12
 # The least ε that is looked for.
 LEAST = 1e-300
 # Beyond it exponentials of ε leave the doubles.
 FARTHEST = 300.0
-# A plain Gaussian's δ below it is all that is said.
+# Where the δ of the plain Gaussian is below it, no line is made.
 NEGLIGIBLE = 1e-250
-# Terms of a line that takes long, and how many such lines the search for ε may make.
-LONG, MOST_LONG = 3000, 3
+# A line with more terms takes long.
+LONG = 3000
+# The most lines of that kind in a search for an ε: without a limit some take seconds.
+MOST_LONG = 3
+# Answers that a profile remembers.
 MOST_ANSWERS = 512
 
 

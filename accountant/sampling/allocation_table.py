@@ -23,18 +23,30 @@ from accountant.sampling.lognormal import Law
 
 IntArray: TypeAlias = "NDArray[np.int64]"
 
-# Widths of the law within which every knot is used, and the most of them on either side.
-DENSE, MOST_WIDTHS = 7.0, 120.0
-# Values below it are not looked for: they go to infinity, or to zero.
+# Any table is valid: the numbers move widths and times, and were chosen by trial.
+# Widths of the law within which every knot is used.
+DENSE = 7.0
+# The most widths on either side.
+MOST_WIDTHS = 120.0
+# Smaller values are not looked for: they go to infinity, or to zero.
 FLOOR = 1e-15
-# Tables that end at larger values are of no use.
+# A table that ends at a larger value is of no use.
 ENOUGH = 1e-11
-# Relative widths of brackets that are taken, also of small values, and lines of a side.
-FINE, ROUGH, SMALL, RARE, MOST_LINES = 1e-7, 1e-4, 1e-12, 0.05, 12
-# A side of which so many lines resolve next to nothing is given up.
+# The relative width up to which a line's bracket is taken.
+FINE = 1e-7
+# The same for the last line of a side.
+ROUGH = 1e-4
+# A value below it may have a wider bracket.
+SMALL = 1e-12
+# The relative width of such a bracket.
+RARE = 0.05
+# The most lines of a side.
+MOST_LINES = 12
+# A side is given up after this many lines that resolve next to nothing, which halves the slowest.
 PATIENCE = 2
-# Terms of a line, and places that one is asked for.
+# The most terms of a line.
 MOST_TERMS = 2**12
+# Places that a line is asked for at once.
 BLOCK = 1500
 
 

@@ -33,11 +33,16 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
 
+# Cells of the own log-ratio's normal score: more make the bound hardly narrower.
 _CELLS = 16_384
-_REACH = 13.0  # what is beyond has mass below 1e-38, and counts in full
+# The last score: what is beyond has a mass below 1e-38, and counts in full.
+_REACH = 13.0
+# Powers of Markov's inequality that are tried; all of them are valid.
 _POWERS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
-_LARGEST = 600.0  # of exponents: their exponentials are doubles
-_LARGEST_EPSILON = 300.0  # squares of its exponential are doubles, and below those of what is cut
+# The largest exponent whose exponential is a double, with a margin.
+_LARGEST = 600.0
+# The largest ε: the square of its exponential is a double, and below what is cut.
+_LARGEST_EPSILON = 300.0
 
 
 class Circle(NamedTuple):
@@ -156,7 +161,7 @@ def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray
 
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
-# Of the search for the ε of the lower end; every ε that it tries is certified by itself.
+# Halvings in the search for the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
 
 
@@ -291,7 +296,7 @@ class BallsInBins(Sampler):
     def _lags(self, noise: float, times: int = 0) -> tuple[float, ...]:
         """Return the covariances of bins on a circle, none too small; none for too few bins.
 
-        Bins that come round so many ``times``; 0 is the most that a bin does.
+        Bins that come round ``times`` times; 0 is the most that a bin does.
         """
         column = self.strategy.column
         if self.bins < 2 * len(column) - 1:

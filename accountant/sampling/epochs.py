@@ -103,10 +103,12 @@ class CyclicBatches(EpochSampler):
         return (WorstCaseInstance(self.mechanism(noise_multiplier)),)
 
 
+# Cells of the largest release.
 _CELLS = 400
-# Below it hardly any cell of the largest release has mass under both laws.
+# The least noise: below it hardly any cell of the largest release has mass under both laws.
 _LEAST_NOISE = 0.05
-_LARGEST = 100.0  # of 1/σ²: beyond it the second moment bounds nothing
+# The largest 1/σ²: beyond it the second moment bounds nothing.
+_LARGEST = 100.0
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

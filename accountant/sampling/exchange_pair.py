@@ -24,16 +24,21 @@ from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+# Cells of the chords of a Rényi divergence: fewer make it larger.
 _CELLS = 4096
-# Scores beyond which a normal law has next to no mass, and beyond which its masses underflow.
-_MARGIN, _TOP = 12.0, 36.0
+# A normal law has a mass below 1e-32 beyond this score.
+_MARGIN = 12.0
+# Normal masses underflow beyond this score.
+_TOP = 36.0
+# The largest loss whose exponential is a double, with a margin.
 _FARTHEST = 600.0
 # A larger squared distance hides nothing.
 MOST_SQUARED_DISTANCE = 1e3
-# Hides more than any noise whose pair is that of the noise unsampled.
+# Noise that hides more than any whose pair is that of the noise unsampled.
 _LEAST_NOISE = 0.032
-# Rates, and distances of Laplace noise in scales, whose products and exponentials are doubles.
+# The least rate: products with losses are doubles.
 _LEAST_RATE = 1e-280
+# Distances of Laplace noise in scales between which exponentials are doubles.
 _LEAST_REACH, _MOST_REACH = 1e-200, 1200.0
 
 

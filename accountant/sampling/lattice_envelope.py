@@ -23,10 +23,11 @@ from accountant._typing import FloatArray
 from accountant.mechanisms.normal_masses import cells, distribution
 from accountant.sampling.allocation_table import Table, chord_law
 
-# Relative error of the weight of a knot.
+# The relative error of the weight of a knot, many times what rounding leaves.
 _SLACK = 1e-12
+# A smaller mass counts as infinite loss.
 _TINY = 1e-290
-# Relative lengths of intervals below which all mass goes to the upper end.
+# All mass of a relatively shorter interval goes to its upper end.
 _LEAST_GAP = 1e-10
 
 
@@ -142,13 +143,15 @@ def _ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([low, high]), np.concatenate([p * (1.0 - share), p * share])
 
 
-# The table of outcomes: standard scores beyond which nothing matters, and its spacing.
-_REACH, _STEP = 9.0, 1e-3
-# Beyond this score the normal density leaves the doubles; what lies there is one outcome.
+# The table of outcomes ends at this standard score: what is beyond is one outcome.
+_REACH = 9.0
+# The spacing of its scores.
+_STEP = 1e-3
+# Beyond this score the normal density leaves the doubles.
 _FARTHEST = 37.5
-# The next knot is at least so many spacings above the loss at which an interval begins.
+# The next knot is at least this share of a spacing above the loss at which an interval begins.
 _LEAST = 0.25
-# Losses are lowered by this much: intervals end where a series puts the ends.
+# Losses are lowered by this much, as intervals end where a series puts the ends.
 _LOWERED = 1e-9
 
 

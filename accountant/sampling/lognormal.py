@@ -132,9 +132,11 @@ def merged(cells: Cells) -> Law:
     )
 
 
+# Nodes of Gauss's rule on a panel.
 NODES = 16
-# Ellipses that are tried for every panel, by the sum of their half axes.
+# Ellipses that are tried for every panel, by the sum of their half axes; all of them are valid.
 RADII = np.array([1.6, 2.2, 3.0, 4.0, 5.5, 7.5, 10.0, 14.0])
+# Panels are not halved beyond this number.
 MOST_PANELS = 400
 _ROOT = math.sqrt(2.0 * math.pi)
 
@@ -261,7 +263,7 @@ def _panel_errors(
 def panels_for(
     mu: float, low: float, high: float, rate: float, frequency: float, most: float
 ) -> FloatArray:
-    """Return ends of panels on which the rule is off by at most ``most`` each, if so many do."""
+    """Return ends of panels on which the rule is off by at most ``most`` each, if enough do."""
     kind = Kind.SQUARE if rate >= -1.0 else Kind.WHOLE
     edges = np.linspace(low, high, max(int(high - low), 1) + 1)
     for _ in range(12):

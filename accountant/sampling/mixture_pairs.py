@@ -96,7 +96,9 @@ class BlendPair(DominatingPair):
         return Bounds(low, min(max(high, low), 1.0))
 
 
+# Points of the table from which the inversion of a loss begins.
 _TABLE = 4096
+# Steps of Newton's method that follow: they end at round-off.
 _STEPS = 12
 
 

@@ -31,7 +31,7 @@ from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-# Far out, where chances underflow, they fall fast: together they are less than so much.
+# Chances that underflow fall fast, so that together they are below this.
 _UNDERFLOWN = 64.0 * LEAST
 
 

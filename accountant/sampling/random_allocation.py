@@ -26,14 +26,13 @@ from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
-# Fewer points say little, and the time grows with their square.
+# The least and most points of a law: fewer say little, and the time grows with their square.
 _POINTS = (100, 2400)
 
-# Below this noise the likelihood ratio spans most of the range of doubles; there is little left to
-# amplify there, and the plain Gaussian bound serves.
+# The least noise: below it ratios span most of the range of doubles, there is little left to
+# amplify, and the plain Gaussian bound serves.
 _LEAST_NOISE = 0.15
-# Above it the likelihood ratio differs from one by less than the errors its grid carries; there is
-# next to nothing to hide there.
+# The largest noise: above it ratios differ from one by less than the errors their grid carries.
 _MOST_NOISE = 1e8
 
 ALLOCATION = Selection(

@@ -20,16 +20,25 @@ from accountant._typing import FloatArray
 from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import DominatingPair, has_pld
 
-# Losses that are looked at first, and the probability of larger ones that are cut off.
+# Any lattice is valid: the numbers move widths and times, and were chosen by trial.
+# Losses that are looked at first.
 _LOSSES = np.linspace(-40.0, 40.0, 16001)
+# Larger losses of this probability are cut off.
 _RARE = 1e-12
-# Widths of a sum of ratios in the window of its transform, points of that window, and the finest
-# and the most knots of one ratio.
-WIDTHS, _POINTS, _FINEST, _MOST = 30.0, 2.0**19, 4000.0, 2**19
-# Knots in a deviation of one ratio, below which the brackets would be wide.
+# Widths of a sum of ratios in the window of its transform.
+WIDTHS = 30.0
+# Points of that window.
+_POINTS = 2.0**19
+# The most knots in a deviation of one ratio.
+_FINEST = 4000.0
+# The most knots of one ratio.
+_MOST = 2**19
+# The least knots in a deviation of one ratio: with fewer the brackets would be wide.
 _COARSEST = 0.05
-# Heavy ratios that should lie on the lattice, and spacings that are tried.
-_HEAVY, _TRIED = 12, 20000
+# Heavy ratios that should lie on the lattice.
+_HEAVY = 12
+# Spacings that are tried for it.
+_TRIED = 20000
 
 
 class RatioLattice(NamedTuple):
@@ -126,17 +135,16 @@ def _spread(pair: DominatingPair, spacing: float, count: int, variance: float) -
 
 Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
 
-# The tilt's part of the largest ratio's exponent: more would give rare ratios all the weight.
+# The most of the largest ratio's exponent: more would give rare ratios all the weight.
 _MOST_TILT = 24.0
 # Points of the largest transform.
 _LARGEST = 2**22
-# Exponents of the tilt beyond which nothing is resolved.
+# Values this far below the centre, in exponents of the tilt, are all round-off.
 _FAR_BELOW = 60.0
+# The constant of Esseen's inequality (Theorem S23).
 _ESSEEN = (96.0 / 95.0) ** 2
 # Tilts for the mass outside the window, in standard deviations of the sum.
 _RATES = np.geomspace(1e-3, 16.0, 24)
-# Neighbouring ratios that are looked at together where a tilt is looked for, at least so many.
-_GROUPS = 2**12
 
 
 class Options(Protocol):
@@ -307,7 +315,7 @@ def mean_bounds(
 
 
 def tilt_room(largest: float) -> float:
-    """Return the largest tilt of ratios that are at most so far above their mean."""
+    """Return the largest tilt of ratios that are at most ``largest`` above their mean."""
     return _MOST_TILT / largest
 
 
@@ -334,7 +342,7 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
     deviation = math.sqrt(max(float(masses @ (values - mean) ** 2), 1e-300))
     least = 0.3 / (deviation * math.sqrt(steps))
     room = tilt_room(float(values.max()) - mean)
-    logs, values = _gathered(masses, values)
+    logs = np.log(masses)
     low, high = 0.0, room
     for _ in range(30):
         middle = 0.5 * (low + high)
@@ -346,11 +354,3 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
         rate = steps * (top + math.log(total) - middle * slope)
         low, high = (middle, high) if rate > log_target else (low, middle)
     return max(high, min(least, room))
-
-
-def _gathered(masses: FloatArray, values: FloatArray) -> Ends:
-    """Return logarithms of masses, and values, of a few thousand groups of neighbours at most."""
-    starts = np.arange(0, masses.size, -(-masses.size // _GROUPS))
-    together = np.add.reduceat(masses, starts)
-    means = np.add.reduceat(masses * values, starts) / together
-    return np.log(together), np.asarray(means, dtype=np.float64)

@@ -22,12 +22,13 @@ from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
-# Cells of the likelihood ratio for the Rényi curve: its excess then is too large by 1e-5 or so.
+# Cells of the likelihood ratio for the Rényi curve: its excess then is about 1e-5 too large.
 _CELLS = 4000
-# Scores beyond which normal masses underflow.
+# Normal masses underflow beyond this score.
 _TOP = 36.0
+# The native bracket is of no use at a smaller ε.
 _SMALL = 1e-9
-# Distances whose grid of ratios would collapse into rounding.
+# At smaller distances the grid of ratios would collapse into rounding.
 LEAST_DISTANCE = 1e-9
 _DOWN, _UP = 1.0 - 4.0 * U, 1.0 + 4.0 * U
 

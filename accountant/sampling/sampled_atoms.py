@@ -19,6 +19,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_the_rest, one_loss_of_sample
 
 Curve: TypeAlias = Callable[[float], float]
+# The largest integer order of an amplified curve.
 MOST_TERMS = 4096
 
 

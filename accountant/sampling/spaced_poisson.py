@@ -125,7 +125,7 @@ class CyclicPoisson(Sampler):
         return count * poisson_gaussian(noise, rate, self.relation)
 
 
-# Numbers of participations that are told apart.
+# The most numbers of participations that are told apart: others count as the next of them.
 _COUNTS = 48
 
 

@@ -28,13 +28,13 @@ from accountant.sampling.sampler import StepSampler, WorstCaseInstance
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.REPLACE_ONE)
 
-# Probability of draws that are left out, and then counted as infinite loss.
+# Draws of a smaller probability are left out, and then counted as infinite loss.
 _LEFT_OUT = 1e-25
-# Below this the probability of no draw, from which the others follow, loses digits.
+# The least probability of no draw: below it the others, which follow from it, lose digits.
 _LEAST_WEIGHT = 1e-290
-# Shifts, in standard deviations of the noise, whose squares leave the doubles.
+# The largest shift in standard deviations of the noise: squares of larger ones leave the doubles.
 _FARTHEST = 1e100
-# Noise for lower ends there.
+# The noise from which lower ends are taken there.
 _MORE_NOISE = 1e-50
 
 
