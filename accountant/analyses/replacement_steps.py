@@ -8,6 +8,7 @@ noise, or the mixture of Theorem S8), and those of a record that hides once it h
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,6 +74,14 @@ _NEAR = (0.5, 1.1)
 UNPLAYED = "equal steps beyond their game: the pair of one on a grid, from below what data reach"
 
 
+class _Game(NamedTuple):
+    """A game from above, the ε around which it was played, and the tilt."""
+
+    epsilon: float
+    tilt: float
+    value: Value
+
+
 def plays(parts: Parts) -> bool:
     """Tell whether the parts are equal steps that no record reaches by their own pair."""
     ((pair, count),) = parts
@@ -126,7 +135,8 @@ class ReplacementGame(Solver):
             self.name, self.reason = Grid.name, UNPLAYED
         self._large = unit < _LARGE_NOISE and self._count >= _FEW
         self._share = max(_LEAST_SHARE, _UNIT_SHARE * unit**2) if self._large else _SHARE
-        self._played: list[tuple[float, Value, Reached]] = []
+        self._played: list[_Game] = []
+        self._below: dict[float, Reached] = {}
         self._other: Grid | None = None
 
     def _alone_epsilon(self, delta: float) -> Bounds:
@@ -154,58 +164,69 @@ class ReplacementGame(Solver):
         return math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
+        found, game = self._upper_epsilon(delta), self._game(delta=delta)
+        reached = 0.0 if game is None else self._reached(game).epsilon_of(delta)
+        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
+
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        """Bound ε from above by the game, and from below by a record that always stands out."""
         lower, upper = (float(end) for end in self._alone_epsilon(delta))
-        played = self._value(upper, delta)
-        found = math.inf
-        if played is not None:
-            found = played[0].epsilon_of(delta)
-            lower = max(lower, played[1].epsilon_of(delta))
-        if played is None or found > 1.1 * upper + 1e-9:
+        game = self._game(delta=delta)
+        found = math.inf if game is None else game.value.epsilon_of(delta)
+        if game is None or found > 1.1 * upper + 1e-9:
             found = min(found, float(self._beside().epsilon_bounds(delta).upper))
         return Bounds(min(lower, found), found)
 
     def _delta(self, epsilon: float) -> Bounds:
-        lower, upper = (float(end) for end in self._alone_delta(epsilon))
-        played = self._value(epsilon, upper)
-        found = 1.0
-        if played is not None:
-            found, lower = played[0].at(epsilon), max(lower, played[1].at(epsilon))
-        if played is None or found > 100.0 * lower:
+        found, game = self._upper_delta(epsilon), self._game(epsilon=epsilon)
+        reached = 0.0 if game is None else self._reached(game).at(epsilon)
+        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        """Bound δ from above by the game, and from below by a record that always stands out."""
+        lower = float(self._alone_delta(epsilon).lower)
+        game = self._game(epsilon=epsilon)
+        found = 1.0 if game is None else game.value.at(epsilon)
+        if game is None or found > 100.0 * lower:
             found = min(found, float(self._beside().delta_bounds(epsilon).upper))
         return Bounds(min(lower, found), found)
 
-    def _value(self, epsilon: float, delta: float) -> tuple[Value, Reached] | None:
-        """Return a game around ``epsilon``, from both sides, played before if possible.
+    def _game(self, *, epsilon: float | None = None, delta: float | None = None) -> _Game | None:
+        """Return a game around ``epsilon``, or the ε of ``delta``, played before if possible.
 
         None where none is played: then the steps' own pair bounds them.
         """
         if not self.is_played:
             return None
-        for answered, value, reached in self._played:
-            if _NEAR[0] * answered <= epsilon <= _NEAR[1] * answered:
-                return value, reached
-        plan = self._plan(delta)
+        at = float(self._alone_epsilon(delta).upper) if delta is not None else epsilon or 0.0
+        for game in self._played:
+            if _NEAR[0] * game.epsilon <= at <= _NEAR[1] * game.epsilon:
+                return game
+        wanted = float(self._alone_delta(at).upper) if delta is None else delta
+        plan = self._plan(wanted)
         if plan is None:
             return None
         target, made = plan
-        value = self._play(made)
-        reached = self._reached(target, made.tilt)
-        self._played.append((target, value, reached))
-        return value, reached
+        self._played.append(_Game(target, made.tilt, self._play(made)))
+        return self._played[-1]
 
-    def _reached(self, epsilon: float, tilt: float) -> Reached:
+    def _reached(self, game: _Game) -> Reached:
         """Play from below, around the same answer."""
-        draws, width = self._draws, (_LOW + _REACHED) * epsilon
+        if game.epsilon in self._below:
+            return self._below[game.epsilon]
+        draws, width = self._draws, (_LOW + _REACHED) * game.epsilon
         shift = 2.0 * draws.unit * (1.0 - 8.0 * U)
         wanted = width / (_MANY_KNOTS if self._large else _KNOTS)
         spacing = lattice_spacing(draws.weights, shift, wanted)
         size = math.ceil(width / spacing)
-        if size > _MOST_KNOTS:
-            return Reached(np.zeros(1), np.zeros(1), 0.0)
-        law = law_below(draws.weights, shift, draws.error, spacing, size)
-        low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        choices = _MANY_CHOICES if self._large else CHOICES
-        return reach(law, self._count, Plan(low, spacing, size + 1, tilt), choices)
+        found = Reached(np.zeros(1), np.zeros(1), 0.0)
+        if size <= _MOST_KNOTS:
+            law = law_below(draws.weights, shift, draws.error, spacing, size)
+            low = -math.ceil(_LOW * game.epsilon / spacing) * spacing
+            choices = _MANY_CHOICES if self._large else CHOICES
+            found = reach(law, self._count, Plan(low, spacing, size + 1, game.tilt), choices)
+        self._below[game.epsilon] = found
+        return found
 
     def _plan(self, delta: float) -> tuple[float, Plan] | None:
         whole = float(self._alone_delta(0.0).upper)

@@ -5,7 +5,7 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 """
 
 # Samplers, each with the mechanism of one of its steps: poisson, truncated_poisson, spaced_poisson,
-# fixed_size, with_replacement, random_allocation, epochs, balls_in_bins and correlated_noise;
+# fixed_size, random_allocation, epochs, balls_in_bins and correlated_noise;
 # sampler and drawing are shared.
 # Pairs: sampled_pairs and sampled_atoms for Poisson sampling when a record is added or removed,
 # exchange_pair and replacement_pair when one is exchanged for another, with the laws of one step of
@@ -22,7 +22,12 @@ from accountant.sampling.correlated_noise import (
     tree_strategy,
 )
 from accountant.sampling.epochs import CyclicBatches, FullBatch, ShuffledBatches
-from accountant.sampling.fixed_size import FixedSizeSampled, FixedSizeSampler
+from accountant.sampling.fixed_size import (
+    FixedSizeSampled,
+    FixedSizeSampler,
+    WithReplacementSampled,
+    WithReplacementSampler,
+)
 from accountant.sampling.poisson import PoissonSampled, PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
 from accountant.sampling.sampler import Sampler
@@ -36,7 +41,6 @@ from accountant.sampling.spaced_poisson import (
     SeparatedPoisson,
 )
 from accountant.sampling.truncated_poisson import TruncatedPoissonSampled, TruncatedPoissonSampler
-from accountant.sampling.with_replacement import WithReplacementSampled, WithReplacementSampler
 
 __all__ = [
     "Allocated",

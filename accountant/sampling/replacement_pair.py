@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accountant import checks
 from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, product_up, up
 from accountant._typing import FloatArray
@@ -246,3 +247,84 @@ class ReplacementPair(DominatingPair):
         )
         slack = 4.0 * law.mass_error + (loss.size + 64.0 + 16.0 * order * float(loss[-1])) * U
         return float(np.logaddexp(total, rest)) + slack
+
+
+@dataclass(frozen=True)
+class FixedSizePair(ReplacementPair):
+    """The pair of Theorem S6; of its Rényi bounds the better: its own and that of Wang et al."""
+
+    @property
+    def draws(self) -> Draws:
+        """Once with the sampling probability, which is rounded."""
+        q = self.sampling_probability
+        return Draws((1.0 - q, q), 0.5 * self.distances[0], 4.0 * U)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the smaller bound; theirs is known at integer orders."""
+        own = super().finite_rdp(order)
+        if not order.is_integer() or order > 512:
+            return own
+        theirs = wang_balle_kasiviswanathan(
+            int(order), self.sampling_probability, self.distances[0]
+        )
+        return min(own, theirs)
+
+
+def wang_balle_kasiviswanathan(order: int, sampling_probability: float, distance: float) -> float:
+    """Return the Rényi bound of Wang, Balle and Kasiviswanathan (2019, Theorem 9) for a Gaussian.
+
+    Parameters
+    ----------
+    order : int
+        At least 2.
+    sampling_probability : float
+        Batch size over number of records.
+    distance : float
+        Largest distance in noise standard deviations, 2/σ.
+
+    Returns
+    -------
+    float
+        An upper bound on the divergence of one step in nats, under replace-one.
+    """
+    checks.integer("order", order, 2, advice="The bound sums from 2 on")
+    log_q = math.log(sampling_probability)
+    unit = 0.5 * distance * distance  # ε(j) = j·unit
+    two = min(math.log(4.0) + _log_expm1(2.0 * unit), 2.0 * unit + math.log(2.0))
+    terms = [2.0 * log_q + math.log(math.comb(order, 2)) + two]
+    terms += [
+        j * log_q + math.log(math.comb(order, j)) + math.log(2.0) + (j - 1) * j * unit
+        for j in range(3, order + 1)
+    ]
+    highest = max(terms)
+    total = highest + math.log(math.fsum(math.exp(term - highest) for term in terms))
+    # Exponents are off by a few units each.
+    total += 2.0**-48 * (8.0 + max(abs(term) for term in terms) + abs(log_q) * order)
+    value = total if total > 40.0 else math.log1p(math.exp(total))
+    return lift(value / (order - 1)) * (1.0 + 2.0**-48)
+
+
+def _log_expm1(x: float) -> float:
+    return x + math.log(-math.expm1(-x))
+
+
+@dataclass(frozen=True)
+class WithReplacementPair(ReplacementPair):
+    """The pair of Theorem S7, with what Theorem S20 needs.
+
+    Parameters
+    ----------
+    chances : tuple of float
+        Probabilities of 0 … K draws of the record.
+    chance_error : float
+        Their relative error.
+    """
+
+    chances: tuple[float, ...] = ()
+    chance_error: float = 0.0
+
+    @property
+    def draws(self) -> Draws:
+        """As many as are listed; all others are infinite loss."""
+        unit = 0.5 * self.distances[0]
+        return Draws(self.chances, unit, self.chance_error, self.infinite_mass)

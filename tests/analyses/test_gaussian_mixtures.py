@@ -12,7 +12,7 @@ from accountant.analyses.dispatch import solver
 from accountant.analyses.gaussian_mixtures import MixtureContour, covers
 from accountant.analyses.solvers import Grid
 from accountant.pairs.base import GaussianMixture
-from accountant.sampling.with_replacement import WithReplacementSampled
+from accountant.sampling.fixed_size import WithReplacementSampled
 
 # q, σ, steps, records, δ, ε: plain contours and chord grids that agree, uncertified.
 USERS = [
