@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -20,9 +19,7 @@ MOST_ORDERS = 60_000
 # The most orders times nodes: the checker takes ten seconds for them.
 MOST_PRODUCTS = 4e7
 # Distances of the line that are tried.
-GRID = np.logspace(-7.0, 9.0, 161)
-# Points of it around the best distance, from which periods are found.
-AROUND = (-12, -8, -6, -4, -2, 0, 2, 4, 6)
+GRID = np.logspace(-7.0, 9.0, 65)
 # The most trials in the search for the number of orders.
 MOST_TRIALS = 30
 
@@ -31,7 +28,6 @@ class Search:
     """Everything about one direction at one ε."""
 
     rule_type: type[Rule] = Rule
-    narrow = True
 
     def __init__(
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
@@ -87,25 +83,9 @@ class Search:
         found = self.at(b)
         return math.inf if found is None else found[0] + b * math.log(b / (1.0 + b)) - math.log1p(b)
 
-    def nearest(self) -> int | None:
-        """Return the place in the grid next to the least of Theorem 5's bounds, None if all fail.
-
-        The search begins where it would be for plain noise, and ends early where a bound is enough
-        by itself.
-        """
-        z = math.sqrt(2.0 * max(-self.log_delta, 1.0))
-        mu = math.sqrt(z * z + 2.0 * self.epsilon) - z
-        start = int(np.searchsorted(self.grid, self.epsilon / mu**2 if mu > 0.0 else 1.0))
-        last, enough = self.grid.size - 1, self.log_delta - 1.0
-        place, least = lowest(self._bound_at, min(start, last), last, enough)
-        return place if least < math.inf else None
-
-    def _bound_at(self, k: int) -> float:
-        return self.bound(float(self.grid[k]))
-
-    def distance(self, places: Iterable[int]) -> tuple[float, float]:
-        """Choose the line's distance, of some, and the period, for the fewest orders."""
-        grid = self.grid[[k for k in places if 0 <= k < self.grid.size]]
+    def distance(self) -> tuple[float, float]:
+        """Choose the line's distance and the period for the fewest orders."""
+        grid = self.grid
         target = self.log_delta + self.share
         sizes = np.full(grid.size, np.inf)
         for k, b in enumerate(grid):
@@ -174,25 +154,15 @@ class Search:
 
     def chernoff(self) -> dict[str, Any] | None:
         """Return the evidence of one moment, where that is enough."""
-        place = self.nearest()
-        if place is None or not self._bound_at(place) < self.log_delta - 0.02:
+        best = min((float(b) for b in self.grid), key=self.bound)
+        if not self.bound(best) < self.log_delta - 0.02:
             return None
-        best = float(self.grid[place])
         self._settle(best, 12.0)
         return {"kind": "chernoff", "distance": rounded(best, 6), "rules": self._listed([])}
 
     def line(self) -> dict[str, Any]:
-        """Return the evidence of a line without labels, from few trials if they are enough."""
-        place = self.nearest() if self.narrow else None
-        if place is not None:
-            try:
-                return self._line(place + each for each in AROUND)
-            except NoLineError:
-                pass
-        return self._line(range(0, self.grid.size, 4 if self.narrow else 1))
-
-    def _line(self, places: Iterable[int]) -> dict[str, Any]:
-        b, period = self.distance(places)
+        """Return the evidence of a line."""
+        b, period = self.distance()
         b = rounded(b, 6)
         size = self._settle(b, None)
         count, knots = self.orders(b, period, size)
@@ -226,25 +196,3 @@ class Search:
                 given["decay"] = [rounded(float(x), 9) for x in knots[k]]
             rules[rule.step] = given
         return [rules.get(step) for step in self.steps]
-
-
-def lowest(
-    bound: Callable[[int], float], start: int, last: int, enough: float
-) -> tuple[int, float]:
-    """Return a place in 0 to ``last`` and a convex bound there: the least, or one below enough."""
-    known: dict[int, float] = {}
-
-    def at(k: int) -> float:
-        if k not in known:
-            with np.errstate(all="ignore"):
-                found = float(bound(k))
-            known[k] = found if math.isfinite(found) else math.inf
-        return known[k]
-
-    k, stride = start, 4
-    while k > 0 and at(k) == math.inf:
-        k = max(k - 4, 0)
-    while stride and not at(k) < enough:
-        best = min((k, max(k - stride, 0), min(k + stride, last)), key=at)
-        k, stride = best, stride if best != k else stride // 2
-    return k, at(k)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import erfc, log_ndtr
 
 from accountant._typing import FloatArray
-from accountant.certificates.line import MOST_ORDERS, Search, lowest
+from accountant.certificates.line import MOST_ORDERS, Search
 from accountant.certificates.rule import NoLineError, Rule, rounded
 from accountant.certificates.step import LARGE, Step, log_sum
 
@@ -148,7 +148,6 @@ class RareSearch(Search):
     """A line for the events that some step is middling and none is large."""
 
     rule_type = Labelled
-    narrow = False  # a bound may fail between two that hold
     splits: bool
     reverse: float | None
 
@@ -173,8 +172,8 @@ class RareSearch(Search):
                 rule.leave(high)
                 continue
             unit = rounded(width * min(step.sigma**2 / step.furthest, step.sigma), 6)
-            lower = None if below is None else rounded(step.near_loss(below), 8)
-            upper = rounded(step.near_loss(above), 8)
+            lower = None if below is None else rounded(step.inverse_loss(below), 8)
+            upper = rounded(step.inverse_loss(above), 8)
             rule.label(upper, lower, unit, upper + self.far * unit)
         self.at.cache_clear()
 
@@ -221,7 +220,7 @@ class RareSearch(Search):
             found += sum(u.step.count * u.log_moment(c, u.small) for u in self.rules)
             return float(found)
 
-        self.small, least = lowest(bound, self.small, SMALL.size - 1, enough)
+        self.small, least = _lowest(bound, self.small, SMALL.size - 1, enough)
         return least, float(SMALL[self.small]) / self.scale
 
     def log_large(self, enough: float = -math.inf) -> float:
@@ -243,7 +242,7 @@ class RareSearch(Search):
             jumps = [math.log(u.step.count) + u.log_integral(-m, u.large) for u in self.rules]
             return float(found + log_sum(jumps))
 
-        self.back, least = lowest(bound, self.back, LARGE_ORDERS.size - 1, enough)
+        self.back, least = _lowest(bound, self.back, LARGE_ORDERS.size - 1, enough)
         if least < best:
             best, self.reverse = least, float(LARGE_ORDERS[self.back]) / self.scale
         return best
@@ -361,3 +360,25 @@ def _first(losses: list[float], holds: Callable[[float], bool]) -> int:
         middle = (start + end) // 2
         start, end = (start, middle) if holds(losses[middle]) else (middle + 1, end)
     return start
+
+
+def _lowest(
+    bound: Callable[[int], float], start: int, last: int, enough: float
+) -> tuple[int, float]:
+    """Return a place in 0 to ``last`` and a convex bound there: the least, or one below enough."""
+    known: dict[int, float] = {}
+
+    def at(k: int) -> float:
+        if k not in known:
+            with np.errstate(all="ignore"):
+                found = float(bound(k))
+            known[k] = found if math.isfinite(found) else math.inf
+        return known[k]
+
+    k, stride = start, 4
+    while k > 0 and at(k) == math.inf:
+        k = max(k - 4, 0)
+    while stride and not at(k) < enough:
+        best = min((k, max(k - stride, 0), min(k + stride, last)), key=at)
+        k, stride = best, stride if best != k else stride // 2
+    return k, at(k)
