@@ -31,8 +31,6 @@ __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
 # Relative width that is asked for: of the digits that a table shows, the last may be off by a few.
 PRINTED = 1e-4
-# And the share of it that all epochs together may miss of δ.
-_MISSED = 0.1
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
@@ -216,7 +214,7 @@ def compare_samplers(
     rows = []
     for name in chosen:
         sampler = known[name]()
-        with relative_width(PRINTED, _MISSED * PRINTED * target / passes):
+        with relative_width(PRINTED):
             lower, upper = sampler.epsilon_bounds(noise, target)
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)

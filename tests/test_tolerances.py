@@ -1,12 +1,7 @@
 """Grids are asked for few digits where few are shown."""
 
 import accountant as ac
-from accountant.tolerances import (
-    TOLERANCES,
-    negligible_delta,
-    relative_width,
-    wanted_tolerances,
-)
+from accountant.tolerances import TOLERANCES, relative_width, wanted_tolerances
 
 
 def test_a_rough_answer_is_wider_and_certified():
@@ -19,12 +14,3 @@ def test_a_rough_answer_is_wider_and_certified():
     assert rough.lower <= fine.upper
     assert fine.lower <= rough.upper
     assert fine.width < rough.width <= 1e-4 * rough.upper
-
-
-def test_what_is_not_missed_counts_inside_only():
-    with relative_width(1e-4, 1e-11):
-        assert negligible_delta() == 1e-11
-        with relative_width(1e-4):
-            assert negligible_delta() == 0.0
-        assert negligible_delta() == 1e-11
-    assert negligible_delta() == 0.0

@@ -18,15 +18,18 @@ from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.convex_combination import BlendPair
-from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
+from accountant.sampling.allocation_profile import crossing_of
+from accountant.sampling.mixture_pairs import BlendPair
+from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
-# Expected number of full batches up to which few terms matter; terms, and what the rest may add.
-_MOST_EXPECTED, _MOST_FULL, _NEGLIGIBLE = 0.01, 6, 1e-8
-# Relative error of a product of binomial weights.
+# The most full batches that are expected: then few terms matter.
+_MOST_EXPECTED = 0.01
+# The most full batches of a term.
+_MOST_FULL = 6
+# The sum ends where the rest may add this share of it.
+_NEGLIGIBLE = 1e-8
+# The relative error of a product of binomial weights, many times what rounding leaves.
 _WEIGHT_ERROR = 1e-12
-# Steps of the secant rule, and the relative distances from its answer that are tried in turn.
-_STEPS, _PADS = 10, (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
 class _Full(NamedTuple):
@@ -98,9 +101,8 @@ class OverflowContour(BesideGrid):
         return 0.0 if self._usual.add else math.inf
 
     def _delta(self, epsilon: float) -> Bounds:
-        upper = self._sum(epsilon, upper=True)
-        found = Bounds(min(self._sum(epsilon, upper=False), upper), upper)
-        return self._narrowed(found, epsilon=epsilon)
+        upper = self._upper(epsilon)
+        return self._narrowed(Bounds(min(self._lower(epsilon), upper), upper), epsilon=epsilon)
 
     def _epsilon(self, delta: float) -> Bounds:
         usual = self._usual
@@ -109,32 +111,16 @@ class OverflowContour(BesideGrid):
         )[1]
         if not 0.0 < start < math.inf:
             return self._beside().epsilon_bounds(delta)
-        near = self._crossing(delta, float(start))
-        if not 0.0 < near < math.inf:
+        found = crossing_of(self._upper, self._lower, delta, float(start), 2.0 * float(start))
+        if found is None:
             return self._beside().epsilon_bounds(delta)
-        tried = [near * (1.0 + pad) for pad in _PADS]
-        upper = next((e for e in tried if self._sum(e, upper=True) <= delta), math.inf)
-        tried = [near * (1.0 - pad) for pad in _PADS]
-        lower = next((e for e in tried if self._sum(e, upper=False) > delta), 0.0)
-        return self._narrowed(Bounds(min(lower, upper), upper), delta=delta)
+        return self._narrowed(found, delta=delta)
 
-    def _crossing(self, delta: float, start: float) -> float:
-        """Return about the ε where the upper bound on δ is ``delta``, by the secant rule."""
+    def _upper(self, epsilon: float) -> float:
+        return self._sum(epsilon, upper=True)
 
-        def excess(epsilon: float) -> float:
-            return math.log(max(self._sum(epsilon, upper=True), 1e-300) / delta)
-
-        last, epsilon = start, start * (1.0 + 1e-5)
-        before, now = excess(last), excess(epsilon)
-        for _ in range(_STEPS):
-            if now == before:
-                break
-            step = now * (epsilon - last) / (now - before)
-            last, before, epsilon = epsilon, now, epsilon - step
-            if abs(step) <= 1e-11 * abs(epsilon) or not 0.0 < epsilon < math.inf:
-                break
-            now = excess(epsilon)
-        return epsilon
+    def _lower(self, epsilon: float) -> float:
+        return self._sum(epsilon, upper=False)
 
     def _sum(self, epsilon: float, *, upper: bool) -> float:
         """Bound δ(epsilon): sum over full batches, and those of them that tell nothing."""

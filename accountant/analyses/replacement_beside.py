@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant._rounding import up
+from accountant.analyses.replacement_game import Value
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
@@ -23,12 +23,10 @@ from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.two_sided import TwoSidedPair
 
-if TYPE_CHECKING:
-    from accountant.analyses.replacement_game import Value
-
-
-# The δ for which games are played.
-_LEAST, _LARGEST = 1e-15, 0.02
+# The least δ for which a game is played.
+_LEAST = 1e-15
+# The largest: a game for it serves larger ones.
+_LARGEST = 0.02
 # The product of tilt and ε: small, as other losses reach all of the window, but not so small that
 # round-off is seen beside δ.
 _BROAD = 12.0
@@ -105,10 +103,10 @@ class BesideGame(Solver):
         if not self.is_played:
             self.name, self.reason = self._game.name, self._game.reason
         self._others = tuple(part for part in parts if part != most)
-        reached = [ReplacementGame((part,)).standing_out for part in played]
+        games = [ReplacementGame((part,)) for part in played]
         rest = (part for part in parts if part not in played)
-        self._reached = solve((*rest, *(part for part, _ in reached)))
-        self._excess = math.fsum(excess for _, excess in reached)
+        self._reached = solve((*rest, *(game.standing_out for game in games)))
+        self._excess = math.fsum(game.excess for game in games)
         self._besides: list[tuple[float, Solver]] = []
 
     @cached_property
@@ -120,7 +118,7 @@ class BesideGame(Solver):
         return math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
-        more = (delta + self._excess) * 1.001 if self._excess else delta
+        more = up(delta + self._excess) if self._excess else delta
         lower = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
         return self._bracket(delta, lower, math.inf, lambda one: one.epsilon_bounds(delta))
 

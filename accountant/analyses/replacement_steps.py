@@ -8,179 +8,106 @@ noise, or the mixture of Theorem S8), and those of a record that hides once it h
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from accountant._core import answers as core
-from accountant._rounding import U
+from accountant._rounding import U, up
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.mixed import LEAST_SIGMA
-from accountant.analyses.replacement_game import Value, play
-from accountant.analyses.replacement_reached import CHOICES, Reached, reach
-from accountant.analyses.replacement_round import Plan
-from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach
+from accountant.analyses.solvers import Contour, Grid, Solver
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.fixed_size import FixedSizePair
-from accountant.sampling.mixture_pair import MixturePair
-from accountant.sampling.repeated_laws import Draws, repeated_laws
-from accountant.sampling.replacement_laws import Fineness, Step, laws_above
-from accountant.sampling.replacement_pair import ReplacementPair, is_game
-from accountant.sampling.standing_out import lattice_spacing, law_below
-from accountant.sampling.with_replacement import WithReplacementPair
-from accountant.tolerances import wanted_tolerances
+from accountant.pairs.base import DominatingPair, GaussianPart, Parts
+from accountant.sampling.lattice_envelope import lattice_spacing, law_below
+from accountant.sampling.mixture_pairs import MixturePair
+from accountant.sampling.replacement_laws import laws_above
+from accountant.sampling.replacement_pair import Draws, ReplacementPair
 
-if TYPE_CHECKING:
-    from accountant.sampling.lattice_envelope import LatticeLaw
-
-
-# Least knots of the window, and where only printed digits are asked for; with the knots around them
-# they fill transforms of 4096 and of 3072 points. The most of them.
-_SIZE, _PRINTED_SIZE, _PRINTED, _MOST_SIZE = 1900, 1425, 1e-4, 3400
-# Share of the answer that chords between knots may add. Where noise is large, which is where a
-# contribution is less than so many of its deviations, and steps are not few: the least, and in
-# units of its square.
-_SHARE, _LARGE_NOISE, _FEW, _LEAST_SHARE, _UNIT_SHARE = 0.004, 0.95, 500, 0.0013, 0.003
-# Share of δ by which steps that are left out may raise it, where printed digits are asked for and
-# noise is not large.
-_MISSED = 1e-3
-# The window around the answer, as shares of it; its ends must have exponentials and be resolved.
-_LOW, _HIGH, _WIDEST, _LEAST_SPACING = 0.15, 1.15, 80.0, 1e-6
+# None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
+# The most steps of a game: more take long.
+_STEPS = 5000
+# Contributions in deviations of the noise for which a game is played: beyond them the window is
+# too long, or all of its choices are alike.
+_UNITS = (0.1, 3.0)
+# Least knots of the window: with the knots around them they fill transforms of 4096 points.
+_SIZE = 1900
+# The most knots of the window.
+_MOST_SIZE = 3400
+# Share of the answer that chords between knots may add.
+_SHARE = 0.004
+# Noise is large where a contribution is less than this many of its deviations.
+_LARGE_NOISE = 0.95
+# And where there are this many steps.
+_FEW = 500
+# Chords may then add this share of the answer, times the square of the contribution.
+_UNIT_SHARE = 0.003
+# But at least this share of it.
+_LEAST_SHARE = 0.0013
+# The window begins at this share of the answer below 0.
+_LOW = 0.15
+# And ends at this share of it.
+_HIGH = 1.15
+# The widest window, whose ends must have exponentials.
+_WIDEST = 80.0
+# The least spacing of knots, whose losses must be resolved.
+_LEAST_SPACING = 1e-6
+# The least δ that a game is played for.
 _LEAST_DELTA = 1e-15
-# From below: the largest ε of the window as a share of the answer, its knots, those where only
-# printed digits are asked for, where noise is large, and the most of them.
-_REACHED, _KNOTS, _PRINTED_KNOTS, _MANY_KNOTS, _MOST_KNOTS = 1.4, 6000, 4500, 12000, 2**14
+# The largest ε of the window of the game from below, as a share of the answer.
+_REACHED = 1.4
+# Knots of that window.
+_KNOTS = 6000
+# Knots of it where noise is large.
+_MANY_KNOTS = 12000
+# The most knots of it.
+_MOST_KNOTS = 2**14
+# How often the choice from below is made anew where noise is large.
+_MANY_CHOICES = 4 * CHOICES
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
-# The reason where no game is played.
-UNPLAYED = "equal steps beyond their game: the pair of one on a grid, from below what data reach"
 # ε that an earlier game answers, as shares of the one it was played for.
 _NEAR = (0.5, 1.1)
+# The reason where no game is played.
+UNPLAYED = "equal steps beyond their game: the pair of one on a grid, from below what data reach"
 
 
-class _Steps(Protocol):
-    """A kind of steps: its laws from above, and brackets of what a record reaches."""
+class _Game(NamedTuple):
+    """A game from above, the ε around which it was played, and the tilt."""
 
-    @property
-    def unit(self) -> float:
-        """The bound on one contribution, in standard deviations of the noise."""
-
-    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
-        """Return laws of which one is above a step, whatever the contributions."""
-
-    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
-        """Return the law of a step of a record that stands out, from below, and its spacing.
-
-        There is none where the lattice would be too long.
-        """
-
-    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
-        """Return the steps of a record that stands out, from below but for an excess of δ."""
-
-    def epsilon(self, delta: float) -> Bounds:
-        """Bracket ε of a record that stands out against all others."""
-
-    def delta(self, epsilon: float) -> Bounds:
-        """Bracket its δ."""
-
-
-class _FixedSize:
-    """Batches without repetition."""
-
-    def __init__(self, pair: FixedSizePair, count: int) -> None:
-        self._step = Step(pair.sampling_probability, 0.5 * pair.distances[0])
-        # A trifle less often and less far; never farther than the core can tell.
-        noise = max(0.5 / self._step.unit * (1.0 + 8.0 * U), LEAST_SIGMA)
-        self._less = self._step.q * (1.0 - 4.0 * U), noise, count
-
-    @property
-    def unit(self) -> float:
-        return self._step.unit
-
-    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
-        return laws_above(self._step, spacing, size, fineness)
-
-    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
-        q, noise, _ = self._less
-        return _below((1.0 - q, q), 1.0 / noise, 2.0 * U, spacing, largest)
-
-    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
-        q, noise, count = self._less
-        return (GaussianPair(noise, q), count), 0.0
-
-    def epsilon(self, delta: float) -> Bounds:
-        return Bounds(*core.epsilon_bounds(*self._less, delta, core.REMOVE))
-
-    def delta(self, epsilon: float) -> Bounds:
-        return Bounds(*core.delta_bounds(*self._less, epsilon, core.REMOVE))
-
-
-class _WithReplacement:
-    """Independent draws."""
-
-    def __init__(self, pair: WithReplacementPair, count: int) -> None:
-        unit, error = 0.5 * pair.distances[0], pair.draw_error
-        kept = sum(weight > _RARE for weight in pair.draws)
-        left_out = math.fsum(pair.draws[kept:]) + pair.infinite_mass
-        self._draws = Draws(pair.draws[:kept], unit, error, 1.001 * left_out)
-        shift = min(2.0 * unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
-        less = MixturePair(self._draws.weights, shift, 0.0, False, error)
-        self._less = less, count
-        self._reached = MixtureContour((self._less,))
-        # Draws that are left out are not in the mixture, but may be in its lower end.
-        self._excess = count * (self._draws.remainder + 1e-30)
-
-    @property
-    def unit(self) -> float:
-        return self._draws.unit
-
-    def laws(self, spacing: float, size: int, fineness: Fineness) -> tuple[LatticeLaw, ...]:
-        return repeated_laws(self._draws, spacing, size, fineness)
-
-    def law_below(self, spacing: float, largest: float) -> tuple[LatticeLaw | None, float]:
-        shift = 2.0 * self._draws.unit * (1.0 - 8.0 * U)
-        return _below(self._draws.weights, shift, self._draws.error, spacing, largest)
-
-    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
-        return self._less, self._excess
-
-    def epsilon(self, delta: float) -> Bounds:
-        more = delta + self._excess * 1.001
-        low = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
-        return Bounds(low, max(float(self._reached.epsilon_bounds(delta).upper), low))
-
-    def delta(self, epsilon: float) -> Bounds:
-        low, high = self._reached.delta_bounds(epsilon)
-        return Bounds(max(float(low) - self._excess, 0.0), float(high))
-
-
-def _below(
-    weights: tuple[float, ...], shift: float, error: float, wanted: float, largest: float
-) -> tuple[LatticeLaw | None, float]:
-    spacing = lattice_spacing(weights, shift, wanted)
-    size = math.ceil(largest / spacing)
-    if size > _MOST_KNOTS:
-        return None, spacing
-    law = law_below(weights, shift, spacing, size)
-    errors = law.mass_error + error, law.loss_error + 2.0 * error
-    return law._replace(mass_error=errors[0], loss_error=errors[1]), spacing
-
-
-def _steps_of(pair: DominatingPair, count: int) -> _Steps | None:
-    if isinstance(pair, FixedSizePair):
-        return _FixedSize(pair, count)
-    return _WithReplacement(pair, count) if isinstance(pair, WithReplacementPair) else None
+    epsilon: float
+    tilt: float
+    value: Value
 
 
 def plays(parts: Parts) -> bool:
     """Tell whether the parts are equal steps that no record reaches by their own pair."""
     ((pair, count),) = parts
-    if not isinstance(pair, (FixedSizePair, WithReplacementPair)):
+    if not isinstance(pair, ReplacementPair) or pair.draws is None:
         return False
     return pair.sampling_probability < 1.0 < count
+
+
+def _told(draws: Draws) -> Draws:
+    """Return the draws that are not too rare to count."""
+    kept = max(sum(weight > _RARE for weight in draws.weights), 2)
+    left_out = math.fsum(draws.weights[kept:]) + draws.remainder
+    return draws._replace(weights=draws.weights[:kept], remainder=1.001 * left_out)
+
+
+def _alone(draws: Draws, count: int) -> tuple[tuple[DominatingPair, int], Solver]:
+    """Return the steps of a record that stands out, from below but for draws that are left out."""
+    if len(draws.weights) == 2:
+        # A trifle less often and less far; never farther than the core can tell.
+        noise = max(0.5 / draws.unit * (1.0 + 8.0 * U), LEAST_SIGMA)
+        part = GaussianPart(draws.weights[1] * (1.0 - 4.0 * U), noise, False)
+        pair = GaussianPair(part.noise_multiplier, part.sampling_probability)
+        return (pair, count), Contour(((pair, count),), [part])
+    shift = min(2.0 * draws.unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
+    mixture = MixturePair(draws.weights, shift, 0.0, False, draws.error)
+    return (mixture, count), MixtureContour(((mixture, count),))
 
 
 class ReplacementGame(Solver):
@@ -196,30 +123,33 @@ class ReplacementGame(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         ((pair, self._count),) = parts
-        found = _steps_of(pair, self._count)
-        if found is None:  # pragma: no cover (chosen by the caller)
+        if not isinstance(pair, ReplacementPair) or pair.draws is None:  # pragma: no cover (asked)
             raise UnsupportedError(f"{pair!r} is not the pair of Theorem S6 or S7")
-        self._steps = found
-        self.is_played = isinstance(pair, ReplacementPair) and is_game(pair, self._count)
+        self._draws = _told(pair.draws)
+        self.standing_out, self._solver = _alone(self._draws, self._count)
+        # Draws that are left out are not in its pair, but may be in its lower end.
+        self.excess = self._count * 1.001 * self._draws.remainder
+        unit = self._draws.unit
+        self.is_played = self._count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]
         if not self.is_played:
             self.name, self.reason = Grid.name, UNPLAYED
-        printed = wanted_tolerances()[0] >= _PRINTED
-        self._size, self._knots = (_PRINTED_SIZE, _PRINTED_KNOTS) if printed else (_SIZE, _KNOTS)
-        large = found.unit < _LARGE_NOISE and self._count >= _FEW
-        self._share = max(_LEAST_SHARE, _UNIT_SHARE * found.unit**2) if large else _SHARE
-        self._missed = _MISSED if printed and not large else 0.0
-        small = Fineness.ROUGH if printed else Fineness.PLAIN
-        self._fineness = Fineness.FINE if large else small
-        self._choices = CHOICES
-        if large:
-            self._knots, self._choices = _MANY_KNOTS, 4 * CHOICES
-        self._played: list[tuple[float, Value, Reached]] = []
+        self._large = unit < _LARGE_NOISE and self._count >= _FEW
+        self._share = max(_LEAST_SHARE, _UNIT_SHARE * unit**2) if self._large else _SHARE
+        self._played: list[_Game] = []
+        self._below: dict[float, Reached] = {}
         self._other: Grid | None = None
 
-    @property
-    def standing_out(self) -> tuple[tuple[DominatingPair, int], float]:
-        """The steps of a record that stands out, from below but for an excess of δ."""
-        return self._steps.standing_out()
+    def _alone_epsilon(self, delta: float) -> Bounds:
+        """Bracket ε of a record that stands out against all others."""
+        upper = float(self._solver.epsilon_bounds(delta).upper)
+        more = up(delta + self.excess) if self.excess else delta
+        low = float(self._solver.epsilon_bounds(more).lower) if more < 1.0 else 0.0
+        return Bounds(min(low, upper), upper)
+
+    def _alone_delta(self, epsilon: float) -> Bounds:
+        """Bracket its δ."""
+        low, high = self._solver.delta_bounds(epsilon)
+        return Bounds(max(float(low) - self.excess, 0.0), float(high))
 
     def value(self, epsilon: float, tilt: float) -> Value | None:
         """Return the game around ``epsilon``, from above; None where it is not played."""
@@ -227,69 +157,84 @@ class ReplacementGame(Solver):
         return None if plan is None else self._play(plan)
 
     def _play(self, plan: Plan) -> Value:
-        laws = self._steps.laws(plan.spacing, plan.size - 1, self._fineness)
-        return play(laws, self._count, plan, self._missed)
+        laws = laws_above(self._draws, plan.spacing, plan.size - 1, fine=self._large)
+        return play(laws, self._count, plan)
 
     def _least(self) -> float:
         return math.inf
 
     def _epsilon(self, delta: float) -> Bounds:
-        lower, upper = (float(end) for end in self._steps.epsilon(delta))
-        played = self._value(upper, delta)
-        found = math.inf
-        if played is not None:
-            found = played[0].epsilon_of(delta)
-            lower = max(lower, played[1].epsilon_of(delta))
-        if played is None or found > 1.1 * upper + 1e-9:
+        found, game = self._upper_epsilon(delta), self._game(delta=delta)
+        reached = 0.0 if game is None else self._reached(game).epsilon_of(delta)
+        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
+
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        """Bound ε from above by the game, and from below by a record that always stands out."""
+        lower, upper = (float(end) for end in self._alone_epsilon(delta))
+        game = self._game(delta=delta)
+        found = math.inf if game is None else game.value.epsilon_of(delta)
+        if game is None or found > 1.1 * upper + 1e-9:
             found = min(found, float(self._beside().epsilon_bounds(delta).upper))
         return Bounds(min(lower, found), found)
 
     def _delta(self, epsilon: float) -> Bounds:
-        lower, upper = (float(end) for end in self._steps.delta(epsilon))
-        played = self._value(epsilon, upper)
-        found = 1.0
-        if played is not None:
-            found, lower = played[0].at(epsilon), max(lower, played[1].at(epsilon))
-        if played is None or found > 100.0 * lower:
+        found, game = self._upper_delta(epsilon), self._game(epsilon=epsilon)
+        reached = 0.0 if game is None else self._reached(game).at(epsilon)
+        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        """Bound δ from above by the game, and from below by a record that always stands out."""
+        lower = float(self._alone_delta(epsilon).lower)
+        game = self._game(epsilon=epsilon)
+        found = 1.0 if game is None else game.value.at(epsilon)
+        if game is None or found > 100.0 * lower:
             found = min(found, float(self._beside().delta_bounds(epsilon).upper))
         return Bounds(min(lower, found), found)
 
-    def _value(self, epsilon: float, delta: float) -> tuple[Value, Reached] | None:
-        """Return a game around ``epsilon``, from both sides, played before if possible.
+    def _game(self, *, epsilon: float | None = None, delta: float | None = None) -> _Game | None:
+        """Return a game around ``epsilon``, or the ε of ``delta``, played before if possible.
 
         None where none is played: then the steps' own pair bounds them.
         """
         if not self.is_played:
             return None
-        for answered, value, reached in self._played:
-            if _NEAR[0] * answered <= epsilon <= _NEAR[1] * answered:
-                return value, reached
-        plan = self._plan(delta)
+        at = float(self._alone_epsilon(delta).upper) if delta is not None else epsilon or 0.0
+        for game in self._played:
+            if _NEAR[0] * game.epsilon <= at <= _NEAR[1] * game.epsilon:
+                return game
+        wanted = float(self._alone_delta(at).upper) if delta is None else delta
+        plan = self._plan(wanted)
         if plan is None:
             return None
         target, made = plan
-        value = self._play(made)
-        reached = self._reached(target, made.tilt)
-        self._played.append((target, value, reached))
-        return value, reached
+        self._played.append(_Game(target, made.tilt, self._play(made)))
+        return self._played[-1]
 
-    def _reached(self, epsilon: float, tilt: float) -> Reached:
+    def _reached(self, game: _Game) -> Reached:
         """Play from below, around the same answer."""
-        width = (_LOW + _REACHED) * epsilon
-        law, spacing = self._steps.law_below(width / self._knots, width)
-        if law is None:
-            return Reached(np.zeros(1), np.zeros(1), 0.0)
-        size = (law.masses.size - 1) // 2 + 1
-        low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return reach(law, self._count, Plan(low, spacing, size, tilt), self._choices)
+        if game.epsilon in self._below:
+            return self._below[game.epsilon]
+        draws, width = self._draws, (_LOW + _REACHED) * game.epsilon
+        shift = 2.0 * draws.unit * (1.0 - 8.0 * U)
+        wanted = width / (_MANY_KNOTS if self._large else _KNOTS)
+        spacing = lattice_spacing(draws.weights, shift, wanted)
+        size = math.ceil(width / spacing)
+        found = Reached(np.zeros(1), np.zeros(1), 0.0)
+        if size <= _MOST_KNOTS:
+            law = law_below(draws.weights, shift, draws.error, spacing, size)
+            low = -math.ceil(_LOW * game.epsilon / spacing) * spacing
+            choices = _MANY_CHOICES if self._large else CHOICES
+            found = reach(law, self._count, Plan(low, spacing, size + 1, game.tilt), choices)
+        self._below[game.epsilon] = found
+        return found
 
     def _plan(self, delta: float) -> tuple[float, Plan] | None:
-        whole = float(self._steps.delta(0.0).upper)
+        whole = float(self._alone_delta(0.0).upper)
         target = min(delta, 0.02 * whole)
         if not target >= _LEAST_DELTA:
             return None
-        epsilon = float(self._steps.epsilon(target).upper)
-        near = [float(self._steps.delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
+        epsilon = float(self._alone_epsilon(target).upper)
+        near = [float(self._alone_delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
         if not near[0] > near[1] > 0.0:
             return None
         plan = self._window(epsilon, (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon))
@@ -299,12 +244,12 @@ class ReplacementGame(Solver):
         width = (_LOW + _HIGH) * epsilon
         if not self.is_played:
             return None
-        if not 0.0 < width <= _WIDEST or width < _LEAST_SPACING * self._size:
+        if not 0.0 < width <= _WIDEST or width < _LEAST_SPACING * _SIZE:
             return None
         # A chord adds D²/6 or so to the variance of a loss, and T(θ+1)D²/12 to ε at the tilt θ.
         asked = math.sqrt(12.0 * self._share * epsilon / (self._count * (1.0 + max(tilt, 0.0))))
         most = min(_MOST_SIZE, int(width / _LEAST_SPACING))
-        size = min(max(math.ceil(width / asked), self._size), max(most, self._size))
+        size = min(max(math.ceil(width / asked), _SIZE), max(most, _SIZE))
         spacing = width / size
         low = -math.ceil(_LOW * epsilon / spacing) * spacing
         return Plan(low, spacing, size, tilt)

@@ -4,25 +4,203 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from accountant import checks
-from accountant.certificates.evidence import SHARE, evidence_of
-from accountant.certificates.finite import Law
+from accountant._rounding import U
 from accountant.certificates.grid import find_grid
-from accountant.certificates.limits import require_room
-from accountant.certificates.statement import statement_of
+from accountant.certificates.line import Search
+from accountant.certificates.rare import find_rare_line
+from accountant.certificates.rule import NoLineError
 from accountant.certificates.step import Step
 from accountant.checks import Scalar
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
-from accountant.pairs.base import Problems
+from accountant.mechanisms.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from accountant.mechanisms.laplace import LaplacePair
+from accountant.mechanisms.user_defined import PMFPair
+from accountant.pairs.base import DominatingPair, Problems
+from accountant.pairs.response import ResponsePair
+from accountant.sampling.sampled_atoms import SampledAtoms
+from accountant.sampling.sampled_pairs import SampledPair
 
-if TYPE_CHECKING:
-    Evidence: TypeAlias = dict[str, dict[str, Any]]
+# Of the numbers of a part, and of elements of its lists, by their keys in the document.
+RANGES = {
+    "count": (1, 10**15),
+    "sigma": (1e-9, 1e9),
+    "shifts": (1e-9, 1e9),
+    "weights": (0.0, 1.0),
+    "lost": (0.0, 1.0),
+    "laplace": (1e-9, 700.0),
+    "randomised_response": (0.0, 700.0),
+    "categories": (2, 10**9),
+    "infinite": (0.0, 1.0),
+    "discrete_laplace": (1e-3, 1e4),
+    "discrete_gaussian": (1e-3, 1e4),
+    "sensitivity": (1, 10**4),
+    "p": (0.0, 1.0),
+    "q": (0.0, 1.0),
+    "sampled": (1e-12, 1.0),
+}
+LARGEST_EPSILON = 1e18
+# Below this the checker would take too many digits.
+LEAST_DELTA = 1e-200
+LONGEST_LIST = 2000
+
+
+def require_room(parts: Iterable[dict[str, Any]], epsilon: float, delta: float) -> None:
+    """Refuse a claim that the checker would not read."""
+    listed = list(parts)
+    if not listed:
+        raise UnsupportedError("the release loses nothing: there is nothing to check")
+    for part in listed:
+        for key, value in part.items():
+            low, high = RANGES[key]
+            each = value if isinstance(value, list) else [value]
+            if len(each) > LONGEST_LIST:
+                raise UnsupportedError(
+                    f"{key} must have at most {LONGEST_LIST} elements for a certificate;"
+                    f" got {len(each)}"
+                )
+            if not low <= min(each) <= max(each) <= high:
+                raise UnsupportedError(
+                    f"{key} must be in [{low:g}, {high:g}] for a certificate; got {value!r}"
+                )
+    if not epsilon <= LARGEST_EPSILON:
+        raise UnsupportedError(
+            f"ε must be at most {LARGEST_EPSILON:g} for a certificate; got {epsilon!r}"
+        )
+    if not delta >= LEAST_DELTA:
+        raise UnsupportedError(
+            f"delta must be at least {LEAST_DELTA:g} for a certificate; got {delta!r}"
+        )
+
+
+MOST_LISTED = 2000
+
+
+@dataclass(frozen=True)
+class Law:
+    """``count`` releases of a law, described as the document has it."""
+
+    described: tuple[tuple[str, Any], ...]
+    count: int
+
+    def listed(self) -> dict[str, Any]:
+        """Return the part as the document has it."""
+        return dict(self.described) | {"count": self.count}
+
+
+def law_of(pair: DominatingPair, count: int, *, reverse: bool) -> Law | None:
+    """Return the law of a pair, or of one that is the second direction of a release."""
+    found = _described(pair, reverse)
+    return None if found is None else Law(tuple(found.items()), count)
+
+
+def _described(pair: DominatingPair, reverse: bool) -> dict[str, Any] | None:
+    if isinstance(pair, SampledPair | SampledAtoms):
+        # The sample of the inner pair, which is that of removal; of addition it is the reverse.
+        inner = _described(pair.reverse if pair.add and pair.reverse else pair.inner, False)
+        return None if inner is None or "sampled" in inner else inner | {"sampled": pair.q}
+    if isinstance(pair, ResponsePair) and pair.bound > 0.0:
+        found = {"randomised_response": pair.bound, "categories": pair.others + 2}
+        return found | ({"infinite": pair.infinite} if pair.infinite else {})
+    if isinstance(pair, LaplacePair) and pair.reach > 0.0:
+        return {"laplace": pair.reach}
+    if isinstance(pair, DiscreteLaplacePair) and pair.shift:
+        return {"discrete_laplace": pair.scale, "sensitivity": pair.shift}
+    if isinstance(pair, DiscreteGaussianPair) and pair.shift:
+        return {"discrete_gaussian": pair.sigma, "sensitivity": pair.shift}
+    if isinstance(pair, PMFPair) and len(pair.p) <= MOST_LISTED:
+        p, q = (pair.q, pair.p) if reverse else (pair.p, pair.q)
+        return {"p": list(p), "q": list(q)}
+    return None
+
+
+def statement_of(release: Mechanism) -> tuple[list[Step | Law], Problems]:
+    """Return the parts of a release, and its pairs in the direction of removal and of addition."""
+    problems = release.profile().problems
+    found = [
+        [_part(pair, count, reverse=k > 0) for pair, count in parts]
+        for k, parts in enumerate(problems)
+    ]
+    first = found[0] if found else []
+    if any([one.listed() for one in other] != [one.listed() for one in first] for other in found):
+        raise UnsupportedError(
+            f"{release!r} has alternatives; a certificate is for one list of releases"
+        )
+    return first, (problems[0], problems[-1])
+
+
+def _part(pair: DominatingPair, count: int, *, reverse: bool) -> Step | Law:
+    part, mixture = pair.gaussian_part, pair.gaussian_mixture
+    if part is not None:
+        one = np.array([1.0])
+        return Step(part.noise_multiplier, one, one * part.sampling_probability, count)
+    if mixture is None:
+        law = law_of(pair, count, reverse=reverse)
+        if law is not None:
+            return law
+        raise UnsupportedError(
+            "a certificate is for Gaussian noise and its mixtures, Laplace and discrete noise,"
+            f" randomised response, stated guarantees and pairs of PMFs; got {pair!r}"
+        )
+    # Rounded up: more weight on farther shifts dominates (Theorem D8).
+    wide = mixture.weight_error + 4.0 * U if mixture.weight_error else 0.0
+    weights = np.array(mixture.weights) * (1.0 + wide)
+    if not weights.sum() + mixture.remainder < 1.0 - 1e-9:
+        raise UnsupportedError(f"{pair!r} has a weight of 0 below 1e-9")
+    shifts = np.array(mixture.shifts) * (1.0 + mixture.shift_error)
+    return Step(mixture.noise_multiplier, shifts, weights, count, mixture.remainder)
+
+
+# The part of δ that each of aliases, truncation and the path may take.
+SHARE = 2e-11
+
+
+def evidence_of(
+    steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float = SHARE
+) -> dict[str, Any]:
+    """Return evidence that one direction's profile of Gaussian steps at ε is at most δ.
+
+    ``share`` of δ is what each source of error may take.
+    """
+    if all(step.is_plain for step in steps):
+        return {"kind": "plain"}
+    stays = math.fsum(step.count * math.log1p(-step.moves) for step in steps if step.moves < 1.0)
+    sometimes_stays = all(step.moves < 1.0 for step in steps)
+    if sometimes_stays and (-math.expm1(stays) <= delta or (not remove and epsilon >= -stays)):
+        return {"kind": "never_moved"}
+    if len(steps) == 1 and steps[0].count == 1:
+        return {"kind": "one_step", "threshold": _threshold(steps[0], epsilon, remove)}
+    try:
+        search = Search(steps, epsilon, delta, remove=remove, share=share)
+        return search.chernoff() or search.line()
+    except NoLineError:
+        found = find_rare_line(steps, epsilon, delta, share) if remove else None
+        if found is not None:
+            return found
+        raise UnsupportedError(
+            f"no certificate of the largest size was found at ε = {epsilon!r}, δ = {delta!r}"
+        ) from None
+
+
+def _threshold(step: Step, epsilon: float, remove: bool) -> float:
+    """Return a point where the loss of one step is just below ε, also where that is 0."""
+    if remove:
+        at = step.inverse_loss(epsilon * (1.0 - 1e-12))
+        return at - 2.0 * math.ulp(at)
+    at = step.inverse_loss(-epsilon * (1.0 - 1e-12))
+    return at + 2.0 * math.ulp(at)
+
+
+Evidence: TypeAlias = dict[str, dict[str, Any]]
 
 
 # The part of δ that is left to the checker's rounding, aliases and truncation.

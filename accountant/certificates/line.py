@@ -3,121 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from accountant._typing import FloatArray
-from accountant.certificates.decay import Decay
-from accountant.certificates.step import Step, log_sum
+from accountant.certificates.rule import Decay, NoLineError, Rule, rounded
+from accountant.certificates.step import Step
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
+# The most orders of a line.
 MOST_ORDERS = 60_000
-MOST_PRODUCTS = 4e7  # the checker takes ten seconds
-GRID = np.logspace(-7.0, 9.0, 161)
-# Points of it around the best distance, from which periods are found.
-AROUND = (-12, -8, -6, -4, -2, 0, 2, 4, 6)
-# Orders are searched for with so many trials.
+# The most orders times nodes: the checker takes ten seconds for them.
+MOST_PRODUCTS = 4e7
+# Distances of the line that are tried.
+GRID = np.logspace(-7.0, 9.0, 65)
+# The most trials in the search for the number of orders.
 MOST_TRIALS = 30
-# Heights of the path, as shares of the largest.
-RISES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004)
-
-
-class NoLineError(Exception):
-    """No line of the size allowed was found."""
-
-
-@dataclass
-class Rule:
-    """A step's window and path in double precision."""
-
-    step: Step
-    low: float
-    high: float
-    rise: float = 0.0
-    spacing: float = 0.0
-    nodes: int = 0
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether steps are kept with a probability only."""
-        return False
-
-    @property
-    def most_rise(self) -> float:
-        """The height of the path that keeps its ends negligible."""
-        return 2.5 * self.step.sigma
-
-    def log_stretch(self, rise: float) -> float:
-        """Return how much larger the noise's density is on the strip, by its logarithm."""
-        return 2.0 * rise**2 / self.step.sigma**2
-
-    def listed(self) -> dict[str, Any]:
-        """Return the rule as the document has it."""
-        return {
-            "rise": rounded(self.rise, 6),
-            "spacing": self.spacing,
-            "first": self.low + 0.5 * self.spacing,
-            "nodes": self.nodes,
-        }
-
-    def log_label(self, x: FloatArray) -> FloatArray:
-        """Return the logarithm of the probability that a step is kept."""
-        return np.zeros_like(x)
-
-    def set_path(self, c: float, needed: float) -> None:
-        """Choose rise and spacing for an aliasing error of e^-needed of the transform."""
-        step = self.step
-        scale = step.sigma**2 / step.furthest
-        most = min(0.48 * math.pi * scale, self.most_rise)
-        if c < 0.0:
-            most = min(most, 0.24 * math.pi * scale)
-        best, growth = math.inf, self._growth(c)
-        for share in RISES:
-            rise = most * share
-            cost = needed + self.log_stretch(rise) + growth(rise) + 2.0
-            spacing = 2.0 * math.pi * rise / cost
-            if (self.high - self.low) / spacing > 1.2 * best:
-                break
-            if (self.high - self.low) / spacing < best:
-                best = (self.high - self.low) / spacing
-                self.rise, self.spacing = rise, spacing
-        self.nodes = math.ceil(best)
-        if self.nodes > 8000:
-            raise NoLineError
-        self.spacing = (self.high - self.low) / self.nodes
-
-    def _growth(self, c: float) -> Callable[[float], float]:
-        """Return how much larger the integrals on the strip are than A(c), by their logarithm."""
-        if c >= 0.0:
-            return lambda rise: 0.0
-        step, x = self.step, np.linspace(self.low, self.high, 200)
-        noise, scale = step.log_density(x), step.sigma**2 / step.furthest
-        whole = log_sum(noise + c * step.loss(x))
-
-        def growth(rise: float) -> float:
-            moved = step.loss(x + scale * math.log(math.cos(2.0 * rise / scale)))
-            return log_sum(noise + c * moved) - whole
-
-        return growth
-
-    def path(self, c: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the logarithms of the weights' moduli, their phases and Im L at the nodes."""
-        z = self.low + self.spacing * (np.arange(self.nodes) + 0.5) + 1j * self.rise
-        loss = self.step.loss(z)
-        log_weight = self.step.log_density(z) + c * loss + math.log(self.spacing)
-        return log_weight.real, log_weight.imag, loss.imag
 
 
 class Search:
     """Everything about one direction at one ε."""
 
     rule_type: type[Rule] = Rule
-    narrow = True
 
     def __init__(
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
@@ -173,31 +83,9 @@ class Search:
         found = self.at(b)
         return math.inf if found is None else found[0] + b * math.log(b / (1.0 + b)) - math.log1p(b)
 
-    def nearest(self) -> int | None:
-        """Return the place in the grid next to the least of Theorem 5's bounds, None if all fail.
-
-        The bound is convex. The walk begins where it would be for plain noise, and ends early
-        where a bound is enough by itself.
-        """
-        last, z = self.grid.size - 1, math.sqrt(2.0 * max(-self.log_delta, 1.0))
-        mu = math.sqrt(z * z + 2.0 * self.epsilon) - z
-        guess = self.epsilon / mu**2 if mu > 0.0 else 1.0
-        k, stride = min(int(np.searchsorted(self.grid, guess)), last), 4
-        while k > 0 and not math.isfinite(self._bound_at(k)):
-            k = max(k - 4, 0)
-        while stride > 1:
-            if self._bound_at(k) < self.log_delta - 1.0:
-                return k
-            best = min((k, max(k - stride, 0), min(k + stride, last)), key=self._bound_at)
-            k, stride = best, stride if best != k else stride // 2
-        return k if math.isfinite(self._bound_at(k)) else None
-
-    def _bound_at(self, k: int) -> float:
-        return self.bound(float(self.grid[k]))
-
-    def distance(self, places: Iterable[int]) -> tuple[float, float]:
-        """Choose the line's distance, of some, and the period, for the fewest orders."""
-        grid = self.grid[[k for k in places if 0 <= k < self.grid.size]]
+    def distance(self) -> tuple[float, float]:
+        """Choose the line's distance and the period for the fewest orders."""
+        grid = self.grid
         target = self.log_delta + self.share
         sizes = np.full(grid.size, np.inf)
         for k, b in enumerate(grid):
@@ -266,25 +154,15 @@ class Search:
 
     def chernoff(self) -> dict[str, Any] | None:
         """Return the evidence of one moment, where that is enough."""
-        place = self.nearest()
-        if place is None or not self._bound_at(place) < self.log_delta - 0.02:
+        best = min((float(b) for b in self.grid), key=self.bound)
+        if not self.bound(best) < self.log_delta - 0.02:
             return None
-        best = float(self.grid[place])
         self._settle(best, 12.0)
         return {"kind": "chernoff", "distance": rounded(best, 6), "rules": self._listed([])}
 
     def line(self) -> dict[str, Any]:
-        """Return the evidence of a line without labels, from few trials if they are enough."""
-        place = self.nearest() if self.narrow else None
-        if place is not None:
-            try:
-                return self._line(place + each for each in AROUND)
-            except NoLineError:
-                pass
-        return self._line(range(0, self.grid.size, 4 if self.narrow else 1))
-
-    def _line(self, places: Iterable[int]) -> dict[str, Any]:
-        b, period = self.distance(places)
+        """Return the evidence of a line."""
+        b, period = self.distance()
         b = rounded(b, 6)
         size = self._settle(b, None)
         count, knots = self.orders(b, period, size)
@@ -318,8 +196,3 @@ class Search:
                 given["decay"] = [rounded(float(x), 9) for x in knots[k]]
             rules[rule.step] = given
         return [rules.get(step) for step in self.steps]
-
-
-def rounded(value: float, digits: int) -> float:
-    """Return a number of few digits, which keeps the document short."""
-    return float(f"{value:.{digits}g}")

@@ -81,20 +81,9 @@ class Step:
         """The largest shift."""
         return float(self.shifts.max())
 
-    @cached_property
-    def _only(self) -> tuple[float, float] | None:
-        """The shift and its weight, if there is one."""
-        return (float(self.shifts[0]), float(self.weights[0])) if self.shifts.size == 1 else None
-
     def loss(self, x: Any) -> Any:
         """Return L at real or complex points, of the branch that is real on the real line."""
-        x = np.asarray(x)
-        if self._only is not None:
-            shift, weight = self._only
-            u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
-            if u.real.max() < LARGE:
-                return np.log1p(weight * np.expm1(u))
-        x = x[..., None]
+        x = np.asarray(x)[..., None]
         u = self.shifts * (2.0 * x - self.shifts) / (2.0 * self.sigma**2)
         highest = u.real.max()
         if highest < LARGE:
@@ -111,17 +100,7 @@ class Step:
 
     def mean_shift(self, x: FloatArray) -> FloatArray:
         """Return the posterior mean of the shift, σ² times the slope of the loss."""
-        if self._only is not None:
-            shift, weight = self._only
-            u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
-            if u.max() < LARGE:
-                masses = weight * np.exp(u)
-                return np.asarray(shift * masses / (masses + self.stays))
         u = self.shifts * (2.0 * x[..., None] - self.shifts) / (2.0 * self.sigma**2)
-        if u.max() < LARGE:
-            masses = self.weights * np.exp(u)
-            total = masses.sum(axis=-1) + self.stays
-            return np.asarray((self.shifts * masses).sum(axis=-1) / total)
         top = np.maximum(u.max(axis=-1), 0.0)
         masses = self.weights * np.exp(u - top[..., None])
         total = masses.sum(axis=-1) + self.stays * np.exp(-top)
@@ -153,15 +132,6 @@ class Step:
             high = max(high, self.furthest + self.sigma * quantile(half - math.log(self.moves)))
         return low, high
 
-    def near_loss(self, loss: float) -> float:
-        """Return a point with about this positive loss."""
-        if self._only is None:
-            return self.inverse_loss(loss)
-        shift, weight = self._only
-        grown = math.log(math.expm1(loss)) if loss < LARGE else loss
-        excess = grown - math.log(weight)  # of e^(d (2 x - d) / 2σ²) above 1, its logarithm
-        return float(np.logaddexp(excess, 0.0)) * self.sigma**2 / shift + 0.5 * shift
-
     def inverse_loss(self, loss: float) -> float:
         """Return a point with about this loss, which must be one that there is."""
         reach = 60.0 * self.sigma + 2.0 * self.furthest + abs(loss) * self.sigma**2
@@ -170,44 +140,25 @@ class Step:
             middle = 0.5 * (low + high)
             if middle in (low, high):
                 break
-            inside = self._loss_at(middle) <= loss
+            inside = float(self.loss(middle)) <= loss
             low, high = (middle, high) if inside else (low, middle)
         return low
-
-    def _loss_at(self, x: float) -> float:
-        if self._only is None:
-            return float(self.loss(x))
-        shift, weight = self._only
-        u = shift * (2.0 * x - shift) / (2.0 * self.sigma**2)
-        return math.log1p(weight * math.expm1(u)) if u < LARGE else u + math.log(weight)
 
     def widened(self, width: float) -> Step:
         """Return the step with further noise."""
         return replace(self, sigma=math.hypot(self.sigma, width))
 
     def reach(self, c: float, low: float, high: float) -> Reach:
-        """Return points from low to high or beyond the tilted noise, and what is known there.
-
-        Orders between the same powers of two have the same points.
-        """
+        """Return points from low to high or beyond the tilted noise, and what is known there."""
         order = 2.0 ** math.ceil(math.log2(c)) if c > 0.0 else 0.0
         far = 1.5 * high
         if order < FARTHEST:
             far = max(high, self.furthest * order + 0.9 * (high + self.furthest - low))
-        known = self._reached.get((far, low))
-        if known is not None:
-            return known
         size = int(min(max(400, 8.0 * (far - low) / self.sigma), 6000))
         x = np.linspace(low, far, size)
         loss, noise, spacing = self.loss(x), self.log_density(x), math.log(x[1] - x[0])
         ends = float(loss.min()), float(loss.max())
-        made = Reach(x, loss, noise, spacing, np.exp(noise + spacing), np.expm1(loss), *ends)
-        self._reached[far, low] = made
-        return made
-
-    @cached_property
-    def _reached(self) -> dict[tuple[float, float], Reach]:
-        return {}
+        return Reach(x, loss, noise, spacing, np.exp(noise + spacing), np.expm1(loss), *ends)
 
     @staticmethod
     def log_moments(c: float, at: Reach, start: int) -> FloatArray:

@@ -1,23 +1,35 @@
 """The only argument coercion and domain checks.
 
-``argument`` holds :class:`Argument` (a name, a domain, advice) and the messages, ``domains`` the
-arguments that several packages share, ``arrays`` the checks of numbers and arrays of numbers, and
-``scalars`` those of single values. A domain that one family alone needs stands beside its use.
+``domains`` holds :class:`Argument` (a name, a domain, advice), the messages, and the arguments that
+several packages share; ``arrays`` the checks of numbers, arrays of numbers and single values. A
+domain that one family alone needs stands beside its use.
 
 A check returns the checked value, or raises :class:`~accountant.errors.ArgumentTypeError` or
 :class:`~accountant.errors.DomainError` with the argument's name, what it must be, the value
 received and what to do.
 """
 
-from accountant.checks.argument import MAX_COUNT, Argument, integers, positive
 from accountant.checks.arrays import (
     ArrayLike,
     Checked,
     Integer,
     Scalar,
+    batch_size,
+    choice,
     common_shape,
     count,
+    flag,
+    function,
+    in_fast_lane,
+    instance,
+    integer,
+    number,
     real,
+    relation,
+    sequence,
+    supported_relation,
+    whole,
+    workers,
 )
 from accountant.checks.domains import (
     BATCH_SIZE,
@@ -27,6 +39,7 @@ from accountant.checks.domains import (
     EPSILON,
     FINITE_EPSILON,
     FPR,
+    MAX_COUNT,
     MU,
     NOISE_MULTIPLIER,
     OMEGA,
@@ -43,22 +56,10 @@ from accountant.checks.domains import (
     TARGET_DELTA,
     TARGET_EPS,
     USER_RECORDS,
+    Argument,
     Q,
-)
-from accountant.checks.scalars import (
-    batch_size,
-    choice,
-    flag,
-    function,
-    in_fast_lane,
-    instance,
-    integer,
-    number,
-    relation,
-    sequence,
-    supported_relation,
-    whole,
-    workers,
+    integers,
+    positive,
 )
 
 __all__ = [

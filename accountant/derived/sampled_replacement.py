@@ -27,9 +27,9 @@ _RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
 
 @dataclass(frozen=True, repr=False)
 class SampledReplacement(Mechanism):
-    """A release on a sample that holds the record with probability q, under replace-one.
+    """A release on a sample of fixed size that holds the record with probability q.
 
-    Use it for batches of fixed size. For Poisson samples use
+    Under replace-one. For Poisson samples, which reach less than its lower ends, use
     :class:`~accountant.sampling.PoissonSampled`, which is tighter and checks the theorem.
 
     Parameters
@@ -47,7 +47,7 @@ class SampledReplacement(Mechanism):
     -----
     *Guarantee.* The symmetric pair with profile q·δ(log(1 + (e^ε - 1)/q)) at ε >= 0, δ that of the
     mechanism (docs/theorems_adapters.md, Theorem E2). Lower ends are those of batches of fixed size
-    that hold the record with probability q: Poisson samples reach less.
+    that hold the record with probability q.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class SampledReplacement(Mechanism):
     """
 
     theorems = ("E2",)
-    about = "A release on a sample that holds the record with probability q, under replace-one."
+    about = "A release on a sample of fixed size that holds the record with probability q."
     selection = Selection(
-        "a random sample: each record is in it with probability at most q",
-        "Every step draws a fresh sample, by independent coins or as a uniform subset of fixed"
-        " size; where records are blanked, blanks are drawn like records.",
+        "a random sample of fixed size: each record is in it with probability at most q",
+        "Every step draws a fresh sample as a uniform subset of fixed size; where records are"
+        " blanked, blanks are drawn like records. Independent coins are PoissonSampled.",
     )
 
     mechanism: Mechanism

@@ -24,8 +24,7 @@ from accountant.derived.shuffle_bounds import (
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.sampling.allocation_chords import tangent_law
-from accountant.sampling.allocation_table import Table, shared_spacing
+from accountant.sampling.allocation_table import Table, shared_spacing, tangent_law
 
 # Knots within one deviation of the loss, and how many deviations they reach.
 KNOTS, REACH = 8, 9.0

@@ -24,7 +24,7 @@ from accountant.ledger import Accountant
 from accountant.matrix import Strategy
 from accountant.mechanisms.base import Mechanism
 from accountant.quick import get_epsilon
-from accountant.sampling.cyclic_poisson import class_rate
+from accountant.sampling.spaced_poisson import class_rate
 
 NOISE_MULTIPLIER = Argument(
     "noise_multiplier",

@@ -5,19 +5,20 @@ the contributions of the steps, or, which tells the same, x + C⁻¹ noise. No s
 matrix: a step's noise needs as many vectors of memory as the strategy has bands or buffers.
 """
 
-# series: power series with error bounds, and sums over a pattern. strategy: the base class, and the
-# bounds that every strategy has. toeplitz: what Toeplitz strategies share. banded, inverse,
-# buffered, tree: the strategies. stream: their noise, step by step.
-from accountant.matrix.banded import BandedToeplitz, banded_square_root, input_perturbation
-from accountant.matrix.buffered import BufferedToeplitz
-from accountant.matrix.inverse import (
+# strategy: the base class, the bounds that every strategy has, and noise step by step. toeplitz:
+# what Toeplitz strategies share, power series with error bounds. banded, buffered, tree: the
+# strategies.
+from accountant.matrix.banded import (
     BandedInverse,
+    BandedToeplitz,
     banded_inverse_square_root,
+    banded_square_root,
+    input_perturbation,
     lambda_cgd,
     output_perturbation,
 )
-from accountant.matrix.strategy import Strategy
-from accountant.matrix.stream import NoiseStream
+from accountant.matrix.buffered import BufferedToeplitz
+from accountant.matrix.strategy import NoiseStream, Strategy
 from accountant.matrix.tree import BinaryTree
 
 __all__ = [

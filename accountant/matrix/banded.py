@@ -1,19 +1,30 @@
-"""Banded Toeplitz strategies (Choquette-Choo et al. 2023)."""
+"""Strategies with a band (Choquette-Choo et al. 2023), or whose inverse has one.
+
+An inverse with a band is noise that cancels a part of the noise of earlier steps.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, up
+from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.matrix.series import Series, reciprocal
-from accountant.matrix.stream import FeedbackStream
-from accountant.matrix.toeplitz import ToeplitzStrategy, as_steps, checked_coefficients
+from accountant.matrix.strategy import FeedbackStream, InverseStream
+from accountant.matrix.toeplitz import (
+    REACH,
+    Series,
+    ToeplitzStrategy,
+    as_steps,
+    checked_coefficients,
+    reciprocal,
+)
 
 if TYPE_CHECKING:
     from accountant.matrix.strategy import Participation
@@ -99,3 +110,111 @@ def banded_square_root(steps: int, *, bands: int) -> BandedToeplitz:
 def input_perturbation(steps: int) -> BandedToeplitz:
     """Return the identity: independent noise in every step, that of DP-SGD."""
     return BandedToeplitz((1.0,), steps=steps)
+
+
+CANCELLED = Argument(
+    "cancelled",
+    "a number in [0, 1)",
+    lambda x: (x >= 0.0) & (x < 1.0),
+    "It is the part of the last step's noise that is taken back",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class BandedInverse(ToeplitzStrategy):
+    """A Toeplitz strategy C whose inverse has few bands (Kalinin, McKenna, Upadhyay, Lampert 2025).
+
+    Parameters
+    ----------
+    inverse_column : sequence of float
+        The first entries 1, h_1, …, h_{p-1} of the first column of C⁻¹; the others are zero. The
+        noise of step t is z_t + h_1 z_{t-1} + …
+    steps : int, keyword only
+        Number of steps T.
+
+    Examples
+    --------
+    >>> from accountant.matrix import lambda_cgd
+    >>> lambda_cgd(4, cancelled=0.5).coefficients()
+    array([1.   , 0.5  , 0.25 , 0.125])
+    """
+
+    inverse_column: tuple[float, ...]
+    _: KW_ONLY
+    steps: int
+
+    @to_nearest
+    def __post_init__(self) -> None:
+        steps = as_steps(self.steps)
+        object.__setattr__(self, "steps", steps)
+        given = checked_coefficients("inverse_column", self.inverse_column, steps)
+        object.__setattr__(self, "inverse_column", given)
+
+    @property
+    def bands(self) -> int:
+        """As many as steps, except for the identity: C itself is full."""
+        return self.steps if len(self.inverse_column) > 1 else 1
+
+    def stream(self, size: int, *, whole: bool = False) -> InverseStream:
+        """Return the stream of noise, which keeps one vector less than the inverse has bands."""
+        return InverseStream(self.inverse_column[1:], size, self.steps, whole=whole)
+
+    @cached_property
+    def _series(self) -> Series:
+        return reciprocal(self.inverse_column, self.steps)
+
+    def _column(self) -> Series:
+        return self._series
+
+    def _inverse(self) -> Series:
+        values = np.zeros(self.steps)
+        values[: len(self.inverse_column)] = self.inverse_column
+        return Series(values)
+
+    def _drift(self, scale: float, participation: Participation | None) -> float:
+        width = len(self.inverse_column)
+        if width == 1:
+            return 0.0
+        total = math.fsum(abs(h) for h in self.inverse_column)
+        computed = (width + 2) * U * total * REACH * (scale + 1.0)
+        # What was rounded differently passes through C.
+        column = self._column()
+        low = float(np.abs(column.values).sum()) * (1.0 + self.steps * U)
+        return up(
+            column.widened(0.0, low)[1] * (1.0 + 2.0 * computed) * math.sqrt(self.steps), 16.0
+        )
+
+
+@to_nearest
+def banded_inverse_square_root(steps: int, *, bands: int) -> BandedInverse:
+    """Return the strategy whose inverse has the first bands of (1 - x)^{1/2}.
+
+    Those are the coefficients of the inverse of the prefix sums' square root (Kalinin, McKenna,
+    Upadhyay, Lampert 2025), rounded to doubles.
+    """
+    count = checks.integer("bands", bands, 1, as_steps(steps))
+    j = np.arange(1.0, count)
+    return BandedInverse((1.0, *np.cumprod((2.0 * j - 3.0) / (2.0 * j)).tolist()), steps=steps)
+
+
+@to_nearest
+def lambda_cgd(steps: int, *, cancelled: float) -> BandedInverse:
+    """Return DP-λCGD: each step takes back λ times the fresh noise of the step before.
+
+    The coefficients of C are λ^j (Kalinin, McKenna, Pagh, Lampert 2026, without their scaling of
+    the columns to equal norms).
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps.
+    cancelled : float
+        λ in [0, 1).
+    """
+    part = checks.number(CANCELLED, cancelled)
+    return BandedInverse((1.0, -part) if as_steps(steps) > 1 else (1.0,), steps=steps)
+
+
+def output_perturbation(steps: int) -> BandedInverse:
+    """Return the prefix sums themselves: every one is released with noise of its own."""
+    return BandedInverse((1.0, -1.0) if as_steps(steps) > 1 else (1.0,), steps=steps)

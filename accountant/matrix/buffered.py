@@ -16,9 +16,8 @@ from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.matrix.series import Series, quotient
-from accountant.matrix.stream import BufferStream
-from accountant.matrix.toeplitz import ToeplitzStrategy, as_steps
+from accountant.matrix.strategy import BufferStream
+from accountant.matrix.toeplitz import Series, ToeplitzStrategy, as_steps, quotient
 
 if TYPE_CHECKING:
     from accountant.matrix.strategy import Participation

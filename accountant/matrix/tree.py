@@ -10,8 +10,7 @@ import numpy as np
 
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.matrix.strategy import Strategy
-from accountant.matrix.stream import TreeStream
+from accountant.matrix.strategy import Strategy, TreeStream
 from accountant.matrix.toeplitz import as_steps
 
 if TYPE_CHECKING:

@@ -10,8 +10,11 @@ import math
 
 import numpy as np
 
-from accountant._rounding import lift, up
+from accountant._rounding import TINY, U, lift, up
 from accountant._typing import FloatArray
+
+# The least rise of e^L between two losses.
+LEAST_RISE = 1e-30
 
 
 def rdp_excess_term(order: float, loss: float) -> float:
@@ -101,6 +104,35 @@ def _terms_by_series(order: float, losses: FloatArray) -> FloatArray:
         term = term * (losses / k)
         total += order * math.expm1((k - 1) * growth) * term
     return total
+
+
+def chord_excess(
+    order: float, loss: FloatArray, p: FloatArray, q: FloatArray, shift: float, error: float
+) -> float:
+    """Bound Σ of the excess over cells between losses, by a chord in each (Theorem M17).
+
+    Parameters
+    ----------
+    order : float
+        α > 1.
+    loss : float64 array of shape (m,)
+        Increasing ends of the cells.
+    p, q : float64 arrays of shape (m - 1,)
+        Masses of the cells, with relative ``error``.
+    shift, error : float
+        Absolute error of the losses, relative one of the masses.
+    """
+    # The function falls to 0 at L = 0 and rises beyond: its largest value within the loss's error.
+    values = rdp_excess_terms(order, loss + np.where(loss < 0.0, -shift, shift))
+    if not np.isfinite(values).all():
+        return math.inf
+    # Losses next to 0 may be equal; then every weight gives the same.
+    rise = np.maximum(np.expm1(np.diff(loss)), LEAST_RISE)
+    share = (p / np.maximum(q, TINY) * np.exp(-loss[:-1]) - 1.0) / rise
+    # A chord's weight is uncertain by the masses' and losses' errors over the width of the cell.
+    doubt = (4.0 * error + 4.0 * shift + 64.0 * U) * (1.0 + 1.0 / rise)
+    share = np.clip(share + np.copysign(doubt, np.diff(values)), 0.0, 1.0)
+    return float((q * (values[:-1] * (1.0 - share) + values[1:] * share)).sum())
 
 
 def divergence(excess: float, order: float) -> float:

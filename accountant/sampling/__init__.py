@@ -4,15 +4,15 @@ A guarantee holds for one sampler *and* one relation. Each sampler draws its bat
 theorem assumes and returns the mechanism of that theorem, so the account describes the batches.
 """
 
-# Samplers, each with the mechanism of one of its steps: poisson_batches (poisson), fixed_size,
-# with_replacement, truncated_poisson, random_allocation, shuffled, cyclic, cyclic_poisson,
-# separated_poisson, balls_in_bins, full_batch, and correlated_noise; sampler, batch_size_sampler
-# and drawing are shared.
-# Pairs: sampled_pairs for Poisson sampling when a record is added or removed; replacement_pair,
-# poisson_replacement and sampled_replacement when a record is *exchanged for another* (drawing
-# with replacement is with_replacement, and its pair mixture_pair); allocation_pair and
-# allocation_law for random allocation; convex_combination for a public coin; lognormal and _renyi
-# serve several.
+# Samplers, each with the mechanism of one of its steps: poisson, truncated_poisson, spaced_poisson,
+# fixed_size, random_allocation, epochs, balls_in_bins and correlated_noise;
+# sampler and drawing are shared.
+# Pairs: sampled_pairs and sampled_atoms for Poisson sampling when a record is added or removed,
+# exchange_pair and replacement_pair when one is exchanged for another, with the laws of one step of
+# its game in replacement_laws and lattice_envelope; mixture_pairs for public coins and repeated
+# draws; allocation_pair for random allocation, by its transform (allocation_profile, _line and
+# _plan) or its law (allocation_law), and allocated_mechanism for other noise
+# (ratio_sums).
 from accountant.sampling.allocated_mechanism import AllocatedMechanism
 from accountant.sampling.amplification import amplify
 from accountant.sampling.balls_in_bins import BallsInBins
@@ -21,22 +21,26 @@ from accountant.sampling.correlated_noise import (
     square_root_strategy,
     tree_strategy,
 )
-from accountant.sampling.cyclic import CyclicBatches
-from accountant.sampling.cyclic_poisson import CyclicPoisson
-from accountant.sampling.fixed_size import FixedSizeSampled, FixedSizeSampler
-from accountant.sampling.full_batch import FullBatch
-from accountant.sampling.poisson import PoissonSampled
-from accountant.sampling.poisson_batches import PoissonSampler
+from accountant.sampling.epochs import CyclicBatches, FullBatch, ShuffledBatches
+from accountant.sampling.fixed_size import (
+    FixedSizeSampled,
+    FixedSizeSampler,
+    WithReplacementSampled,
+    WithReplacementSampler,
+)
+from accountant.sampling.poisson import PoissonSampled, PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
 from accountant.sampling.sampler import Sampler
 from accountant.sampling.secure_sum import (
     discrete_gaussian_sum_of_vectors,
     skellam_sum_of_vectors,
 )
-from accountant.sampling.separated_poisson import SeparatedParticipations, SeparatedPoisson
-from accountant.sampling.shuffled import ShuffledBatches
+from accountant.sampling.spaced_poisson import (
+    CyclicPoisson,
+    SeparatedParticipations,
+    SeparatedPoisson,
+)
 from accountant.sampling.truncated_poisson import TruncatedPoissonSampled, TruncatedPoissonSampler
-from accountant.sampling.with_replacement import WithReplacementSampled, WithReplacementSampler
 
 __all__ = [
     "Allocated",

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._core import tools
 from accountant._rounding import U
 from accountant._typing import FloatArray
-from accountant.sampling.allocation_chords import chord_law, tangent_law
-from accountant.sampling.allocation_table import make_table
+from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
 from accountant.sampling.lognormal import (
     Law,
     lognormal_cells,
@@ -26,18 +25,18 @@ from accountant.sampling.lognormal import (
     spread,
 )
 
-if TYPE_CHECKING:
-    from accountant.sampling.allocation_table import Table
-
-
-# Relative errors of masses from the transform that are worth having.
+# Any grid is valid: the numbers move widths and times, and were chosen by trial.
+# A law from the transform is used where its masses have a smaller relative error.
 MOST_ERROR = 1e-6
-# Standard scores of the fine part of one ratio's grid: a mass of 1e-31 is beyond, under either law.
+# The fine part of one ratio's grid ends at this standard score: 1e-31 is beyond, under either law.
 _REACH = 11.6
+# Scores of a few cells beyond it.
 _FAR = np.array([12.5, 14.0, 16.0, 19.0, 23.0, 29.0, 36.0])
-# Mass that a grid may leave out at either end of a sum.
+# The mass that a grid may leave out at either end of a sum.
 _FLOOR = 1e-30
+# Groups of a law from which the shape of a sum is guessed.
 _COARSE = 128
+# Points at the lower end of a law that are groups of their own.
 _END = 40
 # Growth of the spacing with the distance from the median, in spacings: tails are smooth in the
 # logarithm.
@@ -54,22 +53,19 @@ class LatticeLaw(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _table(noise_multiplier: float, terms: int, points: int, missed: float) -> Table | None:
-    return make_table(noise_multiplier, terms, points, missed)
+def _table(noise_multiplier: float, terms: int, points: int) -> Table | None:
+    return make_table(noise_multiplier, terms, points)
 
 
 @functools.lru_cache(maxsize=64)
-def mean_law(
-    noise_multiplier: float, terms: int, points: int, upper: bool, missed: float = 0.0
-) -> LatticeLaw:
+def mean_law(noise_multiplier: float, terms: int, points: int, upper: bool) -> LatticeLaw:
     """Return the law of the mean of ``terms`` >= 2 likelihood ratios.
 
     By its transform (Theorem S17), and where that is hard by doubling (Theorem S5), with a few
     ``points`` more or less. The values of an upper law are ``exp(k * spacing)``, k an integer, so
-    that epochs compose without further loss. Options that change by less than ``missed`` need no
-    line of their own.
+    that epochs compose without further loss.
     """
-    table = _table(noise_multiplier, terms, points, missed)
+    table = _table(noise_multiplier, terms, points)
     if table is not None:
         law = chord_law(table) if upper else tangent_law(table)
         if law.mass_error < MOST_ERROR:

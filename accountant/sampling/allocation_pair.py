@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from accountant.sampling.allocation_law import LatticeLaw
 
 
-# Grid points of the law of a sum: the bracket on δ is then about one percent wide.
+# Grid points of the law of a sum, by default: the bracket on δ is then about one percent wide.
 POINTS = 1200
 # A bracket of the transform that is wider, relatively, is narrowed by the laws.
 WIDE = 1e-3
 
-# Integer orders up to here are summed exactly; a cubic number of terms.
+# The largest integer order that is summed exactly: its terms grow with the cube.
 _MAX_ORDER = 128
-# Exponents that stay within doubles, with a margin for products.
+# The largest exponent: exponentials stay within doubles, also when multiplied.
 _LARGEST = 600.0
 
 
@@ -52,8 +52,6 @@ class AllocationPair(AtomicPair):
         Whether the profile is bounded from above (else from below).
     points : int
         Grid points of the law.
-    missed : float
-        Options that change by less need not be known better; 0 for all digits.
     """
 
     noise_multiplier: float
@@ -61,7 +59,6 @@ class AllocationPair(AtomicPair):
     add: bool = False
     upper: bool = True
     points: int = POINTS
-    missed: float = 0.0
 
     def atoms(self) -> Atoms:
         """Return the atoms of the bounding law, losses moved to the safe side."""
@@ -72,7 +69,7 @@ class AllocationPair(AtomicPair):
     @property
     def _mean(self) -> LatticeLaw:
         at = self.noise_multiplier, self.steps, self.points
-        return mean_law(*at, self.upper, self.missed)
+        return mean_law(*at, self.upper)
 
     @property
     def _shift(self) -> float:
@@ -217,7 +214,7 @@ def _bell(order: int, noise_multiplier: float) -> FloatArray:
 def _add_log_moment(pair: AllocationPair, order: float) -> float:
     """Return log E_Q[S^(1-α)], rounded up: on the grid, and by the geometric mean below it."""
     at = pair.noise_multiplier, pair.steps, pair.points
-    law = mean_law(*at, True, pair.missed).law
+    law = mean_law(*at, True).law
     unit = 0.5 / pair.noise_multiplier / pair.noise_multiplier
     power = order - 1.0
     # The mean is at least the geometric mean, which is log-normal.

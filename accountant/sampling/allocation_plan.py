@@ -12,20 +12,23 @@ import numpy as np
 
 from accountant._typing import FloatArray
 
-# Terms of a line, beyond which its sum is cut off at the cost of a wide bracket.
+# The most terms of a line: a longer sum is cut off, at the cost of a wide bracket.
 MOST_TERMS = 2**14
-# What each error may be, relative to the value.
+# Each error may be this share of the value.
 SHARE = 1e-11
-# Lines longer than this are worth a search for shorter ones, whose tilted density at the threshold
-# is smaller by e^-FALL.
-SHORT, FALL = 1500, 18.0
-# Normal scores beyond which masses are below the doubles.
+# Masses beyond this normal score are below the doubles.
 FARTHEST = 38.0
+# The spacing of the plain grid of normal scores.
 _SPACING = 0.08
+# Angles by which the path may turn.
 _ANGLES = np.array([0.5, 0.8, 1.0, 1.3, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.9, 1.2, 1.5])
-_RELATIVE = 4  # of which times y/σ², the best for a nearly normal ratio
+# The first of them are times y/σ², the best for a nearly normal ratio.
+_RELATIVE = 4
+# Rates of the bound on what a step beyond the threshold leaves, in units of mean over square.
 _RATES = np.geomspace(1e-3, 1.0, 40)
+# Orders that are looked at first, in units of 1/spread.
 _COARSE = np.geomspace(1e-2, 1e3, 40)
+# Orders that are looked at then, in units of the best of these.
 _FINE = np.unique(np.concatenate([np.geomspace(0.02, 12.0, 40), np.linspace(0.85, 1.2, 9)]))
 
 
@@ -92,19 +95,7 @@ def make_plan(
         if log_value is not None and found.log_value > log_value - 2.0:
             break
         log_value = found.log_value
-    if found is None or put or found.terms < SHORT:
-        return found
-    # A jump of the density at the threshold makes the transform slow. Farther out it is smaller,
-    # if the tilt is, too.
-    others = []
-    for farther in np.arange(max(high, mu) + 2.0, max(high, mu) + 10.0, 2.0).tolist():
-        largest = math.exp(min(mu * farther - 0.5 * mu * mu, 600.0)) / steps
-        cap = (0.5 * farther * farther - FALL) / largest
-        if cap > 0.02 * found.abscissa:
-            others.append(_plan(mu, farther, steps, kappa, put, most, cap))
-    # A tilt much smaller than the saddle point's leaves a value that cancels.
-    worth = [one for one in others if one and one.log_value < found.log_value + 3.0]
-    return min([found, *worth], key=lambda one: one.terms)
+    return found
 
 
 def log_put_outside(mu: float, high: float, steps: int, kappa: FloatArray) -> FloatArray:
@@ -148,15 +139,7 @@ def _threshold(
     return high
 
 
-def _plan(
-    mu: float,
-    high: float,
-    steps: int,
-    kappa: float,
-    put: bool,
-    most: int,
-    cap: float = math.inf,
-) -> Plan | None:
+def _plan(mu: float, high: float, steps: int, kappa: float, put: bool, most: int) -> Plan | None:
     """Search for the saddle point, the period and the length."""
     low = max(-10.0 - (max(0.0, -math.log1p(kappa) / mu) if put else 0.0), -FARTHEST)
     rough = _Rough(mu, low, high)
@@ -179,8 +162,7 @@ def _plan(
     if orders.size < 8:
         return None
     smooth = costs - np.log(orders)
-    best = min(int(np.argmin(smooth)), int(np.count_nonzero(orders < cap)))
-    place = min(max(best, 2), orders.size - 3)
+    place = min(max(int(np.argmin(smooth)), 2), orders.size - 3)
     c = float(orders[place])
     curve = 2.0 * float(
         np.polyfit(orders[place - 2 : place + 3] - c, smooth[place - 2 : place + 3], 2)[0]

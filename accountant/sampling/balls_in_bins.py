@@ -1,26 +1,30 @@
-"""Balls in bins for matrix mechanisms: a record draws one bin, and keeps it in every epoch."""
+"""Balls in bins for matrix mechanisms: a record draws one bin, and keeps it in every epoch.
+
+Conditioned on the record's own bin the bound is sharp where one bin decides
+(docs/theorems_matrix.md, Theorem X6 (iii) and (iv)).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from accountant import checks
 from accountant._rounding import U, ratio_down, up
+from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.matrix import BandedToeplitz
 from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.normal_masses import cells
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
-from accountant.sampling.bins_bound import Circle, conditional_epsilon
-from accountant.sampling.bins_chain import farthest, lower_side, nearest, upper_sides
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
@@ -29,12 +33,136 @@ if TYPE_CHECKING:
     from accountant.mechanisms.base import Mechanism
 
 
+# Cells of the own log-ratio's normal score: more make the bound hardly narrower.
+_CELLS = 16_384
+# The last score: what is beyond has a mass below 1e-38, and counts in full.
+_REACH = 13.0
+# Powers of Markov's inequality that are tried; all of them are valid.
+_POWERS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+# The largest exponent whose exponential is a double, with a margin.
+_LARGEST = 600.0
+# The largest ε: the square of its exponential is a double, and below what is cut.
+_LARGEST_EPSILON = 300.0
+
+
+class Circle(NamedTuple):
+    """Bins on a circle, some of which come round once more than the others.
+
+    Attributes
+    ----------
+    bins : int
+        Number of bins B.
+    lags : tuple of float
+        Covariances r_0, r_1, …, r_{b-1} of the log-ratios of bins so far apart, on a circle of at
+        least 2b - 1 bins; of two bins that both come round once more, if some do.
+    fewer : tuple of float
+        Those of two bins of which one comes round once less; ``lags`` if there is none.
+    often : int
+        How many bins come round once more; B if all do.
+    """
+
+    bins: int
+    lags: tuple[float, ...]
+    fewer: tuple[float, ...]
+    often: int
+
+    @classmethod
+    def whole(cls, bins: int, lags: tuple[float, ...]) -> Circle:
+        """Return a circle all of whose bins come round equally often."""
+        return cls(bins, lags, lags, bins)
+
+
+def conditional_delta(circle: Circle, epsilon: float) -> float:
+    """Bound δ(epsilon) of removing a record, ``epsilon`` in nats."""
+    if epsilon > _LARGEST_EPSILON:
+        return 1.0
+    share = circle.often / circle.bins * (1.0 + 1e-15)
+    total = share * _given(circle, epsilon, more=True)
+    if share < 1.0:
+        total += (1.0 - share + 1e-15) * _given(circle, epsilon, more=False)
+    return min(total * (1.0 + 1e-14), 1.0)
+
+
+def _given(circle: Circle, epsilon: float, *, more: bool) -> float:
+    """Bound δ(epsilon), given whether the record's bin comes round once more."""
+    masses, error, own, parts = _moments(circle, more)
+    others = parts[0]
+    gamma = math.exp(epsilon) * (1.0 - 1e-13)
+    with np.errstate(all="ignore"):
+        # The least concave function of the others' part that is above (1 - γ / (own + others))₊.
+        beyond = np.maximum(1.0 - gamma / (own + others), 0.0)
+        touch = _touch(own, gamma, 1.0)
+        line = gamma / touch**2 * others
+        bound = np.where((own >= gamma) | (others >= touch - own), beyond, line)
+        # Markov's inequality for higher powers, where the others' part is rarely large.
+        for power, norm in zip(_POWERS, parts, strict=True):
+            touch = _touch(own, gamma, power)
+            most = (1.0 - gamma / touch) * (norm / (touch - own)) ** power
+            bound = np.where((own < gamma) & (most < bound), most, bound)
+    # In positive form: what overflowed counts in full.
+    bound = np.where(bound < 1.0, bound, 1.0) * (1.0 + 1e-9)
+    total = float(np.dot(masses, np.concatenate([bound, [1.0]])))
+    return min(total * (1.0 + error + 1e-9) + 1e-290, 1.0)
+
+
+def conditional_epsilon(circle: Circle, delta: float, high: float) -> float:
+    """Bound ε(delta) of removing a record; ``high`` where nothing below it is certified."""
+    low = 0.0
+    if not conditional_delta(circle, high) <= delta:
+        return high
+    while high - low > 1e-5 * high:
+        middle = 0.5 * (low + high)
+        if conditional_delta(circle, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _touch(own: FloatArray, gamma: float, power: float) -> FloatArray:
+    """Return s = own + y where (1 - γ/s)₊ / y^power is largest, for own < γ."""
+    half = (power + 1.0) * gamma
+    root = np.sqrt(np.maximum(half**2 - 4.0 * power * gamma * own, 0.0))
+    return np.asarray((half + root) / (2.0 * power), dtype=np.float64)
+
+
+@lru_cache(maxsize=8)
+def _moments(
+    circle: Circle, more: bool
+) -> tuple[FloatArray, float, FloatArray, tuple[FloatArray, ...]]:
+    """Return masses of cells of the own log-ratio, and at their ends its part and the rest's."""
+    edges = np.linspace(-_REACH, _REACH, _CELLS)
+    masses, error = cells(edges, 0.0)
+    variance = (circle.lags if more else circle.fewer)[0]
+    x = variance + math.sqrt(variance) * edges
+    # Round-off of an exponent is far below this part of its size.
+    slack = 1.0 + 1e-9 * (1.0 + np.abs(x) + circle.lags[0])
+    own = np.exp(np.minimum(x - 0.5 * variance, _LARGEST)) / circle.bins * slack
+    own[x - 0.5 * variance >= _LARGEST] = math.inf
+    return masses, error, own, tuple(_norm(circle, more, x, power) * slack for power in _POWERS)
+
+
+def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray:
+    """Return the norm in L^power of the other bins' part, given the own log-ratio (Minkowski)."""
+    bins, lags, fewer, often = circle
+    own, largest = (lags if more else fewer)[0], lags[0]
+    away = bins - 2 * len(lags) + 1
+    total = np.zeros(x.size)
+    for count, variance in ((min(often, away), largest), (max(away - often, 0), fewer[0])):
+        total += count * math.exp(min(0.5 * (power - 1.0) * variance, _LARGEST))
+    # A neighbour may come round once more or not: the larger of both for the record's own bin.
+    for pair in zip(lags[1:], fewer[1:], strict=True):
+        options = []
+        for lag in pair if more else pair[1:]:
+            rest = max(largest - lag * lag / own, 0.0)
+            options.append(lag / own * (x - 0.5 * lag) + 0.5 * (power - 1.0) * rest)
+        total += 2.0 * np.exp(np.minimum(np.max(options, axis=0), _LARGEST))
+    return total / bins
+
+
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
-# Of the search for the ε of the lower end; every ε that it tries is certified by itself.
+# Halvings in the search for the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
-_LEAST_DELTA = 1e-10  # of chains, whose transforms are sums with errors of 1e-13
-_MANY = 30_000  # cells, of which four ages of scores have enough
-_CHAINS = (1e-6, 4.0)  # variances of log-ratios for which chains are tried
 
 
 class _Reached(NamedTuple):
@@ -168,7 +296,7 @@ class BallsInBins(Sampler):
     def _lags(self, noise: float, times: int = 0) -> tuple[float, ...]:
         """Return the covariances of bins on a circle, none too small; none for too few bins.
 
-        Bins that come round so many ``times``; 0 is the most that a bin does.
+        Bins that come round ``times`` times; 0 is the most that a bin does.
         """
         column = self.strategy.column
         if self.bins < 2 * len(column) - 1:
@@ -195,64 +323,6 @@ class BallsInBins(Sampler):
             lower = max(lower, _epsilon(each, unit, budget, lower, upper))
         return Bounds(min(lower, upper), upper)
 
-    @to_nearest
-    def chain_epsilon_bounds(
-        self, noise_multiplier: float, delta: float, *, cells: int = 10_000
-    ) -> Bounds:
-        """Bracket ε(delta) more narrowly, in seconds: bins as a chain of neighbours (Theorem X8).
-
-        Parameters
-        ----------
-        noise_multiplier, delta : float
-            As for :meth:`epsilon_bounds`, which answers where ``delta`` is below 1e-10, where the
-            strategy has one band, where there are fewer steps than bins, and where the log-ratio of
-            a bin has a variance below 1e-6 or above 4: a bin's participations are together less
-            than a thousandth, or more than twice, as large as the noise.
-        cells : int, keyword only
-            About how many cells the scores are rounded to that one bin depends on, from 100 to
-            1,000,000. More cells make the bracket narrower, and the time grows with their number.
-        """
-        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-        budget = checks.number(checks.TARGET_DELTA, delta)
-        joint = checks.integer("cells", cells, 100, 1_000_000)
-        quick = self.epsilon_bounds(noise, budget)
-        lags = self._lags(noise)
-        usable = len(lags) > 1 and _CHAINS[0] < lags[0] < _CHAINS[1] and budget >= _LEAST_DELTA
-        if not usable or self.steps < self.bins:
-            return quick
-        low = self._chain_lower(noise, budget, joint, quick)
-        return Bounds(low, self._chain_upper(lags, budget, joint, Bounds(low, quick.upper)))
-
-    def _chain_lower(self, noise: float, delta: float, joint: int, quick: Bounds) -> float:
-        """Return an ε that data reach (Theorem X8 (ii))."""
-        epochs, rest = divmod(self.steps, self.bins)
-        unit = noise * float(self.strategy.sensitivity_bounds().upper)
-        column = np.array(self.strategy.column) / unit * math.sqrt(epochs) * (1.0 - 1e-12)
-        complete = rest >= column.size - 1
-        side = lower_side(column, self.bins, epochs, complete=complete, joint=joint, delta=delta)
-
-        def reached(epsilon: float) -> bool:
-            return max(side.removed(epsilon)[0], side.added(epsilon)[0]) > delta
-
-        return farthest(reached, float(quick.lower), float(quick.upper))
-
-    def _chain_upper(
-        self, lags: tuple[float, ...], delta: float, joint: int, known: Bounds
-    ) -> float:
-        """Return an ε that suffices (Theorem X8 (iii)): the best over distances of kept bins."""
-        low, best = float(known.lower), float(known.upper)
-        one_epoch = self.steps <= self.bins
-        most = 4 if len(lags) <= 4 or joint >= _MANY else 3
-        gaps = {-(-len(lags) // ages) for ages in range(2, most + 1)}
-        for gap in sorted(gaps, reverse=True):
-            sides = upper_sides(lags, self.bins, gap, once=one_epoch, joint=joint, delta=delta)
-            if sides is None:
-                continue
-            found = nearest(partial(_enough, sides("calls").removed, delta), low, best)
-            if found < best:
-                best = nearest(partial(_enough, sides("puts").added, delta), found, best)
-        return best
-
     def _reached(self) -> list[_Reached]:
         """Return pairs that constant contributions reach (Theorem X6 (ii))."""
         column = np.array(self.strategy.column)
@@ -278,12 +348,6 @@ class BallsInBins(Sampler):
                 share = kept * blocks / self.bins * rough
                 found.append(_Reached(share, blocks, times * float(reach[kept - 1])))
         return found
-
-
-def _enough(
-    delta_bounds: Callable[[float], tuple[float, float]], delta: float, epsilon: float
-) -> bool:
-    return delta_bounds(epsilon)[1] <= delta
 
 
 def _epsilon(each: _Reached, noise: float, delta: float, low: float, high: float) -> float:

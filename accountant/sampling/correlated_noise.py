@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 _RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
-# Participation patterns that are tried one by one.
+# The most participation patterns that are tried one by one.
 _PATTERNS = 20_000
-# Entries of 2^±300 have squares that neither overflow nor vanish.
+# The largest binary exponent: entries up to it have squares that neither overflow nor vanish.
 _SAFE_EXPONENT = 300
 
 

@@ -13,7 +13,7 @@ from accountant.errors import ArgumentTypeError
 Indices: TypeAlias = "NDArray[np.int64]"
 Seed: TypeAlias = "int | np.random.Generator | None"
 
-# Below this share of the records a batch is drawn by rejection of repeats, above it its complement.
+# A batch below one half of the records is drawn by rejection of repeats, else its complement is.
 _HALF = 2
 
 

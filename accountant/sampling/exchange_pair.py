@@ -8,33 +8,37 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accountant._core import answers as core
-from accountant._rounding import TINY, U, half_square, lift, product_up, ratio_up, up
+from accountant._rounding import U, half_square, lift, product_up, ratio_up, up
 from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
-from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.excess import chord_excess, divergence
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.convex_combination import BlendPair
+from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+# Cells of the chords of a Rényi divergence: fewer make it larger.
 _CELLS = 4096
-# Scores beyond which a normal law has next to no mass, and beyond which its masses underflow.
-_MARGIN, _TOP = 12.0, 36.0
+# A normal law has a mass below 1e-32 beyond this score.
+_MARGIN = 12.0
+# Normal masses underflow beyond this score.
+_TOP = 36.0
+# The largest loss whose exponential is a double, with a margin.
 _FARTHEST = 600.0
-_LEAST_RISE = 1e-30
 # A larger squared distance hides nothing.
 MOST_SQUARED_DISTANCE = 1e3
-# Hides more than any noise whose pair is that of the noise unsampled.
+# Noise that hides more than any whose pair is that of the noise unsampled.
 _LEAST_NOISE = 0.032
-# Rates, and distances of Laplace noise in scales, whose products and exponentials are doubles.
+# The least rate: products with losses are doubles.
 _LEAST_RATE = 1e-280
+# Distances of Laplace noise in scales between which exponentials are doubles.
 _LEAST_REACH, _MOST_REACH = 1e-200, 1200.0
 
 
@@ -170,16 +174,8 @@ class ExchangePair(DominatingPair):
             return plain
         shift = self.loss_error + 32.0 * U * float(np.abs(loss).max())
         found = self.masses(loss)
-        values = rdp_excess_terms(order, loss + np.where(loss < 0.0, -shift, shift))
-        if not np.isfinite(values).all():
-            return plain
         p_mass, q_mass = found.p[1:-1], found.q[1:-1]
-        # Losses next to 0 may be equal; then every weight gives the same.
-        rise = np.maximum(np.expm1(np.diff(loss)), _LEAST_RISE)
-        share = (p_mass / np.maximum(q_mass, TINY) * np.exp(-loss[:-1]) - 1.0) / rise
-        doubt = (4.0 * found.relative_error + 4.0 * shift + 64.0 * U) * (1.0 + 1.0 / rise)
-        share = np.clip(share + np.copysign(doubt, np.diff(values)), 0.0, 1.0)
-        excess = float((q_mass * (values[:-1] * (1.0 - share) + values[1:] * share)).sum())
+        excess = chord_excess(order, loss, p_mass, q_mass, shift, found.relative_error)
         # Below, the function is at most α - 1. Above, the first law is at most e^{μx - μ²/2} times
         # the noise's, the second at least 1 - q times.
         excess += float(found.q[0]) * (order - 1.0)

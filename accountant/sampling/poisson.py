@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import islice
+from typing import ClassVar
 
 from accountant import checks
 from accountant._binding import bound
@@ -21,12 +23,15 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
+from accountant.sampling import drawing
+from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
+from accountant.sampling.sampler import Sampler, WorstCaseInstance
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-# Far out, where chances underflow, they fall fast: together they are less than so much.
+# Chances that underflow fall fast, so that together they are below this.
 _UNDERFLOWN = 64.0 * LEAST
 
 
@@ -246,3 +251,62 @@ def _gaussian_noise(mechanism: Mechanism) -> float | None:
         return math.inf
     # Replacing a record moves the sum by two contributions, which is the unit of the pair.
     return min(2.0 * whole.noise_multiplier, sys.float_info.max)
+
+
+def poisson_gaussian(
+    noise_multiplier: float,
+    probability: float,
+    relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+) -> PoissonSampled:
+    """Return one Poisson-subsampled Gaussian step."""
+    from accountant.mechanisms.gaussian import Gaussian
+    from accountant.sampling.poisson import PoissonSampled
+
+    return PoissonSampled(Gaussian(noise_multiplier, relation=relation), probability)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PoissonSampler(Sampler):
+    """Poisson sampling: in every step each record takes part with one probability, independently.
+
+    Parameters
+    ----------
+    dataset_size : int
+        Number of records, for :meth:`batches`; the guarantee does not depend on it.
+    sampling_probability : float
+        In [0, 1].
+    steps : int
+        Number of steps.
+    relation : NeighbouringRelation, keyword only
+        Any; add-or-remove and zero-out have the same pair.
+
+    Notes
+    -----
+    *Guarantee.* Theorem S1 with independent participations: the pair of docs/theorems.md in every
+    step, attained; under replace-one that of Theorem E7 (docs/theorems_adapters.md), attained.
+    """
+
+    name: ClassVar[str] = "Poisson"
+    theorem: ClassVar[str] = "S1, E7"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = tuple(NeighbouringRelation)
+
+    dataset_size: int
+    sampling_probability: float
+    steps: int
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+
+    def batches(self, seed: Seed = None) -> Iterator[Indices]:
+        """Draw a binomial size, then that many distinct records, in O(batch)."""
+        rng = drawing.generator(seed)
+        for _ in range(self.steps):
+            size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
+            yield drawing.distinct(rng, self.dataset_size, size)
+
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return ``steps`` Poisson-subsampled Gaussians."""
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        return self.steps * poisson_gaussian(noise, self.sampling_probability, self.relation)
+
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
+        """Return the mechanism itself: all other contributions zero, this one always one."""
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)

@@ -22,20 +22,17 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
-from accountant.sampling.allocation_statistic import SumOverSteps
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
-from accountant.tolerances import negligible_delta
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
-# Fewer points say little, and the time grows with their square.
+# The least and most points of a law: fewer say little, and the time grows with their square.
 _POINTS = (100, 2400)
 
-# Below this noise the likelihood ratio spans most of the range of doubles; there is little left to
-# amplify there, and the plain Gaussian bound serves.
+# The least noise: below it ratios span most of the range of doubles, there is little left to
+# amplify, and the plain Gaussian bound serves.
 _LEAST_NOISE = 0.15
-# Above it the likelihood ratio differs from one by less than the errors its grid carries; there is
-# next to nothing to hide there.
+# The largest noise: above it ratios differ from one by less than the errors their grid carries.
 _MOST_NOISE = 1e8
 
 ALLOCATION = Selection(
@@ -103,10 +100,8 @@ class Allocated(Mechanism):
         if self.steps == 1 or (upper and not _LEAST_NOISE <= noise <= _MOST_NOISE):
             # Picking a step is post-processing of having told which: convexity (Theorem S2).
             return Gaussian(noise).pairs()
-        missed = negligible_delta()
         return tuple(
-            AllocationPair(noise, self.steps, add, upper, self.points, missed)
-            for add in (False, True)
+            AllocationPair(noise, self.steps, add, upper, self.points) for add in (False, True)
         )
 
     def from_below(self) -> Mechanism:
@@ -155,8 +150,7 @@ class RandomAllocation(Sampler):
     Notes
     -----
     *Guarantee.* Theorems S1, S4, S5 and S15; with more participations, Theorem S9: the composition
-    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025), and
-    Theorem S16 from below.
+    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025).
     """
 
     name: ClassVar[str] = "random allocation"
@@ -215,7 +209,7 @@ class RandomAllocation(Sampler):
         """Return the pair itself, from below; with more participations, sums over an epoch.
 
         A record that picks k of T steps contributes k to the sum over an epoch's steps, whose noise
-        has standard deviation √T σ. A sum of losses tells more (Theorem S16).
+        has standard deviation √T σ.
         """
         steps, picks = self.steps_per_epoch, self.participations
         if picks == 1:
@@ -225,8 +219,4 @@ class RandomAllocation(Sampler):
 
         exact = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         noise = exact * math.sqrt(steps) / picks * (1.0 + 2.0**-50)
-        found = [WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation))]
-        if picks < steps and _LEAST_NOISE <= exact <= _MOST_NOISE:
-            told = SumOverSteps(exact, steps, picks, self.relation)
-            found.append(WorstCaseInstance(self.epochs * told))
-        return tuple(found)
+        return (WorstCaseInstance(self.epochs * Gaussian(noise, relation=self.relation)),)

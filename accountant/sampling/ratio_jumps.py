@@ -16,13 +16,22 @@ import numpy as np
 
 from accountant._rounding import TINY, U
 from accountant._typing import FloatArray
-from accountant.sampling.ratio_lattice import WIDTHS, RatioLattice
-from accountant.sampling.ratio_sums import Ends, RatioSums, mean_bounds, tilt_room
+from accountant.sampling.ratio_sums import (
+    WIDTHS,
+    Ends,
+    RatioLattice,
+    RatioSums,
+    mean_bounds,
+    tilt_room,
+)
 
-# How many ratios that are apart are expected in all runs, at most; of how many values at most; and
-# how many of them are told apart in one sum.
-_EXPECTED, _VALUES, MOST_JUMPS = 0.01, 6, 3
-# Spacings in a deviation of a common ratio, at least.
+# The most ratios that are apart in all runs together, as an expectation.
+_EXPECTED = 0.01
+# The most values of these ratios.
+_VALUES = 6
+# The most of them that are told apart in one sum: more are bounded by their mean.
+MOST_JUMPS = 3
+# The least spacings in a deviation of a common ratio.
 _FINE = 20.0
 # Standard deviations below the mean of the others at which their calls are on a line.
 _DEEP = 5.0
@@ -106,7 +115,7 @@ class JumpSums:
     steps : int
         T, more than ``MOST_JUMPS``.
     sums : callable
-        Returns the sums of so many common ratios, by their number and a tilt.
+        Returns the sums of common ratios, by their number and a tilt.
     log_target : float
         Of the sum without ratios that are apart.
     """
@@ -138,7 +147,7 @@ class JumpSums:
         return found + self._more() if upper else found
 
     def _part(self, strikes: FloatArray, count: int, upper: bool) -> FloatArray:
-        """Bound the part of so many ratios that are apart."""
+        """Bound the part of ``count`` ratios that are apart."""
         moves, weights = self._sums_apart(count, upper)
         # Strikes in their order, move after move: they are looked up among the sum's values.
         moved = strikes - np.array(moves)[:, None]
@@ -152,7 +161,7 @@ class JumpSums:
         return np.asarray(np.where(factor < TINY, 0.0, factor) @ calls * (1.0 - slack))
 
     def _sums_apart(self, count: int, upper: bool) -> tuple[list[float], list[float]]:
-        """Return what so many ratios that are apart add up to, and how often, from one side."""
+        """Return what ``count`` ratios that are apart add up to, and how often, from one side."""
         single = [(jump.mean, jump.mass) for jump in self._jumps]
         # Of the most, which are the rarest, only the sum is spread, to the two ends of its range.
         spread = upper and count == MOST_JUMPS

@@ -1,36 +1,150 @@
 """Puts and calls on a sum of independent likelihood ratios on a lattice, by one transform.
 
-The sum's law is the T-th power of a transform of tilted masses, and larger than the true one in the
-convex order. From below what the lattice can have added is subtracted: T times a quarter of a
-spacing, where the sum is within a spacing of the strike, whose probability Esseen's inequality
-bounds by an integral of the same transform. docs/theorems_sampling.md, Theorem S23.
+Ratios of a cell of an even lattice of their values go to the two ends of the cell, with their mean
+kept: a law that is larger in the convex order (docs/theorems_sampling.md, Theorems S5 and S23). The
+sum's law is the T-th power of a transform of tilted masses. From below what the lattice can have
+added is subtracted: T times a quarter of a spacing, where the sum is within a spacing of the
+strike, whose probability Esseen's inequality bounds by an integral of the same transform.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from accountant._core import tools as core
 from accountant._rounding import U
 from accountant._typing import FloatArray
-from accountant.sampling.ratio_lattice import WIDTHS, RatioLattice
+from accountant.pairs.atoms import AtomicPair
+from accountant.pairs.base import DominatingPair, has_pld
+
+# Any lattice is valid: the numbers move widths and times, and were chosen by trial.
+# Losses that are looked at first.
+_LOSSES = np.linspace(-40.0, 40.0, 16001)
+# Larger losses of this probability are cut off.
+_RARE = 1e-12
+# Widths of a sum of ratios in the window of its transform.
+WIDTHS = 30.0
+# Points of that window.
+_POINTS = 2.0**19
+# The most knots in a deviation of one ratio.
+_FINEST = 4000.0
+# The most knots of one ratio.
+_MOST = 2**19
+# The least knots in a deviation of one ratio: with fewer the brackets would be wide.
+_COARSEST = 0.05
+# Heavy ratios that should lie on the lattice.
+_HEAVY = 12
+# Spacings that are tried for it.
+_TRIED = 20000
+
+
+class RatioLattice(NamedTuple):
+    """Masses without the record of the ratios 0, h, 2h, …
+
+    Attributes
+    ----------
+    masses : float64 array of shape (m,)
+        Each within ``mass_error`` of itself.
+    spacing : float
+        h.
+    bumps : float64 array of shape (m - 1,)
+        For every cell, mass · share · (1 - share): what spreading adds to a call, over h.
+    escaped : float
+        The mean of what exceeds the last knot: infinite loss of as much mass under P.
+    mass_error, value_error : float
+        Relative errors of masses and of ratios.
+    variance : float
+        About that of the ratio.
+    """
+
+    masses: FloatArray
+    spacing: float
+    bumps: FloatArray
+    escaped: float
+    mass_error: float
+    value_error: float
+    variance: float
+
+
+def ratio_lattice(pair: DominatingPair, steps: int) -> RatioLattice | None:
+    """Return the lattice that suits sums of ``steps`` ratios; None where none is fine enough."""
+    if not has_pld(pair):
+        return None
+    p, _q, _ = pair.masses(_LOSSES)
+    # With the record the last masses are those of the largest losses.
+    above = np.cumsum(p[::-1])[::-1]
+    top = int(np.argmax(above <= max(_RARE, 2.0 * float(p[-1])))) - 1
+    if top < 1:
+        return None
+    largest = math.exp(float(_LOSSES[min(top + 1, _LOSSES.size - 1)]))
+    middle = np.exp(_LOSSES[: top + 1])
+    variance = float(p[1 : top + 2] @ middle) - 1.0
+    if not variance > 1e-12:
+        return None
+    deviation = math.sqrt(variance)
+    spacing = deviation * max(WIDTHS * math.sqrt(steps) / _POINTS, 1.0 / _FINEST)
+    spacing = _suited(pair, max(spacing, largest / _MOST))
+    count = math.ceil(largest / spacing)
+    if count < 2 or spacing > _COARSEST * deviation:
+        return None
+    return _spread(pair, spacing, count, variance)
+
+
+def _suited(pair: DominatingPair, least: float) -> float:
+    """Return a spacing, a little larger, of which heavy ratios are nearly multiples."""
+    if isinstance(pair, AtomicPair):
+        atoms = pair.loss_atoms
+        loss, weights = atoms.loss, atoms.q
+    else:
+        loss = np.array(pair.support)
+        weights = np.ones(2)
+    heavy = np.argsort(weights)[-_HEAVY:]
+    loss, weights = loss[heavy], weights[heavy]
+    if not np.isfinite(loss).all() or float(np.abs(loss).max()) > _LOSSES[-1]:
+        return least
+    spacings = least * np.linspace(1.0, 1.2, _TRIED)
+    total = np.zeros(_TRIED)
+    for ratio, weight in zip(np.exp(loss).tolist(), weights.tolist(), strict=True):
+        part = np.mod(ratio / spacings, 1.0)
+        total += weight * part * (1.0 - part)
+    return float(spacings[int(np.argmin(total))])
+
+
+def _spread(pair: DominatingPair, spacing: float, count: int, variance: float) -> RatioLattice:
+    knots = spacing * np.arange(count + 1)
+    assert has_pld(pair)
+    p, q, relative = pair.masses(np.log(knots[1:]))
+    masses = np.zeros(count + 1)
+    # The share that keeps the mean, p/q; rounding moves the mean by a few units of itself.
+    high = np.clip((p[:-1] - knots[:-1] * q[:-1]) / spacing, 0.0, q[:-1])
+    masses[1:] += high
+    masses[:-1] += q[:-1] - high
+    masses[-1] += q[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bumps = np.where(q[:-1] > 0.0, high * (1.0 - high / q[:-1]), 0.0)
+    # Shares have the rounding of the ratio, many spacings large.
+    bumps += 8.0 * (relative + U) * q[:-1] * np.arange(1, count + 1)
+    escaped = max(float(p[-1]) - float(knots[-1]) * float(q[-1]), 0.0)
+    escaped += 4.0 * (relative + U) * float(p[-1])
+    values = float(pair.loss_error) + 4.0 * relative + 64.0 * U
+    return RatioLattice(masses, spacing, bumps, escaped, relative + 16.0 * U, values, variance)
+
 
 Ends: TypeAlias = "tuple[FloatArray, FloatArray]"
 
-# The tilt's part of the largest ratio's exponent: more would give rare ratios all the weight.
+# The most of the largest ratio's exponent: more would give rare ratios all the weight.
 _MOST_TILT = 24.0
 # Points of the largest transform.
 _LARGEST = 2**22
-# Exponents of the tilt beyond which nothing is resolved.
+# Values this far below the centre, in exponents of the tilt, are all round-off.
 _FAR_BELOW = 60.0
+# The constant of Esseen's inequality (Theorem S23).
 _ESSEEN = (96.0 / 95.0) ** 2
 # Tilts for the mass outside the window, in standard deviations of the sum.
 _RATES = np.geomspace(1e-3, 16.0, 24)
-# Neighbouring ratios that are looked at together where a tilt is looked for, at least so many.
-_GROUPS = 2**12
 
 
 class Options(Protocol):
@@ -201,7 +315,7 @@ def mean_bounds(
 
 
 def tilt_room(largest: float) -> float:
-    """Return the largest tilt of ratios that are at most so far above their mean."""
+    """Return the largest tilt of ratios that are at most ``largest`` above their mean."""
     return _MOST_TILT / largest
 
 
@@ -228,7 +342,7 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
     deviation = math.sqrt(max(float(masses @ (values - mean) ** 2), 1e-300))
     least = 0.3 / (deviation * math.sqrt(steps))
     room = tilt_room(float(values.max()) - mean)
-    logs, values = _gathered(masses, values)
+    logs = np.log(masses)
     low, high = 0.0, room
     for _ in range(30):
         middle = 0.5 * (low + high)
@@ -240,11 +354,3 @@ def _tilt(masses: FloatArray, values: FloatArray, steps: int, log_target: float)
         rate = steps * (top + math.log(total) - middle * slope)
         low, high = (middle, high) if rate > log_target else (low, middle)
     return max(high, min(least, room))
-
-
-def _gathered(masses: FloatArray, values: FloatArray) -> Ends:
-    """Return logarithms of masses, and values, of a few thousand groups of neighbours at most."""
-    starts = np.arange(0, masses.size, -(-masses.size // _GROUPS))
-    together = np.add.reduceat(masses, starts)
-    means = np.add.reduceat(masses * values, starts) / together
-    return np.log(together), np.asarray(means, dtype=np.float64)

@@ -1,13 +1,19 @@
 """Lattice laws of the loss of one step of replace-one, each above all triples of a band.
 
-docs/theorems_sampling.md, Theorem S18. The outcomes are cut into rectangles, whose masses are
-products of normal masses.
+A step is decided by three points of a unit ball: what the record contributes, what its replacement
+does, and what another record would contribute in its place. With a and b the ways from the third
+point to the first two, the step's divergences grow with |a|² and |b|² and fall with ⟨a, b⟩. Boxes
+cover all triples, and a box is bounded by its corner.
+
+A record is drawn k times with probability w_k; on a batch of fixed size w is (1 - q, q). The
+outcomes of the first draw are cut into rectangles, whose masses are products of normal masses
+(docs/theorems_sampling.md, Theorem S18); further draws are allowed to move the sum as far as any
+(Theorem S20).
 """
 
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -24,20 +30,92 @@ from accountant.sampling.lattice_envelope import (
     law_above,
     mirrored,
     options_of,
+    smaller,
 )
-from accountant.sampling.replacement_corners import (
-    EDGES,
-    FEW_EDGES,
-    MANY_EDGES,
-    Corner,
-    bands,
-)
+from accountant.sampling.replacement_pair import Draws
 
-# Standard scores beyond which normal mass counts as infinite loss, and numbers of rectangles.
+
+class Corner(NamedTuple):
+    """|a|², |b|² and ⟨a, b⟩, for radius one, of a pair that is above all of a box."""
+
+    first: float
+    second: float
+    product: float
+
+
+# Ends of the boxes for |a|² and |b|², denser where one of them is small or nearly its largest. Any
+# are valid; evenly bent ones of the same number make some upper ends 2e-4 larger.
+_SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
+EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
+_MANY_LEAST = (0.0, 0.003, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.19, 0.25, 0.32, 0.4, 0.5)
+_MANY_MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.7, 1.9, 2.1, 2.3, 2.5, 2.7, 2.9, 3.05)
+_MANY_LARGE = (3.2, 3.35, 3.5, 3.6, 3.7, 3.77, 3.83, 3.88, 3.92, 3.94, 3.96, 3.975, 3.985, 3.993)
+MANY_EDGES = (*_MANY_LEAST, *_MANY_MIDDLE, *_MANY_LARGE, 3.998, 4.0)
+
+
+# Parts of a box along each axis, in which the product of its corner is looked for.
+_PARTS = 32
+
+
+@lru_cache(maxsize=8)
+def bands(
+    ends: tuple[float, ...], edges: tuple[float, ...] = EDGES
+) -> tuple[tuple[Corner, ...], ...]:
+    """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
+
+    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0, ``edges``
+    the ends of the boxes from 0 to 4. The triples with |a| < |b| have the same corners with
+    ``first`` and ``second`` exchanged.
+    """
+    found: list[list[Corner]] = [[] for _ in pairwise(ends)]
+    for low, high in pairwise(edges):
+        for least, most in pairwise(edges):
+            # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
+            if high + most < 4.0 or high < most:
+                continue
+            corner = Corner(high, most, _product((low, high), (least, most)))
+            middle = 0.5 * (low + high - least - most)
+            place = sum(middle < end for end in ends[1:-1])
+            found[place].append(corner)
+    return tuple(tuple(row) for row in found)
+
+
+def _product(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return the largest ⟨a, b⟩ at the far end of a box that leaves all its triples below.
+
+    From a triple to the far end |a|² grows by s and |b|² by t: then ⟨a, b⟩ may grow by √(st).
+    """
+    x, y = (np.linspace(*box, _PARTS + 1) for box in (first, second))
+    grown = np.sqrt(np.outer(first[1] - x[1:], second[1] - y[1:])) * (1.0 - 1e-12)
+    needed = np.add.outer(x[1:], y[1:]) >= 4.0 - 1e-9
+    return float((_least_products(x[:-1], y[:-1]) + grown)[needed].min())
+
+
+def _least_products(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Bound ⟨a, b⟩ from below for |a|² >= first, |b|² >= second: a triangle in the unit circle."""
+    both = np.outer(first, second)
+    root = np.sqrt(both * np.outer(4.0 - first, 4.0 - second))
+    return np.asarray(np.maximum(0.25 * (both - root) - 1e-12, 0.0))
+
+
+# Standard scores beyond which normal mass counts as infinite loss.
 _REACH = 10.5
-_GUIDE, _COMMON = 400, 3.5
+# Places at which the growth of a mixture's logarithm is looked at, to choose edges between them.
+_GUIDE = 400
+# Standard scores beyond the means within which edges are as dense as the growth asks for.
+_COMMON = 3.5
 # The fewest rectangles per score along a, and across, where fewer do if b is short of a.
 _FEWEST = (12.0, 6.0)
+# Cells of the line on which all draws move the sum as far as they may.
+_CELLS = 600
+# Distances of the Gaussian pairs of told draws are multiples of this share of a contribution.
+_STEP = 0.1
+# Repeated draws hide among steps without a draw if they are rarer than this, in units of w_0.
+_RARE = 0.003
+# Share of w_0 among which repeated draws hide if they are not rare.
+_SHARE = 0.04
+# Relative slack of weights that are sums or rests of others.
+_SLACK = 2.0**-40
 
 
 class Bands(NamedTuple):
@@ -45,93 +123,121 @@ class Bands(NamedTuple):
 
     ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
     logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
-    mirror image: they matter only where ε is negative. ``edges`` are the ends of the boxes.
+    mirror image: they matter only where ε is negative. ``edges`` are the ends of the boxes, and
+    ``shares`` the shares of w_0 among which rare repeated draws may hide.
     """
 
     ends: tuple[float, ...]
     fine: tuple[float, ...]
     mirrored: tuple[int, ...]
     edges: tuple[float, ...] = EDGES
+    shares: tuple[float, ...] = (0.01, 0.04)
 
 
-class Fineness(IntEnum):
-    """How finely triples are cut: for two printed digits, for three, or where noise is large."""
-
-    ROUGH = 0
-    PLAIN = 1
-    FINE = 2
-
-
-# Of batches without repetition. The larger the noise, the more alike are all triples, and the more
-# of their boxes come near the largest.
-_ENDS = (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0)
-_CUTS = (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3)
-_ONE_DRAW = {
-    Fineness.ROUGH: Bands(
-        (4.0, 3.7, 3.2, 2.5, 1.5, 0.0), (0.07, 0.1, 0.15, 0.2, 0.3), (0, 4, 5), FEW_EDGES
-    ),
-    Fineness.PLAIN: Bands(_ENDS, _CUTS, (0, 4, 6, 7)),
-    Fineness.FINE: Bands(_ENDS, _CUTS, (0, 4, 6, 7), MANY_EDGES),
-}
-
-
-class Step(NamedTuple):
-    """One step: the record is in the batch with probability q.
-
-    ``unit`` is the bound on one contribution, in standard deviations of the noise.
-    """
-
-    q: float
-    unit: float
+# All cuts are valid, and only the width of a bracket depends on them. Of batches without
+# repetition: the larger the noise, the more alike are all triples, and the more of their boxes come
+# near the largest.
+_ONCE = Bands(
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0), (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3), (0, 4, 6, 7)
+)
+_ONCE_FINE = _ONCE._replace(edges=MANY_EDGES)
+_OFTEN = Bands(
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0),
+    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.2, 0.3, 0.3, 0.3),
+    (0, 3, 6, 8, 10),
+)
+_OFTEN_FINE = _OFTEN._replace(
+    fine=tuple(0.5 * cut for cut in _OFTEN.fine), edges=MANY_EDGES, shares=(0.01, 0.04, 0.12)
+)
 
 
 @lru_cache(maxsize=8)
 def laws_above(
-    step: Step, spacing: float, size: int, fineness: Fineness = Fineness.PLAIN
+    draws: Draws, spacing: float, size: int, *, fine: bool = False
 ) -> tuple[LatticeLaw, ...]:
     """Return laws on -size … size of which one is, for every triple, above the step.
 
-    First those of the bands with |a| >= |b|, then mirror images of the others.
+    First those of the bands with |a| >= |b|, then mirror images of the others. ``fine`` cuts
+    triples as finely as large noise asks for.
     """
-    cut = _ONE_DRAW[fineness]
-    options = [
-        [options_of(rectangles(corner, step, fine), spacing, size) for corner in band]
-        for band, fine in banded(cut)
-    ]
-    return with_mirrors(options, cut, spacing, size)
+    often = len(draws.weights) > 2
+    cut = (_OFTEN_FINE if fine else _OFTEN) if often else (_ONCE_FINE if fine else _ONCE)
+    above = _Repeated(draws, cut.shares, spacing, size) if often else None
 
+    def options(corner: Corner, growth: float) -> Options:
+        if above is not None:
+            return above.options(corner, growth)
+        return options_of(rectangles(corner, draws.once(), draws.unit, growth), spacing, size)
 
-def banded(cut: Bands) -> list[tuple[tuple[Corner, ...], float]]:
-    """Return the bands of corners, each with how finely its rectangles are cut."""
-    return list(zip(bands(cut.ends, cut.edges), cut.fine, strict=True))
-
-
-def with_mirrors(
-    options: list[list[Options]], cut: Bands, spacing: float, size: int
-) -> tuple[LatticeLaw, ...]:
-    """Return a law above each band, and mirror images of laws above several."""
-    found = [law_above(band, spacing, size) for band in options]
+    corners = zip(bands(cut.ends, cut.edges), cut.fine, strict=True)
+    known = [[options(corner, growth) for corner in band] for band, growth in corners]
+    found = [law_above(band, spacing, size) for band in known]
     for first, last in pairwise(cut.mirrored):
-        found.append(mirrored(law_above([*chain(*options[first:last])], spacing, size), spacing))
-    return tuple(found)
+        found.append(mirrored(law_above([*chain(*known[first:last])], spacing, size), spacing))
+    return tuple(
+        law._replace(
+            infinite=law.infinite + draws.remainder * (1.0 + 1e-9),
+            mass_error=law.mass_error + draws.error,
+            loss_error=law.loss_error + 2.0 * draws.error,
+        )
+        for law in found
+    )
 
 
-def rectangles(corner: Corner, step: Step, fine: float, guide: float = 0.0) -> Cells:
-    """Return the rectangles of outcomes, cut for the probability ``guide`` (0: the step's own)."""
-    a = math.sqrt(corner.first) * step.unit * (1.0 + 8.0 * U)
-    along = corner.product * step.unit**2 / a
-    across = math.sqrt(max(corner.second * step.unit**2 - along * along, 0.0)) * (1.0 + 1e-12)
-    cut = _cut((a, along, across), guide or step.q, fine)
-    p, q, error = _rectangle_masses(cut, step.q)
+class _Repeated:
+    """Options above a step of several draws, the least of what Theorem S20 has."""
+
+    def __init__(self, draws: Draws, shares: tuple[float, ...], spacing: float, size: int) -> None:
+        self._draws, self._lattice = draws, (spacing, size)
+        # Repetitions that are rare hide among steps without a draw; others are told.
+        self._apart = draws.weights[2] < _RARE * draws.weights[0]
+        self._hidden = [(s, *draws.hidden(s)) for s in (shares if self._apart else (_SHARE,))]
+        self._gaussians: dict[float, Options] = {}
+
+    def options(self, corner: Corner, fine: float) -> Options:
+        """Return options that are above all of a corner's box."""
+        draws, lattice = self._draws, self._lattice
+        found = options_of(_line(draws, corner), *lattice)
+        if not self._apart:
+            nothing, *parts = self._told(corner)
+            once = options_of(rectangles(corner, draws.once(), draws.unit, fine), *lattice)
+            rare = sum(draws.weights[:2]) * (1.0 + _SLACK)
+            found = smaller(found, _sum([nothing, *parts], draws.weights))
+            found = smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
+        for share, others, weight in self._hidden:
+            outcomes = rectangles(corner, draws.once(share), draws.unit, fine, draws.once())
+            once = options_of(outcomes, *lattice)
+            several = options_of(_line(others, corner, 2.0), *lattice)
+            rare = (draws.weights[0] * (1.0 - share) + draws.weights[1]) * (1.0 + _SLACK)
+            found = smaller(found, _sum([once, several], (rare, weight)))
+        return found
+
+    def _told(self, corner: Corner) -> list[Options]:
+        """Return the options of every number of draws, where it is told."""
+        squared = corner.first + corner.second - 2.0 * corner.product
+        apart = min(_STEP * math.ceil(math.sqrt(squared) / _STEP + 1e-9), 2.0)
+        distances = [k * apart * self._draws.unit for k in range(len(self._draws.weights))]
+        for distance in set(distances) - set(self._gaussians):
+            self._gaussians[distance] = options_of(_gaussian(distance), *self._lattice)
+        return [self._gaussians[distance] for distance in distances]
+
+
+def rectangles(corner: Corner, q: float, unit: float, fine: float, guide: float = 0.0) -> Cells:
+    """Return the rectangles of outcomes, cut for the probability ``guide`` (0: q itself)."""
+    a = math.sqrt(corner.first) * unit * (1.0 + 8.0 * U)
+    along = corner.product * unit**2 / a
+    across = math.sqrt(max(corner.second * unit**2 - along * along, 0.0)) * (1.0 + 1e-12)
+    cut = _cut((a, along, across), guide or q, fine)
+    p, other, error = _rectangle_masses(cut, q)
     # ℓ_P grows along the first axis, ℓ_Q along both: a cell is between two opposite corners.
     x, y = (np.concatenate([[-math.inf], edges, [math.inf]]) for edges in (cut.x, cut.y))
-    log_p = _log_ratio(step.q, a, x)[:, None]
-    log_q = _log_mixture(step.q, x, y, along, across)
+    log_p = _log_ratio(q, a, x)[:, None]
+    log_q = _log_mixture(q, x, y, along, across)
     # Exponents are off by a few units of themselves.
-    doubt = 32.0 * U * (4.0 + 4.0 * step.unit * (_REACH + 4.0 * step.unit) - math.log(step.q))
+    doubt = 32.0 * U * (4.0 + 4.0 * unit * (_REACH + 4.0 * unit) - math.log(q))
     high = log_p[1:] - log_q[:-1, :-1] + doubt
     low = log_p[:-1] - log_q[1:, 1:] - doubt
-    return Cells(p.ravel(), q.ravel(), low.ravel(), high.ravel(), error)
+    return Cells(p.ravel(), other.ravel(), low.ravel(), high.ravel(), error)
 
 
 def _edges(q: float, shift: float, fine: float, fewest: float) -> FloatArray:
@@ -209,3 +315,73 @@ def _log_mixture(q: float, x: FloatArray, y: FloatArray, along: float, across: f
     with np.errstate(invalid="ignore"):
         exponents = math.log(q) + np.add.outer(one, two)
         return np.asarray(np.logaddexp(math.log1p(-q), exponents))
+
+
+def _sum(parts: list[Options], weights: tuple[float, ...]) -> Options:
+    """Return the options when it is told which part it is."""
+    shares = np.array(weights)
+    return Options(
+        shares @ np.stack([part.calls for part in parts]),
+        shares @ np.stack([part.puts for part in parts]),
+        max(part.error for part in parts) + 16.0 * U,
+    )
+
+
+class _Side(NamedTuple):
+    """Σ w_k N(c + 2(k-1)) on symmetric edges: masses, the logarithm of its ratio, errors."""
+
+    masses: FloatArray
+    logarithm: FloatArray
+    error: float
+    doubt: float
+
+
+@lru_cache(maxsize=256)
+def _side(draws: Draws, first: float, before: float) -> _Side:
+    unit = draws.unit * (1.0 + 8.0 * U)
+    most = len(draws.weights) - 1
+    means = [0.0, *((first + 2.0 * k) * unit for k in range(most))]
+    # The same edges whatever the first shift, and their own mirror image.
+    farthest = (2.0 * most + before) * unit
+    half = np.linspace(0.0, _REACH + farthest, _CELLS // 2)
+    x = np.concatenate([-half[:0:-1], half])
+    masses, error = np.zeros(x.size + 1), 0.0
+    logarithm = np.full(x.size, -math.inf)
+    for weight, mean in zip(draws.weights, means, strict=True):
+        part, part_error = coarse_cells(x, mean)
+        masses += weight * part
+        error = max(error, part_error)
+        logarithm = np.logaddexp(logarithm, math.log(weight) + mean * (x - 0.5 * mean))
+    doubt = 32.0 * U * (64.0 + float(half[-1]) * means[-1] + means[-1] ** 2)
+    return _Side(masses, logarithm, error + 4.0 * len(means) * U, doubt)
+
+
+def _line(draws: Draws, corner: Corner, before: float = 0.0) -> Cells:
+    """Return P = Σ w_k N(a + 2(k-1)) against Q = Σ w_k N(-b - 2(k-1)), in contributions.
+
+    Both are ``before`` further out if there were draws before the first.
+    """
+    a, b = (math.sqrt(side) + before for side in (corner.first, corner.second))
+    return _against(_side(draws, a, before), _side(draws, b, before))
+
+
+def _against(right: _Side, left: _Side) -> Cells:
+    """Return one side against the mirror image of the other."""
+    loss = right.logarithm - left.logarithm[::-1]
+    doubt = right.doubt + left.doubt
+    low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt
+    return Cells(right.masses, left.masses[::-1], low, high, max(right.error, left.error))
+
+
+def _gaussian(distance: float) -> Cells:
+    """Return the cells of N(distance, 1) against N(0, 1)."""
+    if distance == 0.0:
+        one, zero = np.ones(1), np.zeros(1)
+        return Cells(one, one, zero, zero, 0.0)
+    distance *= 1.0 + 8.0 * U
+    x = np.linspace(-_REACH, _REACH + distance, _CELLS)
+    (p, first), (q, second) = coarse_cells(x, distance), coarse_cells(x, 0.0)
+    loss = distance * (x - 0.5 * distance)
+    doubt = 16.0 * U * (1.0 + distance * (_REACH + distance))
+    low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt
+    return Cells(p, q, low, high, max(first, second))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from accountant import checks
 from accountant._core import answers as core
 from accountant._rounding import TINY, U, half_square, lift, product_up, up
 from accountant._typing import FloatArray
@@ -21,16 +23,38 @@ from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
-# Cells of the likelihood ratio for the Rényi curve: its excess then is too large by 1e-5 or so.
+# Cells of the likelihood ratio for the Rényi curve: its excess then is about 1e-5 too large.
 _CELLS = 4000
-# Scores beyond which normal masses underflow.
+# Normal masses underflow beyond this score.
 _TOP = 36.0
+# The native bracket is of no use at a smaller ε.
 _SMALL = 1e-9
-# Distances whose grid of ratios would collapse into rounding.
+# At smaller distances the grid of ratios would collapse into rounding.
 LEAST_DISTANCE = 1e-9
-# Standard deviations of the noise in one contribution, and steps, of a game: more take long.
-_UNITS, _STEPS = (0.1, 3.0), 5000
 _DOWN, _UP = 1.0 - 4.0 * U, 1.0 + 4.0 * U
+
+
+class Draws(NamedTuple):
+    """How often a record is drawn: probabilities of 0 … K times, their error, and the rest.
+
+    ``unit`` is the bound on one contribution, in standard deviations of the noise.
+    """
+
+    weights: tuple[float, ...]
+    unit: float
+    error: float = 0.0
+    remainder: float = 0.0
+
+    def once(self, share: float = 0.0) -> float:
+        """Return the probability of a draw where there is at most one, w_0 less a share of it."""
+        never, drawn = self.weights[0] * (1.0 - share), self.weights[1]
+        return drawn / (never + drawn) * (1.0 + 2.0**-48)
+
+    def hidden(self, share: float) -> tuple[Draws, float]:
+        """Return the law of two draws or more among a share of w_0, and its weight."""
+        weights = share * self.weights[0], *self.weights[2:]
+        total = math.fsum(weights)
+        return Draws(tuple(w / total for w in weights), self.unit), total * (1.0 + 2.0**-40)
 
 
 @dataclass(frozen=True)
@@ -59,6 +83,11 @@ class ReplacementPair(DominatingPair):
     remainder: float = 0.0
     weight_error: float = 0.0
     farthest: float = math.inf
+
+    @property
+    def draws(self) -> Draws | None:
+        """How often the record is drawn in a batch of a fixed number of draws, else None."""
+        return None
 
     @property
     def infinite_mass(self) -> float:
@@ -220,7 +249,82 @@ class ReplacementPair(DominatingPair):
         return float(np.logaddexp(total, rest)) + slack
 
 
-def is_game(pair: ReplacementPair, count: int) -> bool:
-    """Tell whether equal steps are answered by the game of Theorem S19, whose ends are reached."""
-    unit = 0.5 * pair.distances[0]
-    return pair.sampling_probability < 1.0 < count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]
+@dataclass(frozen=True)
+class FixedSizePair(ReplacementPair):
+    """The pair of Theorem S6; of its Rényi bounds the better: its own and that of Wang et al."""
+
+    @property
+    def draws(self) -> Draws:
+        """Once with the sampling probability, which is rounded."""
+        q = self.sampling_probability
+        return Draws((1.0 - q, q), 0.5 * self.distances[0], 4.0 * U)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the smaller bound; theirs is known at integer orders."""
+        own = super().finite_rdp(order)
+        if not order.is_integer() or order > 512:
+            return own
+        theirs = wang_balle_kasiviswanathan(
+            int(order), self.sampling_probability, self.distances[0]
+        )
+        return min(own, theirs)
+
+
+def wang_balle_kasiviswanathan(order: int, sampling_probability: float, distance: float) -> float:
+    """Return the Rényi bound of Wang, Balle and Kasiviswanathan (2019, Theorem 9) for a Gaussian.
+
+    Parameters
+    ----------
+    order : int
+        At least 2.
+    sampling_probability : float
+        Batch size over number of records.
+    distance : float
+        Largest distance in noise standard deviations, 2/σ.
+
+    Returns
+    -------
+    float
+        An upper bound on the divergence of one step in nats, under replace-one.
+    """
+    checks.integer("order", order, 2, advice="The bound sums from 2 on")
+    log_q = math.log(sampling_probability)
+    unit = 0.5 * distance * distance  # ε(j) = j·unit
+    two = min(math.log(4.0) + _log_expm1(2.0 * unit), 2.0 * unit + math.log(2.0))
+    terms = [2.0 * log_q + math.log(math.comb(order, 2)) + two]
+    terms += [
+        j * log_q + math.log(math.comb(order, j)) + math.log(2.0) + (j - 1) * j * unit
+        for j in range(3, order + 1)
+    ]
+    highest = max(terms)
+    total = highest + math.log(math.fsum(math.exp(term - highest) for term in terms))
+    # Exponents are off by a few units each.
+    total += 2.0**-48 * (8.0 + max(abs(term) for term in terms) + abs(log_q) * order)
+    value = total if total > 40.0 else math.log1p(math.exp(total))
+    return lift(value / (order - 1)) * (1.0 + 2.0**-48)
+
+
+def _log_expm1(x: float) -> float:
+    return x + math.log(-math.expm1(-x))
+
+
+@dataclass(frozen=True)
+class WithReplacementPair(ReplacementPair):
+    """The pair of Theorem S7, with what Theorem S20 needs.
+
+    Parameters
+    ----------
+    chances : tuple of float
+        Probabilities of 0 … K draws of the record.
+    chance_error : float
+        Their relative error.
+    """
+
+    chances: tuple[float, ...] = ()
+    chance_error: float = 0.0
+
+    @property
+    def draws(self) -> Draws:
+        """As many as are listed; all others are infinite loss."""
+        unit = 0.5 * self.distances[0]
+        return Draws(self.chances, unit, self.chance_error, self.infinite_mass)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from accountant._rounding import TINY, U, lift, product_up, up
+from accountant._rounding import U, lift, product_up, up
 from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair
@@ -22,7 +22,7 @@ from accountant.pairs.base import (
     mu_of_pure,
     rho_of_pure,
 )
-from accountant.pairs.excess import divergence, rdp_excess_terms
+from accountant.pairs.excess import chord_excess, divergence
 from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.pairs.sampled_loss import (
     ends_of_sample,
@@ -31,9 +31,9 @@ from accountant.pairs.sampled_loss import (
     loss_of_the_rest,
 )
 from accountant.pairs.tails import Tails
-from accountant.sampling.sampled_atoms import SampledAtoms
-from accountant.sampling.sampled_curve import curve_of_sample
+from accountant.sampling.sampled_atoms import SampledAtoms, curve_of_sample
 
+# Cells of the chords of a Rényi divergence: fewer make it larger.
 CELLS = 2048
 
 
@@ -294,14 +294,5 @@ def divergence_of_masses(pair: DominatingPair, order: float) -> float:
     for column, masses in ((p, found.p), (q, found.q)):
         column[0] += masses[0]
         column[-1] += masses[-1]
-    # The function falls to 0 at L = 0 and rises beyond: its largest value within the loss's error.
-    values = rdp_excess_terms(order, edges + np.where(edges < 0.0, -shift, shift))
-    if not np.isfinite(values).all():
-        return math.inf
-    rise = np.expm1(np.diff(edges))
-    share = (p / np.maximum(q, TINY) * np.exp(-edges[:-1]) - 1.0) / rise
-    # A chord's weight is uncertain by the masses' and losses' errors over the width of the cell.
-    doubt = (4.0 * found.relative_error + 4.0 * shift + 64.0 * U) * (1.0 + 1.0 / rise)
-    share = np.clip(share + np.copysign(doubt, np.diff(values)), 0.0, 1.0)
-    excess = float((q * (values[:-1] * (1.0 - share) + values[1:] * share)).sum())
+    excess = chord_excess(order, edges, p, q, shift, found.relative_error)
     return divergence(lift(excess) * (1.0 + found.relative_error + 1e-11), order)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")
-LEAST_VARIANCE = 4.0  # of Theorem M24
-TOO_ROUGH = 1e-12  # of the law of one coordinate, times their number
+# The least variance for which Theorem M24 holds.
+LEAST_VARIANCE = 4.0
+# The most by which the laws of all coordinates together may be rough (Theorem M22).
+TOO_ROUGH = 1e-12
 
 
 def discrete_gaussian_sum_of_vectors(

@@ -13,7 +13,7 @@ from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.shift_cuts import covers
 from accountant.analyses.solvers import Grid
 from accountant.pairs.base import GaussianMixture
-from accountant.sampling.with_replacement import WithReplacementSampled
+from accountant.sampling.fixed_size import WithReplacementSampled
 
 # q, σ, steps, records, δ, ε: plain contours and chord grids that agree, uncertified.
 USERS = [

@@ -17,7 +17,7 @@ from accountant.composition.problems import problems_of
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.mixture import MixturePair
 from accountant.pairs.base import GaussianMixture
-from accountant.sampling.with_replacement import WithReplacementSampled
+from accountant.sampling.fixed_size import WithReplacementSampled
 from support.oracle.generate_shift_compositions import epsilon_for
 from support.oracle.moments import enclosing_decimals
 from support.oracle.shift_compositions import NotConverged, Saddle, line

@@ -8,8 +8,8 @@ from accountant import Gaussian
 from accountant.analyses.overflow_counts import OverflowContour
 from accountant.analyses.solvers import Grid
 from accountant.sampling import PoissonSampled, TruncatedPoissonSampled, TruncatedPoissonSampler
-from accountant.sampling.convex_combination import BlendPair
-from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
+from accountant.sampling.mixture_pairs import BlendPair
+from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
 # Cells of the output, so small that their ratios are those of the densities, and of the losses.
 EDGES = np.linspace(-12.0, 13.0, 40_001)

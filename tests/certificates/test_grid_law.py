@@ -7,7 +7,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.certificates.grid_law import Knots, _convolved, _upper_law
+from accountant.certificates.grid import Knots, _convolved, _upper_law
 
 RATE, SIGMA = 1.35e-9, 0.564
 STEP = ac.PoissonSampled(ac.Gaussian(SIGMA), RATE)

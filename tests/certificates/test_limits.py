@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("flint")
 import accountant as ac
-from accountant.certificates.limits import LONGEST_LIST, RANGES
+from accountant.certificates.claim import LONGEST_LIST, RANGES
 from dp_verifier import document
 
 

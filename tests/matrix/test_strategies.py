@@ -9,7 +9,7 @@ import pytest
 
 import accountant as ac
 from accountant import matrix
-from accountant.matrix.series import pattern_sum
+from accountant.matrix.toeplitz import pattern_sum
 
 STEPS = 8
 STRATEGIES = {

@@ -8,7 +8,7 @@ from flint import arb
 import accountant as ac
 from accountant.pairs.base import GaussianMixture
 from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.sampling.mixture_pair import MixturePair
+from accountant.sampling.mixture_pairs import MixturePair
 from support.oracle.shift_mixture_renyi import divergence
 
 ORDERS = [1.0 + 1e-9, 1.5, 4.0, 30.5]

@@ -9,7 +9,7 @@ from flint import arb
 
 import accountant as ac
 from accountant import sampling
-from accountant.sampling import allocation_contour, allocation_plan
+from accountant.sampling import allocation_line, allocation_plan
 from accountant.sampling.allocation_profile import AllocationProfile
 from support.oracle.allocation import allocation_delta
 from support.oracle.samplers import allocation_profile
@@ -115,9 +115,9 @@ def test_aliases_left_out_would_be_noticed(monkeypatch):
         found = plan(*arguments)
         return found._replace(step=8.0 * found.step)
 
-    monkeypatch.setattr(allocation_contour, "make_plan", coarse)
+    monkeypatch.setattr(allocation_line, "make_plan", coarse)
     assert _brackets(1.0, 100, 0.3, True)
-    monkeypatch.setattr(allocation_contour.Contour, "_aliases", lambda self, kappa: 0.0 * kappa)
+    monkeypatch.setattr(allocation_line.Contour, "_aliases", lambda self, kappa: 0.0 * kappa)
     assert not _brackets(1.0, 100, 0.3, True)
 
 
@@ -128,20 +128,20 @@ def test_a_cut_line_would_be_noticed(monkeypatch):
         found = plan(*arguments)
         return found._replace(terms=max(found.terms // 6, 2))
 
-    monkeypatch.setattr(allocation_contour, "make_plan", short)
+    monkeypatch.setattr(allocation_line, "make_plan", short)
     assert _brackets(1.0, 100, 0.3, False)
-    monkeypatch.setattr(allocation_contour, "_log_beyond", lambda *arguments: -800.0)
+    monkeypatch.setattr(allocation_line, "_log_beyond", lambda *arguments: -800.0)
     assert not _brackets(1.0, 100, 0.3, False)
 
 
 def test_steps_beyond_the_window_would_be_noticed(monkeypatch):
     assert _brackets(1.0, 100, 1.0, False)
-    contour = allocation_contour.Contour.__init__
+    contour = allocation_line.Contour.__init__
 
     def forgetful(self, part, *others):
         contour(self, part._replace(mass_above=0.0, mean_above=0.0), *others)
 
-    monkeypatch.setattr(allocation_contour.Contour, "__init__", forgetful)
+    monkeypatch.setattr(allocation_line.Contour, "__init__", forgetful)
     assert not _brackets(1.0, 100, 1.0, False)
 
 

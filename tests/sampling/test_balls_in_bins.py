@@ -9,7 +9,7 @@ import pytest
 import accountant as ac
 from accountant import matrix
 from accountant.sampling import Allocated, BallsInBins
-from accountant.sampling.bins_bound import Circle, conditional_delta
+from accountant.sampling.balls_in_bins import Circle, conditional_delta
 from support.oracle.bins_monte_carlo import simulated_delta
 
 
@@ -89,38 +89,6 @@ def test_many_bins_take_little_memory():
     assert peak < 50e6
 
 
-@pytest.mark.long
-def test_chains_make_a_bracket_narrow():
-    """T = 1000 steps in epochs of 100 bins, σ = 4, two bands: simulation finds 0.53."""
-    strategy = matrix.banded_square_root(1000, bands=2)
-    sampler = BallsInBins(dataset_size=5, bins=100, strategy=strategy)
-    quick = sampler.epsilon_bounds(4.0, 1e-6)
-    bounds = sampler.chain_epsilon_bounds(4.0, 1e-6, cells=1500)
-    assert quick.lower < 0.51 < bounds.lower < bounds.upper < 0.54 < quick.upper
-
-
-@pytest.mark.parametrize(
-    ("bins", "steps", "noise", "delta"),
-    [(10, 10, 1e-3, 1e-6), (10, 10, 1e9, 1e-6), (20, 10, 2.0, 1e-3)],
-)
-def test_where_chains_do_not_help(bins, steps, noise, delta):
-    strategy = matrix.banded_square_root(steps, bands=2)
-    sampler = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)
-    found = sampler.chain_epsilon_bounds(noise, delta)
-    assert found == sampler.epsilon_bounds(noise, delta)
-
-
-@pytest.mark.long(keep=2)
-@pytest.mark.parametrize("column", [(1.0, 0.0, 1.0), (1.0, 2.0), (1.0, 0.4, 0.3, 0.2)])
-@pytest.mark.parametrize("delta", [1e-2, 0.9])
-def test_chains_of_any_column_stay_within_the_bracket(column, delta):
-    strategy = matrix.BandedToeplitz(column, steps=21)
-    sampler = BallsInBins(dataset_size=5, bins=10, strategy=strategy)
-    quick = sampler.epsilon_bounds(3.0, delta)
-    bounds = sampler.chain_epsilon_bounds(3.0, delta, cells=200)
-    assert quick.lower <= bounds.lower <= bounds.upper <= quick.upper
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("bands", [2, 4, 8])
 @pytest.mark.parametrize(("bins", "noise"), [(100, 4.0), (1000, 1.0), (1000, 4.0)])
@@ -128,7 +96,7 @@ def test_published_brackets_contain_what_is_simulated(bins, noise, bands):
     """δ simulated at both ends of the bracket, with a 99.9 % interval."""
     strategy = matrix.banded_square_root(1000, bands=bands)
     sampler = BallsInBins(dataset_size=5, bins=bins, strategy=strategy)
-    bounds = sampler.chain_epsilon_bounds(noise, 1e-6)
+    bounds = sampler.epsilon_bounds(noise, 1e-6)
     for epsilon, sign in ((float(bounds.lower), 1), (float(bounds.upper), -1)):
         found, error = simulated_delta(strategy.column, bins, 1000, noise, epsilon, 20_000, seed=9)
         assert sign * (found - 1e-6) > -3.3 * error

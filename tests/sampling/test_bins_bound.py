@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from accountant.sampling.bins_bound import Circle, conditional_delta
+from accountant.sampling.balls_in_bins import Circle, conditional_delta
 
 
 def call(strike, variance):

@@ -10,7 +10,7 @@ import pytest
 import accountant as ac
 from accountant import matrix, sampling
 from accountant.sampling import CyclicPoisson
-from accountant.sampling.cyclic_poisson import class_rate
+from accountant.sampling.spaced_poisson import class_rate
 from support.oracle import moments
 
 

@@ -12,7 +12,7 @@ import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import sampling
 from accountant.errors import PrecisionError
-from accountant.sampling.with_replacement import _draws
+from accountant.sampling.fixed_size import _draws
 
 
 @pytest.mark.parametrize("scale", [1e-308, 1e-200, 1e-160, 1e160, 1e200, 1e308])

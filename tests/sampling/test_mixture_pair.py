@@ -7,7 +7,7 @@ import pytest
 
 from accountant import sampling
 from accountant.pairs.base import DominatingPair
-from accountant.sampling.mixture_pair import MixturePair
+from accountant.sampling.mixture_pairs import MixturePair
 
 WEIGHTS = (1.0 - 6e-9, 6e-9)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accountant.sampling import PoissonSampler, TruncatedPoissonSampled, TruncatedPoissonSampler
-from accountant.sampling.overflow_pair import DoubtfulGaussian, OverflowPair
+from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
 GRID = np.linspace(-14.0, 14.0, 2401)
 

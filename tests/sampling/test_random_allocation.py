@@ -83,7 +83,7 @@ def test_the_documented_problem():
 
 @pytest.mark.long
 def test_simulation_agrees():
-    from accountant.sampling.monte_carlo import monte_carlo_delta, monte_carlo_epsilon
+    from support.oracle.allocation_monte_carlo import monte_carlo_delta, monte_carlo_epsilon
 
     sampler = sampling.RandomAllocation(dataset_size=1000, steps_per_epoch=50, epochs=3)
     bracket = sampler.epsilon_bounds(0.8, 1e-5)

@@ -11,8 +11,7 @@ import pytest
 import accountant as ac
 from accountant.sampling import AllocatedMechanism
 from accountant.sampling.ratio_jumps import MOST_JUMPS, Jump, JumpSums, is_cramped, parts_of
-from accountant.sampling.ratio_lattice import ratio_lattice
-from accountant.sampling.ratio_sums import RatioSums
+from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
 
 
 def dyadic(masses):

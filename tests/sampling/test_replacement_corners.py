@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from accountant.sampling import replacement_corners
-from accountant.sampling.replacement_corners import (
-    EDGES,
-    FEW_EDGES,
-    MANY_EDGES,
-    Corner,
-    bands,
-)
+from accountant.sampling import replacement_laws
+from accountant.sampling.replacement_laws import EDGES, MANY_EDGES, Corner, bands
 
 
 def corners(edges):
@@ -52,7 +46,7 @@ def test_corners_cover_the_ball(dimension):
         assert any(below(gram, corner) for corner in CORNERS), gram
 
 
-@pytest.mark.parametrize("edges", [EDGES, FEW_EDGES, MANY_EDGES])
+@pytest.mark.parametrize("edges", [EDGES, MANY_EDGES])
 def test_corners_on_the_rim_cover_inscribed_triangles(edges):
     # Acute triangles in the unit circle, where nothing is to spare, and right ones.
     rng = np.random.default_rng(5)
@@ -74,7 +68,7 @@ def test_corners_on_the_rim_cover_inscribed_triangles(edges):
     [((3.993, 4.0), (0.0, 0.01)), ((3.05, 3.35), (0.85, 1.15)), ((2.7, 3.05), (2.3, 2.7))],
 )
 def test_the_corner_of_a_box_is_as_near_as_may_be(first, second):
-    found = replacement_corners._product(first, second)
+    found = replacement_laws._product(first, second)
     x, y = np.meshgrid(np.linspace(*first, 201), np.linspace(*second, 201), indexing="ij")
     angles = np.arcsin(np.sqrt(x) / 2), np.arcsin(np.sqrt(y) / 2)
     product = -np.sqrt(x * y) * np.cos(angles[0] + angles[1])
@@ -84,7 +78,7 @@ def test_the_corner_of_a_box_is_as_near_as_may_be(first, second):
     assert found >= largest - 0.1 * (first[1] - first[0] + second[1] - second[0])
 
 
-@pytest.mark.parametrize("edges", [EDGES, FEW_EDGES, MANY_EDGES])
+@pytest.mark.parametrize("edges", [EDGES, MANY_EDGES])
 def test_corners_are_positive_semidefinite(edges):
     assert all(c.product**2 <= c.first * c.second for c in corners(edges))
 

@@ -6,7 +6,7 @@ from functools import cache
 import mpmath as mp
 import pytest
 
-from accountant.sampling._renyi import add_from_curve, remove_from_curve
+from accountant.sampling.sampled_atoms import add_from_curve, remove_from_curve
 
 
 def truth(curve, q, n, factor):

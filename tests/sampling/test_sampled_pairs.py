@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import sampling
-from accountant.sampling.fixed_size import wang_balle_kasiviswanathan
+from accountant.sampling.replacement_pair import wang_balle_kasiviswanathan
 from accountant.sampling.truncated_poisson import overflow_probability
 from support.oracle.samplers import mixture_profile
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.sampling.standing_out import lattice_spacing, law_below
+from accountant.sampling.lattice_envelope import lattice_spacing, law_below
 
 
 def exact(weights, shift, epsilon):
@@ -38,7 +38,7 @@ def exact(weights, shift, epsilon):
 def test_the_law_is_nowhere_above_the_record_and_hardly_below(weights, shift):
     spacing = lattice_spacing(weights, shift, 0.02)
     size = math.ceil(6.0 / spacing)
-    law = law_below(weights, shift, spacing, size)
+    law = law_below(weights, shift, 0.0, spacing, size)
     losses = spacing * np.arange(-size, size + 1)
     for epsilon in (-0.3, -0.05, 0.0, 0.01, 0.1, 0.5, 1.5, 3.0):
         # What is claimed: masses less their error, losses less theirs.
@@ -53,5 +53,5 @@ def test_the_law_is_nowhere_above_the_record_and_hardly_below(weights, shift):
 def test_the_spacing_has_a_knot_where_most_mass_is():
     spacing = lattice_spacing((0.99, 0.01), 2.0, 0.02)
     assert 0.002 < spacing <= 0.02
-    law = law_below((0.99, 0.01), 2.0, spacing, 600)
+    law = law_below((0.99, 0.01), 2.0, 0.0, spacing, 600)
     assert law.masses[600 - 1 : 600].sum() > 0.5

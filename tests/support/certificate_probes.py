@@ -26,8 +26,7 @@ def scaled(document, way, key, factor):
 
 def one_way(run, delta, remove):
     """A certificate for one direction at the least ε of that direction."""
-    from accountant.certificates.evidence import evidence_of
-    from accountant.certificates.statement import statement_of
+    from accountant.certificates.claim import evidence_of, statement_of
 
     steps, way = statement_of(run)[0], "remove" if remove else "add"
     solver = run.profile().solvers()[0 if remove else -1]

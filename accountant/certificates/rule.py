@@ -1,21 +1,111 @@
-"""Bounds on the tail of a line, in plain floating point: for searches, never for claims."""
+"""The window and path of one step on a line, and how fast its transform falls there.
+
+All of it is plain floating point: for searches, never for claims.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from accountant._typing import FloatArray
+from accountant.certificates.step import Step, log_sum
 
-if TYPE_CHECKING:
-    from accountant.certificates.line import Rule
-
-
+# Heights of the path, as shares of the largest.
+RISES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.004)
 # Widths of the knots' intervals of the loss, in units of 1/y.
 WIDTHS = (1.5, 2.5, 4.0, 6.0, 10.0)
 FIRST = (1, 3, 5, 6)  # of these, and of twice and three times the deviation of the loss
+
+
+class NoLineError(Exception):
+    """No line of the size allowed was found."""
+
+
+@dataclass
+class Rule:
+    """A step's window and path in double precision."""
+
+    step: Step
+    low: float
+    high: float
+    rise: float = 0.0
+    spacing: float = 0.0
+    nodes: int = 0
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether steps are kept with a probability only."""
+        return False
+
+    @property
+    def most_rise(self) -> float:
+        """The height of the path that keeps its ends negligible."""
+        return 2.5 * self.step.sigma
+
+    def log_stretch(self, rise: float) -> float:
+        """Return how much larger the noise's density is on the strip, by its logarithm."""
+        return 2.0 * rise**2 / self.step.sigma**2
+
+    def listed(self) -> dict[str, Any]:
+        """Return the rule as the document has it."""
+        return {
+            "rise": rounded(self.rise, 6),
+            "spacing": self.spacing,
+            "first": self.low + 0.5 * self.spacing,
+            "nodes": self.nodes,
+        }
+
+    def log_label(self, x: FloatArray) -> FloatArray:
+        """Return the logarithm of the probability that a step is kept."""
+        return np.zeros_like(x)
+
+    def set_path(self, c: float, needed: float) -> None:
+        """Choose rise and spacing for an aliasing error of e^-needed of the transform."""
+        step = self.step
+        scale = step.sigma**2 / step.furthest
+        most = min(0.48 * math.pi * scale, self.most_rise)
+        if c < 0.0:
+            most = min(most, 0.24 * math.pi * scale)
+        best, growth = math.inf, self._growth(c)
+        for share in RISES:
+            rise = most * share
+            cost = needed + self.log_stretch(rise) + growth(rise) + 2.0
+            spacing = 2.0 * math.pi * rise / cost
+            if (self.high - self.low) / spacing > 1.2 * best:
+                break
+            if (self.high - self.low) / spacing < best:
+                best = (self.high - self.low) / spacing
+                self.rise, self.spacing = rise, spacing
+        self.nodes = math.ceil(best)
+        if self.nodes > 8000:
+            raise NoLineError
+        self.spacing = (self.high - self.low) / self.nodes
+
+    def _growth(self, c: float) -> Callable[[float], float]:
+        """Return how much larger the integrals on the strip are than A(c), by their logarithm."""
+        if c >= 0.0:
+            return lambda rise: 0.0
+        step, x = self.step, np.linspace(self.low, self.high, 200)
+        noise, scale = step.log_density(x), step.sigma**2 / step.furthest
+        whole = log_sum(noise + c * step.loss(x))
+
+        def growth(rise: float) -> float:
+            moved = step.loss(x + scale * math.log(math.cos(2.0 * rise / scale)))
+            return log_sum(noise + c * moved) - whole
+
+        return growth
+
+    def path(self, c: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the logarithms of the weights' moduli, their phases and Im L at the nodes."""
+        z = self.low + self.spacing * (np.arange(self.nodes) + 0.5) + 1j * self.rise
+        loss = self.step.loss(z)
+        log_weight = self.step.log_density(z) + c * loss + math.log(self.spacing)
+        return log_weight.real, log_weight.imag, loss.imag
 
 
 class Decay:
@@ -88,3 +178,8 @@ class Decay:
             return 0.0, x[:0]
         start, stop = used[0], used[-1] + 1
         return float(gains[start:stop].sum()) * (1.0 - 1e-6), x[start : stop + 1]
+
+
+def rounded(value: float, digits: int) -> float:
+    """Return a number of few digits, which keeps the document short."""
+    return float(f"{value:.{digits}g}")

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.analyses.replacement_game import Plan
-from accountant.analyses.replacement_reached import reach
+from accountant.analyses.replacement_game import Plan, reach
 from accountant.sampling import FixedSizeSampler, WithReplacementSampler
-from accountant.sampling.standing_out import lattice_spacing, law_below
+from accountant.sampling.lattice_envelope import lattice_spacing, law_below
 
 
 def normal(x):
@@ -42,7 +41,7 @@ def two_steps(q, shift, epsilon):
 @pytest.mark.parametrize(("q", "shift", "epsilon"), [(0.05, 2.0, 0.7), (0.3, 1.0, 0.2)])
 def test_two_steps_are_below_their_exact_sum(q, shift, epsilon):
     spacing = lattice_spacing((1.0 - q, q), shift, 0.005)
-    law = law_below((1.0 - q, q), shift, spacing, 1200)
+    law = law_below((1.0 - q, q), shift, 0.0, spacing, 1200)
     found = reach(law, 2, Plan(-100 * spacing, spacing, 1201, 1.0))
     truth = two_steps(q, shift, epsilon)
     assert 0.98 * truth < found.at(epsilon) <= truth

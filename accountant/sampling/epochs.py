@@ -1,17 +1,17 @@
-"""Shuffled batches, the most common training loop; its upper bound has no amplification."""
+"""Samplers whose batches are known, or an order of the records: full, cyclic and shuffled ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U, lift, up
+from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import DominatedBy
@@ -19,20 +19,96 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
-from accountant.sampling.batch_size_sampler import EpochSampler
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import WorstCaseInstance
-
-if TYPE_CHECKING:
-    FloatArray: TypeAlias = NDArray[np.float64]
+from accountant.sampling.sampler import EpochSampler, Sampler, WorstCaseInstance
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FullBatch(Sampler):
+    """Gradient descent: all records take part in every step.
+
+    Parameters
+    ----------
+    dataset_size : int
+        Number of records.
+    steps : int
+        Number of steps.
+    relation : NeighbouringRelation, keyword only
+        Any; replacing a record moves the sum twice as far.
+
+    Notes
+    -----
+    *Guarantee.* Exactly √steps/σ-GDP (twice that under replace-one): Theorem S2.
+    """
+
+    name: ClassVar[str] = "full batch"
+    theorem: ClassVar[str] = "S2"
+    relations: ClassVar[tuple[NeighbouringRelation, ...]] = tuple(NeighbouringRelation)
+
+    dataset_size: int
+    steps: int
+    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+
+    def batches(self, seed: Seed = None) -> Iterator[Indices]:
+        """Return all records, every time."""
+        for _ in range(self.steps):
+            yield np.arange(self.dataset_size, dtype=np.int64)
+
+    def mechanism(self, noise_multiplier: float) -> Mechanism:
+        """Return ``steps`` Gaussians."""
+        from accountant.mechanisms.gaussian import Gaussian
+
+        return self.steps * Gaussian(
+            checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), relation=self.relation
+        )
+
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
+        """Return the mechanism itself, which is attained."""
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class CyclicBatches(EpochSampler):
+    """Consecutive records form a batch; the batches come in order, once per epoch.
+
+    Parameters
+    ----------
+    dataset_size, batch_size : int
+        Numbers of records; the last batch of an epoch may be smaller.
+    epochs : int
+        Passes over the data.
+    relation : NeighbouringRelation, keyword only
+        Zero-out or replace-one. Adding a record would move the boundaries of all later batches.
+
+    Notes
+    -----
+    *Guarantee.* Exactly √epochs/σ-GDP (twice that under replace-one): a record takes part once per
+    epoch, at steps known to everybody (Theorem S2).
+    """
+
+    name: ClassVar[str] = "cyclic"
+    theorem: ClassVar[str] = "S2"
+
+    def batches(self, seed: Seed = None) -> Iterator[Indices]:
+        """Cut the records, in their order, into batches."""
+        for _ in range(self.epochs):
+            for start in range(0, self.dataset_size, self.batch_size):
+                stop = min(start + self.batch_size, self.dataset_size)
+                yield np.arange(start, stop, dtype=np.int64)
+
+    def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
+        """Return the mechanism itself, which is attained."""
+        return (WorstCaseInstance(self.mechanism(noise_multiplier)),)
+
+
+# Cells of the largest release.
 _CELLS = 400
-# Below it hardly any cell of the largest release has mass under both laws.
+# The least noise: below it hardly any cell of the largest release has mass under both laws.
 _LEAST_NOISE = 0.05
-_LARGEST = 100.0  # of 1/σ²: beyond it the second moment bounds nothing
+# The largest 1/σ²: beyond it the second moment bounds nothing.
+_LARGEST = 100.0
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

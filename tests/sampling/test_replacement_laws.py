@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from accountant.sampling import repeated_laws as repeated_laws_module
+from accountant.sampling import replacement_laws
 from accountant.sampling.lattice_envelope import options_of
-from accountant.sampling.repeated_laws import Draws, repeated_laws
-from accountant.sampling.replacement_corners import Corner
-from accountant.sampling.replacement_laws import Fineness, Step, laws_above
+from accountant.sampling.replacement_laws import Corner, laws_above
+from accountant.sampling.replacement_pair import Draws
 
 EPSILONS = np.array([-1.0, -0.3, -0.05, 0.0, 0.02, 0.1, 0.4, 1.0, 2.0])
 SPACING, SIZE = 0.02, 600
@@ -54,12 +53,12 @@ def configurations(seed, count):
 
 @pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
-    ("unit", "fineness"),
-    [(0.5, Fineness.PLAIN), (0.5, Fineness.FINE), (1.0, Fineness.PLAIN), (1.0, Fineness.ROUGH)],
+    ("unit", "fine"),
+    [(0.5, False), (0.5, True), (1.0, False), (1.0, True)],
 )
-def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fineness):
+def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fine):
     q = 0.1
-    above = list(profiles(laws_above(Step(q, unit), SPACING, SIZE, fineness)))
+    above = list(profiles(laws_above(Draws((1 - q, q), unit), SPACING, SIZE, fine=fine)))
     for x, other, z, _ in configurations(1, 5):
         found = profile_of((1 - q, q), ((0, 0), (x - z) * unit), ((0, 0), (other - z) * unit))
         assert any((each >= found - 1e-9).all() for each in above), (x, other, z)
@@ -67,18 +66,18 @@ def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fineness):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("unit", "weights", "fineness"),
+    ("unit", "weights", "fine"),
     [
-        (0.5, (0.81, 0.18, 0.01), Fineness.PLAIN),  # two draws from ten records
-        (1.0, (0.81, 0.18, 0.01), Fineness.PLAIN),
+        (0.5, (0.81, 0.18, 0.01), False),  # two draws from ten records
+        (1.0, (0.81, 0.18, 0.01), False),
         # Rare: they hide among steps without a draw.
-        (1.0, (0.94933975, 0.04995, 0.00071025), Fineness.PLAIN),
-        (1.0, (0.94933975, 0.04995, 0.00071025), Fineness.ROUGH),
-        (0.6, (0.94933975, 0.04995, 0.00071025), Fineness.FINE),
+        (1.0, (0.94933975, 0.04995, 0.00071025), False),
+        (1.0, (0.94933975, 0.04995, 0.00071025), True),
+        (0.6, (0.94933975, 0.04995, 0.00071025), True),
     ],
 )
-def test_some_law_is_above_every_pair_with_replacement(unit, weights, fineness):
-    laws = repeated_laws(Draws(weights, unit, 0.0, 0.0), SPACING, SIZE, fineness)
+def test_some_law_is_above_every_pair_with_replacement(unit, weights, fine):
+    laws = laws_above(Draws(weights, unit), SPACING, SIZE, fine=fine)
     above = list(profiles(laws))
     for x, other, one, two in configurations(2, 5):
         first = ((0, 0), (x - one) * unit, (2 * x - one - two) * unit)
@@ -88,7 +87,7 @@ def test_some_law_is_above_every_pair_with_replacement(unit, weights, fineness):
 
 
 def test_draws_that_are_left_out_are_infinite_loss():
-    laws = repeated_laws(Draws((0.9, 0.09), 1.0, 0.0, 0.01), SPACING, SIZE)
+    laws = laws_above(Draws((0.9, 0.09), 1.0, 0.0, 0.01), SPACING, SIZE)
     assert min(law.infinite for law in laws) >= 0.01
 
 
@@ -96,8 +95,8 @@ def test_draws_that_are_left_out_are_infinite_loss():
 @pytest.mark.parametrize("corner", [Corner(4.0, 0.0, 0.0), Corner(2.5, 1.7, 0.0)])
 def test_draws_that_hide_have_the_profile_of_the_farthest(unit, corner):
     draws = Draws((0.949, 0.05, 9e-4, 1e-4), unit, 0.0, 0.0)
-    others, weight = repeated_laws_module._hidden(draws, 0.02)
-    found = options_of(repeated_laws_module._line(others, corner, 2.0), SPACING, SIZE)
+    others, weight = draws.hidden(0.02)
+    found = options_of(replacement_laws._line(others, corner, 2.0), SPACING, SIZE)
     shares = np.array([0.02 * 0.949, 9e-4, 1e-4])
     assert weight >= shares.sum()
     assert weight == pytest.approx(shares.sum(), rel=1e-11)
