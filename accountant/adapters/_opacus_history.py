@@ -1,11 +1,8 @@
-"""Steps as opacus writes them, and what a loaded history may not forget."""
+"""Steps as opacus writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from accountant.errors import DomainError, UnsupportedError
-from accountant.ledger import Entry
+from accountant.errors import UnsupportedError
 from accountant.mechanisms import ApproximateDP, Gaussian, Mechanism
 from accountant.sampling.poisson import PoissonSampled
 
@@ -30,18 +27,3 @@ def parameters(mechanism: Mechanism) -> tuple[float, float]:
             " ledger.history, and state_dict keeps them"
         )
     return found
-
-
-def refuse_forgetting(recorded: Sequence[Entry], loaded: Sequence[Entry]) -> None:
-    """Refuse a loaded history that does not begin with what is recorded."""
-    for place, item in enumerate(recorded):
-        found = loaded[place] if place < len(loaded) else None
-        more = 0 if found is None else found.count - item.count
-        last = place == len(recorded) - 1
-        if found is None or found.mechanism != item.mechanism or more < 0 or (more and not last):
-            raise DomainError(
-                f"state_dict must continue the {sum(each.count for each in recorded)} steps"
-                " recorded here; it does not hold them. What was released stays released: load a"
-                " checkpoint into a new PrivacyEngine, and merge the ledgers of runs on the same"
-                " records"
-            )

@@ -20,7 +20,7 @@ from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
 from accountant.adapters import _opacus_ghost, _opacus_runs, _opacus_steps
-from accountant.adapters._observer import Run
+from accountant.adapters._observer import Run, refuse_forgetting
 from accountant.adapters._opacus_batches import (
     follow_batches,
     refuse_correlated,
@@ -29,7 +29,7 @@ from accountant.adapters._opacus_batches import (
 )
 from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
-from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
+from accountant.adapters._opacus_history import parameters, row
 from accountant.adapters._torch_observer import reseed
 from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
