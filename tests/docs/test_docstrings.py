@@ -26,7 +26,7 @@ NEEDS = {
     "accountant.adapters._torch_workers": "torch",
     "accountant.adapters.dp_events": "dp_accounting",
     "accountant.adapters.flower": "flwr",
-    "accountant.adapters.flower_accountant": "flwr.serverapp",
+    "accountant.adapters.flower_accountant": "flwr",
     "accountant.adapters.lightning": "lightning",
     "accountant.adapters.nvflare": "nvflare",
     "accountant.adapters.opacus": "opacus",
