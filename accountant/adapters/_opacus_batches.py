@@ -63,6 +63,31 @@ def refuse_data_dependent_clipping(part: Any) -> None:
         )
 
 
+def refuse_unknown_arithmetic(module: Any, mode: str) -> None:
+    """Refuse parameters that are sums of half precision, or parts of which other workers hold."""
+    if mode == "ghost_tp":
+        raise UnsupportedError(
+            "the exact accountant does not cover tensor parallelism (grad_sample_mode='ghost_tp'),"
+            " whose norms are put together from parts of every layer. Use FSDP2Wrapper with"
+            " 'ghost_fsdp', or DistributedDataParallel"
+        )
+    for name, p in module.named_parameters() if isinstance(module, torch.nn.Module) else ():
+        if not p.requires_grad:
+            continue
+        if hasattr(p, "to_local") and mode != "ghost_fsdp":
+            raise UnsupportedError(
+                f"parameters must be whole on every worker; {name} is sharded over them, and sums"
+                " of its parts are not those that are clipped. Use grad_sample_mode='ghost_fsdp'"
+                " with FSDP2Wrapper, or DistributedDataParallel"
+            )
+        if p.dtype not in (torch.float32, torch.float64):
+            raise UnsupportedError(
+                f"trained parameters must be float32 or float64; got {name} of {p.dtype}, in which"
+                " sums and noise would be rounded to a few bits. Keep the parameters in float32 and"
+                " run the model under torch.autocast"
+            )
+
+
 def refuse_random_records(asked: object) -> None:
     """Refuse batches in which a record of random numbers stands for an empty sample.
 

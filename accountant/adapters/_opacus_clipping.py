@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from opacus.optimizers import DPPerLayerOptimizer
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
+from torch.linalg import vector_norm
 
 
 def clip_and_sum(optimizer: Any) -> None:
@@ -17,7 +18,11 @@ def clip_and_sum(optimizer: Any) -> None:
     So that no record decides whether a step is made.
     """
     samples = optimizer.grad_samples
-    norms = torch.stack([each.flatten(1).norm(2, dim=1) for each in samples], dim=1)
+    # Under autocast gradients may be of half precision, and their norms must not.
+    kinds = [torch.promote_types(each.dtype, torch.float32) for each in samples]
+    rows = [each.flatten(1) for each in samples]
+    norms = [vector_norm(x, dim=1, dtype=kind) for x, kind in zip(rows, kinds, strict=True)]
+    norms = torch.stack([each.to(max(kinds, key=lambda k: k.itemsize)) for each in norms], dim=1)
     if isinstance(optimizer, DPPerLayerOptimizer):
         bounds = norms.new_tensor([float(each) for each in optimizer.max_grad_norms])
     else:

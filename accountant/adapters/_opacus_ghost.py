@@ -13,8 +13,7 @@ from accountant.adapters._opacus_clipping import without_lost_records
 from accountant.errors import UnsupportedError
 
 # Relative: how far a record's norm that opacus found may be below that of its gradient.
-_SLACK = {torch.float64: 1e-3, torch.float32: 1e-3}
-_COARSE_SLACK = 0.05
+_SLACK = 1e-3
 
 
 class Clipped(NamedTuple):
@@ -55,6 +54,7 @@ def backward(loss: Any, own: Any) -> None:
             "ghost clipping needs one norm for every loss, and a max_grad_norm that does not change"
             f" in a backward pass; got {len(norms)} norms for {rows} losses"
         )
+    _refuse_half_precision(loss, network(loss.module))
     if found is not None:
         _refuse_other_gradients(found, norms)
     watch.clipped = Clipped(rows, bound, versions(_gradients(loss.optimizer)))
@@ -83,6 +83,25 @@ def _rows(loss: Any) -> int:
             " Flatten the model's output and the target, as in criterion(model(x).flatten(), y)"
         )
     return int(shape[0])
+
+
+def network(module: Any) -> Any:
+    """Return the model that runs: what came back of make_private, or what its hooks stand on."""
+    return module if isinstance(module, torch.nn.Module) else module._module
+
+
+def _refuse_half_precision(loss: Any, model: Any) -> None:
+    """Refuse norms that were computed in a few bits, as under autocast, layer by layer."""
+    found = [getattr(p, "_norm_sample", None) for p in loss.module.trainable_parameters]
+    found += [norm for layer in model.modules() for norm in getattr(layer, "norm_sample", ())]
+    coarse = {each.dtype for each in found if each is not None} - {torch.float32, torch.float64}
+    if coarse:
+        raise UnsupportedError(
+            "ghost clipping needs norms of float32 or float64; got norms of"
+            f" {str(coarse.pop()).removeprefix('torch.')}, whose rounding no noise covers. Under"
+            " autocast use grad_sample_mode='hooks', whose gradients are clipped in float32; under"
+            " FSDP leave mp_policy out"
+        )
 
 
 def _refuse_unhooked(loss: Any, watch: Any) -> None:
@@ -122,9 +141,8 @@ def _norm_of_one(loss: Any) -> tuple[int, float]:
 def _refuse_other_gradients(found: tuple[int, float], norms: Any) -> None:
     """Refuse a loss whose gradient is longer than opacus' norm of it."""
     place, norm = found
-    slack = _SLACK.get(norms.dtype, _COARSE_SLACK)
     # One that is no number makes a sum that is none, which is refused by itself.
-    if norm > float(norms[place]) * (1 + slack) + 1e-9:
+    if norm > float(norms[place]) * (1 + _SLACK) + 1e-9:
         raise UnsupportedError(
             "a record's gradient is longer than the norm that ghost clipping finds: part of the"
             " loss does not go through the model's layers (a penalty on the parameters, say), or"

@@ -74,9 +74,12 @@ class Watch:
         self, optimizer: Any, module: Any, draws: Draws, noises: States, seeds: dict[Any, int]
     ) -> None:
         self.module, self.draws, self._noises, self._seeds = module, draws, noises, seeds
+        self.network = ghost.network(module)
         trained = set(map(id, optimizer.params))
         # By name: sharded parameters take other objects' places during a pass.
-        self._but = _OF_OPACUS | {name for name, p in module.named_parameters() if id(p) in trained}
+        self._but = _OF_OPACUS | {
+            name for name, p in self.network.named_parameters() if id(p) in trained
+        }
         self.workers = Workers(optimizer.params[0].device) if works_together(optimizer) else None
         self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
@@ -98,7 +101,7 @@ class Watch:
     def entering(self, module: Any, *_: Any) -> None:
         """Keep what the model holds before the first pass of a step."""
         if module.training and self._contents is None:
-            self._contents = Contents(self.module, self._but)
+            self._contents = Contents(self.network, self._but)
 
     @contextmanager
     def accumulating(self, optimizer: Any) -> Iterator[None]:
@@ -290,10 +293,10 @@ def watch(
     inner = optimizer.original_optimizer
     inner.accountant_handles = [
         inner.register_step_pre_hook(optimizer.accountant_watch.updating),
-        module.register_forward_pre_hook(optimizer.accountant_watch.entering),
+        optimizer.accountant_watch.network.register_forward_pre_hook(optimizer.accountant_watch.entering),
     ]
     if isinstance(optimizer, DPOptimizerFastGradientClipping):
-        inner.accountant_handles += keep_apart(module)
+        inner.accountant_handles += keep_apart(optimizer.accountant_watch.network)
 
 
 def unwatch(optimizer: Any) -> None:

@@ -26,6 +26,7 @@ from accountant.adapters._opacus_batches import (
     refuse_correlated,
     refuse_data_dependent_clipping,
     refuse_random_records,
+    refuse_unknown_arithmetic,
 )
 from accountant.adapters._opacus_coins import States, coin_probability
 from accountant.adapters._opacus_draws import in_parts
@@ -318,6 +319,8 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
             return found
         refuse_data_dependent_clipping(engine)
         refuse_random_records(kwargs.get("rand_on_empty", False))
+        mode = kwargs.get("grad_sample_mode", "hooks")
+        refuse_unknown_arithmetic(kwargs.get("module"), mode)
         poisson = kwargs.get("poisson_sampling", True)
         _opacus_runs.refuse_replaced(kwargs.get("data_loader"), poisson)
         if not poisson:

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import accountant
-from accountant import mechanisms as m
 from accountant import derived, sampling
+from accountant import mechanisms as m
 from accountant.cli import main
 from accountant.composition import Composition, parallel
 from accountant.derived.joint import JointRelease
