@@ -293,7 +293,9 @@ def watch(
     inner = optimizer.original_optimizer
     inner.accountant_handles = [
         inner.register_step_pre_hook(optimizer.accountant_watch.updating),
-        optimizer.accountant_watch.network.register_forward_pre_hook(optimizer.accountant_watch.entering),
+        optimizer.accountant_watch.network.register_forward_pre_hook(
+            optimizer.accountant_watch.entering
+        ),
     ]
     if isinstance(optimizer, DPOptimizerFastGradientClipping):
         inner.accountant_handles += keep_apart(optimizer.accountant_watch.network)

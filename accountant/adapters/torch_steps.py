@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,6 +39,11 @@ _CLIPPING_NORM = checks.Argument(
 )
 
 
+_UNCHANGED = (
+    "the model's parameters did not change since the last release, which was charged: give the"
+    " optimiser the parameters of this model, as they are after adapters were put in, and call its"
+    " step"
+)
 _UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
 
 
@@ -127,6 +133,7 @@ class PrivateSteps:
         self._workers = _workers(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
+        self._released: Versions | None = None
         if self._workers is None:
             self._require_a_step()
         else:
@@ -156,6 +163,9 @@ class PrivateSteps:
                 " not say which units they drew"
             )
         _refuse_correlated(batch.run.sampler)
+        if self._released == self._versions():
+            warnings.warn(_UNCHANGED, stacklevel=2)
+        self._released = None
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
@@ -204,6 +214,7 @@ class PrivateSteps:
             total += self._noise(total)
             value = total.to(torch.float64) * (self._grid.step / divisor)
             p.grad = value.to(p.dtype)
+        self._released = self._versions()
 
     @property
     def affordable(self) -> bool:
