@@ -40,8 +40,8 @@ _CLIPPING_NORM = checks.Argument(
 
 
 _UNCHANGED = (
-    "the model's parameters did not change since the last release, which was charged: give the"
-    " optimiser the parameters of this model, as they are after adapters were put in, and call its"
+    "the model's parameters did not change in two steps, which were charged: give the optimiser"
+    " the parameters of this model, as they are after adapters were put in, and call its"
     " step"
 )
 _UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
@@ -133,7 +133,8 @@ class PrivateSteps:
         self._workers = _workers(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
-        self._released: Versions | None = None
+        self._before: Contents | None = None
+        self._unchanged = 0
         if self._workers is None:
             self._require_a_step()
         else:
@@ -163,9 +164,7 @@ class PrivateSteps:
                 " not say which units they drew"
             )
         _refuse_correlated(batch.run.sampler)
-        if self._released == self._versions():
-            warnings.warn(_UNCHANGED, stacklevel=2)
-        self._released = None
+        self._look_for_change()
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
@@ -183,7 +182,7 @@ class PrivateSteps:
             handle.remove()
             self._clear()  # of a unit whose loop was left, too
         refuse_moved(contents)
-        self._sums = sums
+        self._before, self._sums = contents, sums
 
     def release(self) -> None:
         """Charge the ledger, add the noise, and leave the released gradient in ``p.grad``.
@@ -214,7 +213,6 @@ class PrivateSteps:
             total += self._noise(total)
             value = total.to(torch.float64) * (self._grid.step / divisor)
             p.grad = value.to(p.dtype)
-        self._released = self._versions()
 
     @property
     def affordable(self) -> bool:
@@ -257,6 +255,14 @@ class PrivateSteps:
                 f"not one step of this run fits {self.ledger.budget!r}: {step!r:.120}. Use more"
                 " noise, a smaller sampling probability or a larger budget. Nothing was charged"
             )
+
+    def _look_for_change(self) -> None:
+        """Warn where two steps in a row changed nothing; a warm-up begins with a rate of 0."""
+        before, self._before = self._before, None
+        if before is not None:
+            self._unchanged = 0 if before.moved() else self._unchanged + 1
+            if self._unchanged == 2:
+                warnings.warn(_UNCHANGED, stacklevel=3)
 
     def _clear(self) -> None:
         for p in self._model.parameters():
