@@ -133,6 +133,7 @@ class PrivateSteps:
         self._workers = _workers(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
+        self._modules: list[torch.nn.Module] = []
         self._before: Contents | None = None
         self._unchanged = 0
         if self._workers is None:
@@ -168,6 +169,8 @@ class PrivateSteps:
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
+        # To walk through a large model takes as long as a small unit's gradient: once a batch.
+        self._modules = list(self._model.modules())
         contents, versions = Contents(self._model), self._versions()
         handle = self._model.register_forward_pre_hook(_refuse_wrapped)
         try:
@@ -265,12 +268,15 @@ class PrivateSteps:
                 warnings.warn(_UNCHANGED, stacklevel=3)
 
     def _clear(self) -> None:
-        for p in self._model.parameters():
-            p.grad = None
+        for module in self._modules:
+            for p in module._parameters.values():
+                if p is not None:
+                    p.grad = None
 
     def _versions(self) -> Versions:
         """Return what tells whether the model's tensors are the same ones, unchanged."""
-        tensors = (*self._parameters, *self._model.buffers())
+        buffers = (each for module in self._modules for each in module._buffers.values())
+        tensors = (*self._parameters, *(each for each in buffers if each is not None))
         return [(id(each), each._version) for each in tensors]
 
     def _refuse_others(self, versions: Versions) -> None:

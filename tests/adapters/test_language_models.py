@@ -1,7 +1,9 @@
 """PEFT and TRL: adapters of a frozen model, trained by the callback; skipped without them."""
 
+import importlib.util
 import re
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from accountant.sampling import FullBatch  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 DELTA = 1e-5
+EXAMPLE = Path(__file__).parents[2] / "examples" / "language_model_lora.py"
 RECORDS = 24
 LETTERS = "abcdefghijklmnopqrstuvwxyz "
 ALONE = Units.single(RECORDS, "sequence")
@@ -274,3 +277,17 @@ def test_weights_that_do_not_change_are_told(tmp_path):
         private(fine)
         fine.train()
     assert not [each for each in told if "did not change" in str(each.message)]
+
+
+def test_the_example_trains_adapters_to_a_budget(tmp_path):
+    if not EXAMPLE.exists():
+        pytest.skip("the examples are not here")
+    spec = importlib.util.spec_from_file_location("example_language_model_lora", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    spent, before, after = module.main(steps=4, epsilon=8.0, folder=tmp_path)
+    assert 0 < spent <= 8.0
+    assert after < before
+    assert "one sequence" in (tmp_path / "statement.html").read_text()
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
+    assert not (tmp_path / "adapter" / "model.safetensors").exists()
