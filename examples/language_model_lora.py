@@ -23,8 +23,9 @@ RATE = 0.02  # of Adam
 
 def sequences():
     """Return the text in sequences of one length: for training, and held out."""
-    import torch
     from pydoc_data.topics import topics
+
+    import torch
 
     text = "\n".join(topics[name] for name in sorted(topics)).encode("ascii", "replace")
     rows = torch.tensor(list(text[: len(text) // LENGTH * LENGTH])).view(-1, LENGTH)
@@ -104,9 +105,10 @@ def per_sequence(torch):
 def train_opacus(model, rows, steps):
     """Train by Opacus' ghost clipping, with batches of the same law; return ε and the seconds."""
     import torch
-    import accountant.adapters.opacus  # noqa: F401 (registers)
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
+
+    import accountant.adapters.opacus  # noqa: F401 (registers)
 
     engine = PrivacyEngine(accountant="exact")
     model.train()
@@ -154,10 +156,8 @@ def main(mode="private", steps=60, epsilon=8.0, folder=None):
         spent, took = {"opacus": train_opacus, "plain": train_plain}[mode](model, rows, steps)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     after = held_out_loss(model, held_out)
-    print(
-        f"{mode}: loss {before:.3f}, after training {after:.3f}; {took / steps:.2f} s of processor time a step,"
-    )
-    print(f"{most / 1024:.0f} MB of memory in all")
+    print(f"{mode}: loss {before:.3f}, after training {after:.3f}")
+    print(f"{took / steps:.2f} s of processor time a step, {most / 1024:.0f} MB of memory")
     if spent is not None:
         print(f"ε = {spent:.4f} at δ = {DELTA} for one sequence; statement in {folder}")
     return spent, before, after

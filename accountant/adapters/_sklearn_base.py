@@ -102,6 +102,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Say what is taken: any record, for one that cannot be read adds nothing."""
+        look_around(self, passing=True)
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
         tags.input_tags.allow_nan = tags.input_tags.string = True
@@ -128,6 +129,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         """Leave the ledger where it is: another process must not spend it unseen."""
+        look_around(self, passing=True)
         state = dict(super().__getstate__())
         if state.get("ledger") is not None:
             state["ledger"] = _Elsewhere()

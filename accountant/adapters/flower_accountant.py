@@ -85,8 +85,8 @@ class ExactAccountant:
             checks.choice("noise_over", noise_over, _NOISE_OVER)
         elif config.neighboring_relation is NeighboringRelation.REPLACE_ONE:
             raise UnsupportedError(
-                "noise_over must say what the noise_multiplier of an event is measured in: replacing"
-                " a client moves a sum by twice the clipping norm. Give 'clipping norm', which"
+                "noise_over must say what the noise_multiplier of an event is over: replacing a"
+                " client moves a sum by twice the clipping norm. Give 'clipping norm', which"
                 " Flower's strategies divide by, or 'sensitivity' where your noise is over that"
             )
         self._config, self._noise_over = config, noise_over

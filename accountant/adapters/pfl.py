@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pfl.privacy.privacy_accountant import PrivacyAccountant
 
@@ -39,29 +40,30 @@ class ExactPrivacyAccountant(PrivacyAccountant):  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("mechanism", self.mechanism, tuple(_NOISES))
-        if self.noise_scale != 1.0:
+        this: Any = self  # pfl's fields have types of their own
+        checks.choice("mechanism", this.mechanism, tuple(_NOISES))
+        if this.noise_scale != 1.0:
             raise UnsupportedError(
-                f"noise_scale must be 1; got {self.noise_scale}. It adds less noise than is counted"
+                f"noise_scale must be 1; got {this.noise_scale}. It adds less noise than is counted"
             )
-        if self.noise_parameter is None:
-            assert self.epsilon is not None
-            self.noise_parameter = float(
-                calibrate(self._run, epsilon=self.epsilon, delta=self.delta, precision=1e-6)
+        if this.noise_parameter is None:
+            assert this.epsilon is not None
+            this.noise_parameter = float(
+                calibrate(this._run, epsilon=this.epsilon, delta=this.delta, precision=1e-6)
             )
             return
-        run = self._run(self.noise_parameter)
-        if self.epsilon is None:
-            self.epsilon = run.epsilon(self.delta)
-        elif self.delta is None:
-            self.delta = run.delta(self.epsilon)
-        elif not run.epsilon(self.delta) <= self.epsilon:
+        run = this._run(this.noise_parameter)
+        if this.epsilon is None:
+            this.epsilon = run.epsilon(this.delta)
+        elif this.delta is None:
+            this.delta = run.delta(this.epsilon)
+        elif not run.epsilon(this.delta) <= this.epsilon:
             raise DomainError(
-                f"epsilon must be at least {run.epsilon(self.delta)} at delta={self.delta} with"
-                f" this noise; got {self.epsilon}"
+                f"epsilon must be at least {run.epsilon(this.delta)} at delta={this.delta} with"
+                f" this noise; got {this.epsilon}"
             )
 
     def _run(self, noise: float) -> Mechanism:
-        one = _NOISES[self.mechanism](noise)
-        rate = self.sampling_probability
-        return self.num_compositions * (PoissonSampled(one, rate) if rate < 1.0 else one)
+        this: Any = self
+        one, rate = _NOISES[this.mechanism](noise), float(this.sampling_probability)
+        return int(this.num_compositions) * (PoissonSampled(one, rate) if rate < 1.0 else one)

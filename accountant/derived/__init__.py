@@ -1,8 +1,8 @@
 """Mechanisms whose pairs are computed from the profile of another mechanism.
 
-``any_of`` is a cap on several mechanisms, ``joint`` is several releases on one sample, ``repetition`` the
-best of a random number of runs, ``sampled_replacement`` a release on a sample under replace-one,
-and ``shuffle_model`` the reports of many users in random order.
+``any_of`` is a cap on several mechanisms, ``joint`` several releases on one sample, ``repetition``
+the best of a random number of runs, ``sampled_replacement`` a release on a sample under
+replace-one, and ``shuffle_model`` the reports of many users in random order.
 """
 
 from accountant.derived.any_of import AnyOf

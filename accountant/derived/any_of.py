@@ -25,8 +25,9 @@ class AnyOf(Mechanism):
 
     Notes
     -----
-    *Guarantee.* The larger profile of all mechanisms and both directions (docs/theorems_selection.md,
-    Theorem P18), whatever law draws the member, if it does not depend on the data.
+    *Guarantee.* The largest profile of all mechanisms and both directions
+    (docs/theorems_selection.md, Theorem P18), whatever law draws one, if it does not depend on the
+    data.
 
     *Algorithm.* About five hundred values of that profile, joined by chords (Theorems P7, E1).
 
@@ -68,7 +69,7 @@ class AnyOf(Mechanism):
         return (two_sided(AnyOfBounds(tuple(each.profile() for each in self.mechanisms))),)
 
     def from_below(self) -> Mechanism:
-        """Return the member that costs most near ε = 1: it may be the one every time."""
+        """Return the one that costs most near ε = 1: it may be drawn every time."""
         worst = max(self.mechanisms, key=lambda each: each.profile().delta(1.0))
         return worst.from_below() or worst
 

@@ -9,15 +9,15 @@ import pytest
 serverapp = pytest.importorskip("flwr.serverapp")
 if not hasattr(serverapp, "PrivacyAccountant"):
     pytest.skip("this Flower has no PrivacyAccountant", allow_module_level=True)
-from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
-from flwr.clientapp import ClientApp
-from flwr.serverapp import GaussianPrivacyEvent, NeighboringRelation, PrivacyConfig, SamplingMethod
-from flwr.serverapp.exception import PrivacyBudgetExhausted
-from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict  # noqa: E402
+from flwr.clientapp import ClientApp  # noqa: E402
+from flwr.serverapp import GaussianPrivacyEvent, NeighboringRelation, PrivacyConfig, SamplingMethod  # noqa: E402
+from flwr.serverapp.exception import PrivacyBudgetExhausted  # noqa: E402
+from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg  # noqa: E402
 
-import accountant as ac
-from accountant.adapters.flower_accountant import ExactAccountant
-from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
+import accountant as ac  # noqa: E402
+from accountant.adapters.flower_accountant import ExactAccountant  # noqa: E402
+from accountant.errors import BudgetExceeded, DomainError, UnsupportedError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -165,9 +165,9 @@ def test_rounds_are_on_the_disk_before_they_are_released(tmp_path):
     # A former server cannot go on beside the one that took over.
     with pytest.raises(ac.errors.LedgerConflict):
         one.compose(event())
+    later = ExactAccountant(config(most=20.0))
+    later.compose(event(), 5)
     with pytest.raises(DomainError, match="no more rounds"):
-        later = ExactAccountant(config(most=20.0))
-        later.compose(event(), 5)
         again.load_state_dict(later.state_dict())
 
 

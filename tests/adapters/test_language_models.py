@@ -197,8 +197,8 @@ def test_a_batch_without_padding_is_one_unit_of_its_records(tmp_path, units):
     padded = sft(tmp_path, base=model(attn_implementation="sdpa"))
     flat = sft(tmp_path, base=model(attn_implementation="sdpa"), padding_free=True,
                max_length=None)  # fmt: skip
-    one = next(iter(UnitLoader(flat.train_dataset, units, FullBatch(dataset_size=len(units), steps=1),
-                               flat.data_collator)))  # fmt: skip
+    every = FullBatch(dataset_size=len(units), steps=1)
+    (one,) = UnitLoader(flat.train_dataset, units, every, flat.data_collator)
     assert len(one) == len(units)
     assert all(unit["input_ids"].shape[0] == 1 for unit in one)
     with_padding, without = sums(padded, units), sums(flat, units)

@@ -12,7 +12,7 @@ opacus = pytest.importorskip("opacus")
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-import accountant.adapters.opacus  # noqa: E402, F401 (registers)
+import accountant.adapters.opacus  # noqa: E402 (registers)
 from support.opacus_twins import make, records, twins  # noqa: E402
 
 pytestmark = [

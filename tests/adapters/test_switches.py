@@ -1,6 +1,6 @@
 """The table of docs/adapters.md: each row is run, and written, where its framework is installed.
 
-    WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py     rewrites the rows of this environment
+WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py     rewrites the rows of this environment
 """
 
 import os
@@ -40,8 +40,6 @@ def nvflare():
 
 def opacus():
     import opacus.accountants
-
-    import accountant.adapters.opacus  # registers
 
     found = []
     for name in ("prv", "exact"):
@@ -113,9 +111,7 @@ def tensorflow_privacy():
 
 
 def nemo():
-    privacy_args = pytest.importorskip(
-        "nemo_safe_synthesizer.privacy.dp_transformers.privacy_args"
-    )
+    privacy_args = pytest.importorskip("nemo_safe_synthesizer.privacy.dp_transformers.privacy_args")
     own = privacy_args.SafeSynthesizerAccountant(True, NOISE, RATE, DELTA, STEPS)
     return own.compute_epsilon(STEPS), exact()
 
@@ -149,11 +145,14 @@ ROWS = [
         "events without a theorem", dp_events,
     ),
     (
-        "JAX Privacy", "jax_privacy", "`ExactConfig()`; at its head `accountant_fn=ExactAccountant`",
-        "events", "events without a theorem", dp_events,
+        "JAX Privacy", "jax_privacy",
+        "`ExactConfig()`; at its head `accountant_fn=ExactAccountant`", "events", "events without a theorem", dp_events,
     ),
     ("Hugging Face", "transformers", CALLBACK, UNITS, "FSDP, DeepSpeed, fp16, lomo", callback),
-    ("PEFT", "peft", CALLBACK, "as above; adapters alone are trained and saved", "as above", callback),
+    (
+        "PEFT", "peft", CALLBACK, "as above; adapters alone are trained and saved", "as above",
+        callback,
+    ),
     (
         "TRL (SFT, DPO, reward)", "trl", CALLBACK, "as above; padding-free batches are a unit's",
         "packing, shuffling, KTO, GRPO, RLOO and others whose losses pair records", callback,
@@ -164,7 +163,8 @@ ROWS = [
     ),
     (
         "NVFlare", "nvflare", "`PrivateFedAvg(directory, budgets, …)` for `FedAvg`",
-        "rounds, clients' budgets on the disk", "directories in use, or older than charges", nvflare,
+        "rounds, clients' budgets on the disk", "directories in use, or older than charges",
+        nvflare,
     ),
     (
         "pfl", "pfl", "`ExactPrivacyAccountant(…)` for `PLDPrivacyAccountant`", "numbers",

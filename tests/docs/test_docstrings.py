@@ -30,6 +30,7 @@ NEEDS = {
     "accountant.adapters.lightning": "lightning",
     "accountant.adapters.nvflare": "nvflare",
     "accountant.adapters.opacus": "opacus",
+    "accountant.adapters.pfl": "pfl",
     "accountant.adapters.torch_steps": "torch",
     "accountant.adapters.torch_units": "torch",
     "accountant.adapters.transformers": "transformers",

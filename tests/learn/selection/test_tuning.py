@@ -432,9 +432,8 @@ def test_a_threshold_is_the_bound_of_its_theorem():
     base = ac.DominatingPMFs(p, q)
 
     def delta(epsilon):
-        factor = mp.e ** mpf(epsilon)
         pairs = ((p, q), (q, p))
-        return max(sum(max(mpf(a) - factor * mpf(b), 0) for a, b in zip(*ab)) for ab in pairs)
+        return max(profile([mpf(x) for x in a], [mpf(x) for x in b], epsilon) for a, b in pairs)
 
     low, high = mpf(0), mpf(5)
     for _ in range(200):  # an independent c
