@@ -1,6 +1,6 @@
 """The table of docs/adapters.md: each row is run, and written, where its framework is installed.
 
-WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py     rewrites the rows of this environment
+    WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py   rewrites the rows of an environment
 """
 
 import os
