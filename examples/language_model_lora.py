@@ -18,7 +18,7 @@ from pathlib import Path
 from accountant import Accountant, Budget
 
 LENGTH, BATCH, DELTA, NORM = 64, 32, 1e-5, 0.5
-RATE = 0.02  # of Adam
+RATE = 0.01  # of Adam
 
 
 def sequences():
@@ -76,7 +76,7 @@ def train_private(model, rows, steps, epsilon, folder):
     data = [{"input_ids": row, "labels": row} for row in rows]
     trainer = Trainer(model=model, args=arguments, train_dataset=data)
     privacy = PrivacyCallback(
-        Units.single(len(data), "sequence"), noise_multiplier=0.8, clipping_norm=NORM, delta=DELTA,
+        Units.single(len(data), "sequence"), noise_multiplier=0.6, clipping_norm=NORM, delta=DELTA,
         ledger=Accountant(Budget(epsilon, DELTA)), statement=folder / "statement.html",
     )  # fmt: skip
     privacy.attach(trainer)
@@ -115,7 +115,7 @@ def train_opacus(model, rows, steps):
     wrapped, optimizer, criterion, loader = engine.make_private(
         module=model, data_loader=DataLoader(TensorDataset(rows), batch_size=BATCH),
         optimizer=torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=RATE),
-        criterion=per_sequence(torch), noise_multiplier=0.8,
+        criterion=per_sequence(torch), noise_multiplier=0.6,
         max_grad_norm=NORM, grad_sample_mode="ghost",
     )  # fmt: skip
     done, began = 0, time.process_time()
@@ -145,7 +145,7 @@ def train_plain(model, rows, steps):
     return None, time.process_time() - began
 
 
-def main(mode="private", steps=60, epsilon=8.0, folder=None):
+def main(mode="private", steps=60, epsilon=2.0, folder=None):
     folder = Path(tempfile.mkdtemp() if folder is None else folder)
     rows, held_out = sequences()
     model = adapted()

@@ -19,11 +19,10 @@ from opacus.optimizers import (
     SimpleDistributedPerLayerOptimizer,
 )
 
-from accountant.adapters import _opacus_ghost as ghost
+from accountant.adapters import _opacus_clipping as ghost
 from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
-from accountant.adapters._opacus_coins import States, state
-from accountant.adapters._opacus_draws import Draw, Draws
+from accountant.adapters._opacus_draws import Draw, Draws, States, state
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
 from accountant.errors import UnsupportedError
@@ -67,7 +66,7 @@ class Watch:
     workers : Workers, optional
         Whose sums are added up; None where this process is alone.
     clipped : tuple, optional
-        What the last backward pass of ghost clipping left: see :mod:`_opacus_ghost`.
+        What the last backward pass of ghost clipping left: see :mod:`_opacus_clipping`.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import distributed
@@ -24,8 +24,7 @@ from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 from accountant.sampling import Sampler
 
-if TYPE_CHECKING:
-    Versions: TypeAlias = list[tuple[int, int]]
+Versions: TypeAlias = list[tuple[int, int]]
 
 __all__ = ["PrivateSteps"]
 

@@ -1,6 +1,6 @@
 """The table of docs/adapters.md: each row is run, and written, where its framework is installed.
 
-    WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py   rewrites the rows of an environment
+WRITE_SWITCHES=1 pytest tests/adapters/test_switches.py   rewrites the rows of an environment
 """
 
 import os
@@ -146,7 +146,8 @@ ROWS = [
     ),
     (
         "JAX Privacy", "jax_privacy",
-        "`ExactConfig()`; at its head `accountant_fn=ExactAccountant`", "events", "events without a theorem", dp_events,
+        "`ExactConfig()`; at its head `accountant_fn=ExactAccountant`", "events",
+        "events without a theorem", dp_events,
     ),
     ("Hugging Face", "transformers", CALLBACK, UNITS, "FSDP, DeepSpeed, fp16, lomo", callback),
     (

@@ -13,14 +13,10 @@ import accountant
 README = Path(__file__).parents[2] / "README.md"
 # Adapters whose own library is no part of the tests' environment; read where it is installed.
 NEEDS = {
-    "accountant.adapters._opacus_batches": "opacus",
-    "accountant.adapters._opacus_coins": "torch",
     "accountant.adapters._opacus_draws": "opacus",
-    "accountant.adapters._opacus_ghost": "opacus",
-    "accountant.adapters._opacus_runs": "opacus",
+    "accountant.adapters._opacus_loaders": "opacus",
     "accountant.adapters._opacus_clipping": "opacus",
     "accountant.adapters._opacus_steps": "opacus",
-    "accountant.adapters._opacus_workers": "opacus",
     "accountant.adapters._torch_observer": "torch",
     "accountant.adapters._torch_training": "torch",
     "accountant.adapters._torch_workers": "torch",

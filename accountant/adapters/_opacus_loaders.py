@@ -1,19 +1,80 @@
-"""Checks of the assumptions about batches in the account of a run with Opacus."""
+"""Loaders for opacus: checks of what draws their batches, and of workers' shards and seeds."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
+from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
+from torch import distributed
 
-from accountant.adapters._opacus_coins import default_generator
-from accountant.adapters._opacus_draws import BATCH_SAMPLERS, SAMPLERS, Draws, follow, seed_of
+from accountant.adapters._observer import INDEPENDENT_NOISE, average
+from accountant.adapters._opacus_draws import (
+    BATCH_SAMPLERS,
+    SAMPLERS,
+    Draws,
+    default_generator,
+    follow,
+    seed_of,
+)
 from accountant.adapters._opacus_steps import adds_noise
-from accountant.adapters._opacus_workers import refuse_overlapping_shards, refuse_shared_seeds
+from accountant.adapters.torch_batches import BatchSampler
+from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import UnsupportedError
+from accountant.sampling import Sampler
+
+
+def refuse_overlapping_shards(sampler: Any) -> None:
+    """Refuse samplers of several workers that could draw one record twice for a step."""
+    where = None
+    if isinstance(sampler, DistributedUniformWithReplacementSampler):
+        order = (sampler.shuffle_seed, sampler.epoch) if sampler.shuffle else None
+        where = (sampler.total_size, sampler.sample_rate, order)
+    found: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(found, where)
+    if None in found:
+        raise UnsupportedError(
+            "each worker must draw from a shard of its own, or a record is in the batches of"
+            f" several workers at once; got a loader whose batch_sampler is a"
+            f" {type(sampler).__name__}, which does not split the records. Leave"
+            " poisson_sampling=True, or train with other samplers in one process"
+        )
+    if len(set(found)) > 1:
+        raise UnsupportedError(
+            "the workers must split one data set alike; their (records, sampling rate, (shuffle"
+            f" seed, epoch)) are {found}. Give the sampler the same arguments on every worker"
+        )
+
+
+def refuse_shared_seeds(seeds: list[tuple[str, str, int]], together: bool) -> None:
+    """Refuse generators with one seed: their numbers, and so coins or noise, are the same.
+
+    Parameters
+    ----------
+    seeds : list
+        Of this worker's generators: use, device and seed.
+    together : bool
+        Whether other workers' are compared with them.
+    """
+    found: list[Any] = [seeds]
+    if together:
+        found = [None] * distributed.get_world_size()
+        distributed.all_gather_object(found, seeds)
+    known: dict[tuple[str, int], str] = {}
+    for rank, rows in enumerate(found):
+        for use, device, seed in rows:
+            name = f"{use} of worker {rank}" if together else use
+            other = known.setdefault((device, seed), name)
+            if other != name:
+                raise UnsupportedError(
+                    "the workers must draw their batches independently, and independently of all"
+                    f" noise; the {other} and the {name} have one seed. Seed each generator with a"
+                    " number of its own, as in torch.manual_seed(seed + rank)"
+                )
+
 
 # Opacus' distributed sampler leaves empty batches out; with a probability below this none is.
 _NEVER = 1e-18
@@ -145,3 +206,63 @@ def refuse_correlated(draws: Draws, loader: Any, optimizer: Any, together: bool)
     refuse_shared_seeds(seeds, together)
     if together:
         draws.seed = seed_of(sampler.generator)
+
+
+def sampler_of(loader: Any) -> Sampler | None:
+    """Return the sampler of a loader whose batches are those of a :class:`BatchSampler`."""
+    batches = getattr(loader, "batch_sampler", None)
+    return batches.sampler if isinstance(batches, BatchSampler) else None
+
+
+def refuse_replaced(loader: Any, poisson_sampling: bool) -> None:
+    """Refuse a loader of a BatchSampler that opacus would replace, or could not be covered."""
+    sampler = sampler_of(loader)
+    if sampler is None:
+        return
+    if poisson_sampling:
+        raise UnsupportedError(
+            "opacus replaces the BatchSampler of the loader by Poisson samples of another size,"
+            " unless make_private is given poisson_sampling=False"
+        )
+    if type(sampler) not in INDEPENDENT_NOISE:
+        raise UnsupportedError(
+            f"opacus draws the noise of every step anew; {sampler!r:.80} needs the correlated noise"
+            " of its strategy. Use RandomAllocation or another sampler without a strategy, or"
+            " accountant.learn, whose trainers draw correlated noise"
+        )
+    if loader.batch_sampler.ledger is not None:
+        raise UnsupportedError(
+            "the engine charges its own ledger for every run; give the BatchSampler none, or the"
+            " run is charged twice. Assign the ledger to engine.accountant.ledger"
+        )
+
+
+def noise_of(loader: Any, epsilon: float, delta: float, epochs: int) -> float:
+    """Return the least noise multiplier with which iterations over a loader stay in a target."""
+    sampler = sampler_of(loader)
+    assert sampler is not None
+    return cast(
+        "float",
+        calibrate(
+            lambda noise: epochs * sampler.mechanism(noise),
+            epsilon=epsilon,
+            delta=delta,
+            precision=1e-6,
+        ),
+    )
+
+
+def prepare(loader: Any, optimizer: Any) -> None:
+    """Let a loader return empty batches, and an optimiser divide by the average batch."""
+    sampler = sampler_of(loader)
+    if sampler is None:
+        return
+    if not isinstance(loader.collate_fn, CollateFnWithEmpty):
+        first = loader.dataset[0]
+        loader.collate_fn = wrap_collate_with_empty(
+            collate_fn=loader.collate_fn,
+            sample_empty_shapes=[(0, *shape_safe(x)) for x in first],
+            dtypes=[dtype_safe(x) for x in first],
+        )
+    # Opacus takes a pass over the loader for one over the data.
+    optimizer.expected_batch_size = average(sampler)
