@@ -46,7 +46,10 @@ SAMPLED = [
 ]
 # Two positions that cannot be swapped unnoticed: a mechanism and a number, two lists of one length
 # that serve in either order, functions named by what they are.
-TWO = {"PoissonSampled", "SampledReplacement", "BestOfRuns", "BestOfPoissonRuns", "ReportNoisyMax"}
+TWO = {
+    "PoissonSampled", "SampledReplacement", "BestOfRuns", "BestOfPoissonRuns", "ReportNoisyMax",
+    "FirstAboveThreshold",
+}  # fmt: skip
 LISTS = {"DominatingPMFs", "LossDistribution"}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from accountant import sampling
 from accountant.composition import Composition
-from accountant.errors import UnsupportedError
-from accountant.ledger import Accountant
+from accountant.errors import DomainError, UnsupportedError
+from accountant.ledger import Accountant, Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling import Sampler
 
@@ -142,3 +143,18 @@ def average(sampler: Any) -> float:
             return float(sampler.dataset_size)
         case _:
             return float(sampler.batch_size)
+
+
+def refuse_forgetting(recorded: Sequence[Entry], loaded: Sequence[Entry]) -> None:
+    """Refuse a loaded history that does not begin with what is recorded."""
+    for place, item in enumerate(recorded):
+        found = loaded[place] if place < len(loaded) else None
+        more = 0 if found is None else found.count - item.count
+        last = place == len(recorded) - 1
+        if found is None or found.mechanism != item.mechanism or more < 0 or (more and not last):
+            raise DomainError(
+                f"state_dict must continue the {sum(each.count for each in recorded)} steps"
+                " recorded here; it does not hold them. What was released stays released: load a"
+                " checkpoint into a new run, and merge the ledgers of runs on the same"
+                " records"
+            )

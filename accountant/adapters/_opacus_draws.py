@@ -1,8 +1,10 @@
-"""The batches that samplers draw for opacus, kept until a step uses them."""
+"""The batches that samplers draw for opacus, by coins of torch, kept until a step uses them."""
 
 from __future__ import annotations
 
 import copy
+import functools
+import math
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -14,10 +16,86 @@ from opacus.utils.uniform_sampler import (
 )
 
 from accountant.adapters._observer import BATCHES_MARK, Run
-from accountant.adapters._opacus_coins import States, coin_probability, state
 from accountant.adapters._torch_observer import seed_known
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import UnsupportedError
+
+# Random bits of torch.rand; those of other types are rounded, and then not uniform.
+_BITS = {torch.float32: 24, torch.float64: 53}
+
+
+def coin_probability(rate: float) -> float:
+    """Return the probability with which ``torch.rand(()) < rate`` holds.
+
+    Parameters
+    ----------
+    rate : float
+        In [0, 1], as a sampler of opacus has it.
+
+    Notes
+    -----
+    The words are multiples of 2**-24 (2**-53 when torch's default type is float64) and the rate is
+    rounded to their type, so that the probability is a multiple, too. Off the CPU, where words may
+    be finer, one more is counted.
+    """
+    dtype = torch.get_default_dtype()
+    if dtype not in _BITS:
+        raise UnsupportedError(
+            "the probability of a coin is known when torch's default type is float32 or float64;"
+            f" got {dtype}. Set it back while batches are drawn"
+        )
+    return _probability(float(rate), dtype, torch.get_default_device().type != "cpu")
+
+
+class States:
+    """The states of generators that were used; a state used again gives the same random numbers."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._seen: set[int] = set()
+
+    def use(self, state: int | None) -> None:
+        """Note a state, as :func:`state` gives it; refuse one seen before."""
+        if state is None:
+            return
+        if state in self._seen:
+            raise UnsupportedError(
+                f"{self._what} must be drawn anew; the random generator is in a state it was in"
+                " before, so the same numbers would come again. Do not seed within a run: the"
+                " difference of two releases with one noise has none"
+            )
+        self._seen.add(state)
+
+
+def state(generator: Any, device: Any) -> int | None:
+    """Return a digest of a generator's state, by default of that of a device, where it is known.
+
+    For this process only: a digest in a file would give away a state whose seed is short.
+    """
+    generator = default_generator(device) if generator is None else generator
+    return None if generator is None else hash(generator.get_state().numpy().tobytes())
+
+
+@functools.lru_cache(maxsize=64)
+def _probability(rate: float, dtype: Any, finer: bool) -> float:
+    if not (0 <= rate <= 1):
+        return rate  # the ledger says what is wrong with it
+    bits = _BITS[dtype]
+    low = max(math.floor(math.ldexp(rate, bits)) - 2, 0)
+    # The words around the rate, compared as the samplers compare them.
+    words = [math.ldexp(word, -bits) for word in range(low, min(low + 6, 2**bits))]
+    below = int((torch.tensor(words, dtype=dtype, device="cpu") < rate).sum())
+    return math.ldexp(min(low + below + finer, 2**bits), -bits)
+
+
+def default_generator(device: Any) -> Any:
+    """Return the generator that torch uses for a device when it is given none."""
+    if device.type == "cpu":
+        return torch.default_generator
+    if device.type == "cuda":
+        return torch.cuda.default_generators[device.index or 0]
+    return None
+
 
 _OWN_SAMPLERS = (UniformWithReplacementSampler, DistributedUniformWithReplacementSampler)
 
@@ -142,7 +220,31 @@ class Draws:
         return newest
 
 
-def _followed(kind: Any) -> Any:
+def _coins(sampler: Any, own: Iterator[Any]) -> Iterator[tuple[Any, float, str]]:
+    """Yield Poisson samples with the probability of their coins, and the mark of known ones."""
+    draws: Draws = sampler.draws
+    while True:
+        rate = coin_probability(sampler.sample_rate)
+        draws.refuse_seeded(sampler.generator)
+        before = state(sampler.generator, torch.get_default_device())
+        batch = next(own, None)
+        if batch is None:
+            return
+        draws.states.use(before)
+        known = draws.seeds is not None and seed_known(sampler.generator, draws.seeds)
+        yield batch, rate, BATCHES_MARK if known else ""
+
+
+def _one_run(sampler: Any, own: Iterator[Any]) -> Iterator[tuple[Any, Run, str]]:
+    """Yield the batches of a BatchSampler with the run that they belong to."""
+    if isinstance(sampler._seed, int):
+        sampler.draws.states.use(sampler._seed)
+    run = sampler.begin()
+    for batch in own:
+        yield batch, run, run.why_not_private
+
+
+def _followed(kind: Any, drawing: Any) -> Any:
     """Return the class of samplers of a kind that note what they draw in ``draws``."""
 
     # A mixin would have another layout, and an object's class can change to one of its own only.
@@ -151,21 +253,11 @@ def _followed(kind: Any) -> Any:
 
         def batches(self, iteration: Iteration) -> Iterator[Any]:
             """Draw, and note every batch; the caller notes the parts he hands out."""
-            drawn: Iterator[Any] = kind.__iter__(self)
             try:
-                while True:
-                    rate = coin_probability(self.sample_rate)
-                    self.draws.refuse_seeded(self.generator)
-                    before = state(self.generator, torch.get_default_device())
-                    batch = next(drawn, None)
-                    if batch is None:
-                        iteration.exhausted = True
-                        return
-                    self.draws.states.use(before)
-                    seeds = self.draws.seeds
-                    known = seeds is not None and seed_known(self.generator, seeds)
-                    iteration.drawn = Draw(len(batch), rate, BATCHES_MARK if known else "")
+                for batch, law, mark in drawing(self, kind.__iter__(self)):
+                    iteration.drawn = Draw(len(batch), law, mark)
                     yield batch
+                iteration.exhausted = True
             finally:
                 iteration.running = False
 
@@ -178,35 +270,10 @@ def _followed(kind: Any) -> Any:
     return Followed
 
 
-class _FollowedBatches(BatchSampler):
-    """A batch sampler that notes what it draws in ``draws``."""
-
-    draws: Draws
-
-    def batches(self, iteration: Iteration) -> Iterator[Any]:
-        """Draw one run, and note every batch; the caller notes the parts he hands out."""
-        if isinstance(self._seed, int):
-            self.draws.states.use(self._seed)
-        run = self.begin()
-        try:
-            for batch in super().__iter__():
-                iteration.drawn = Draw(len(batch), run, run.why_not_private)
-                yield batch
-            iteration.exhausted = True
-        finally:
-            iteration.running = False
-
-    def __iter__(self) -> Iterator[Any]:
-        iteration = self.draws.begin()
-        for batch in self.batches(iteration):
-            iteration.hand_out(len(batch))
-            yield batch
-
-
-_FOLLOWED: dict[Any, Any] = {kind: _followed(kind) for kind in _OWN_SAMPLERS}
+_FOLLOWED: dict[Any, Any] = {kind: _followed(kind, _coins) for kind in _OWN_SAMPLERS}
 SAMPLERS = (*_OWN_SAMPLERS, *_FOLLOWED.values())
-_FOLLOWED[BatchSampler] = _FollowedBatches
-BATCH_SAMPLERS = (BatchSampler, _FollowedBatches)
+_FOLLOWED[BatchSampler] = _followed(BatchSampler, _one_run)
+BATCH_SAMPLERS = (BatchSampler, _FOLLOWED[BatchSampler])
 
 
 def seed_of(generator: Any) -> int:
@@ -236,15 +303,15 @@ class _Batches:
         return batches
 
 
-def in_parts(splitter: Any, cut: Any) -> Iterator[Any]:
+def in_parts(cut: Any, splitter: Any) -> Iterator[Any]:
     """Iterate over a BatchSplittingSampler, noting its parts.
 
     Parameters
     ----------
-    splitter : BatchSplittingSampler
-        Whose sampler may be followed; if it is not, nothing is noted.
     cut : callable
         Its own ``__iter__``.
+    splitter : BatchSplittingSampler
+        Whose sampler may be followed; if it is not, nothing is noted.
     """
     sampler: Any = splitter.sampler
     if type(sampler) not in _FOLLOWED.values():

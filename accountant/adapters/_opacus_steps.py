@@ -19,11 +19,10 @@ from opacus.optimizers import (
     SimpleDistributedPerLayerOptimizer,
 )
 
-from accountant.adapters import _opacus_ghost as ghost
+from accountant.adapters import _opacus_clipping as ghost
 from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
-from accountant.adapters._opacus_coins import States, state
-from accountant.adapters._opacus_draws import Draw, Draws
+from accountant.adapters._opacus_draws import Draw, Draws, States, state
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
 from accountant.errors import UnsupportedError
@@ -67,16 +66,19 @@ class Watch:
     workers : Workers, optional
         Whose sums are added up; None where this process is alone.
     clipped : tuple, optional
-        What the last backward pass of ghost clipping left: see :mod:`_opacus_ghost`.
+        What the last backward pass of ghost clipping left: see :mod:`_opacus_clipping`.
     """
 
     def __init__(
         self, optimizer: Any, module: Any, draws: Draws, noises: States, seeds: dict[Any, int]
     ) -> None:
         self.module, self.draws, self._noises, self._seeds = module, draws, noises, seeds
+        self.network = ghost.network(module)
         trained = set(map(id, optimizer.params))
         # By name: sharded parameters take other objects' places during a pass.
-        self._but = _OF_OPACUS | {name for name, p in module.named_parameters() if id(p) in trained}
+        self._but = _OF_OPACUS | {
+            name for name, p in self.network.named_parameters() if id(p) in trained
+        }
         self.workers = Workers(optimizer.params[0].device) if works_together(optimizer) else None
         self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
@@ -98,7 +100,7 @@ class Watch:
     def entering(self, module: Any, *_: Any) -> None:
         """Keep what the model holds before the first pass of a step."""
         if module.training and self._contents is None:
-            self._contents = Contents(self.module, self._but)
+            self._contents = Contents(self.network, self._but)
 
     @contextmanager
     def accumulating(self, optimizer: Any) -> Iterator[None]:
@@ -290,10 +292,12 @@ def watch(
     inner = optimizer.original_optimizer
     inner.accountant_handles = [
         inner.register_step_pre_hook(optimizer.accountant_watch.updating),
-        module.register_forward_pre_hook(optimizer.accountant_watch.entering),
+        optimizer.accountant_watch.network.register_forward_pre_hook(
+            optimizer.accountant_watch.entering
+        ),
     ]
     if isinstance(optimizer, DPOptimizerFastGradientClipping):
-        inner.accountant_handles += keep_apart(module)
+        inner.accountant_handles += keep_apart(optimizer.accountant_watch.network)
 
 
 def unwatch(optimizer: Any) -> None:

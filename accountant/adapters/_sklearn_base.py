@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from accountant import checks
 from accountant._typing import FloatArray
 from accountant.adapters._sklearn_inside import look_around
-from accountant.adapters._sklearn_types import BaseEstimator, ClassifierMixin
 from accountant.errors import UnsupportedError
 from accountant.learn.account import as_ledger
 from accountant.learn.convex.public_bounds import (
@@ -32,6 +31,35 @@ from accountant.learn.convex.result import PrivateResult, clip_rows
 from accountant.learn.validation import container, labels_among, numbers
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
+
+# scikit-learn's base classes, as a type checker should see them: it has no types, and without them
+# every attribute of an estimator is ``Any``, and no misspelt one is reported.
+if TYPE_CHECKING:
+    from typing import Self
+
+    class BaseEstimator:
+        """Parameters of an estimator."""
+
+        def fit(self, X: Any, y: Any) -> Self: ...  # noqa: N803
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __getstate__(self) -> Any: ...
+        def __setstate__(self, state: Any) -> None: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class _Scored:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...  # noqa: N803
+
+    class ClassifierMixin(_Scored):
+        """The score is an accuracy."""
+
+    class RegressorMixin(_Scored):
+        """The score is a coefficient of determination."""
+
+    class MetaEstimatorMixin:
+        """An estimator of estimators."""
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
 
 COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own words
 
@@ -102,6 +130,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Say what is taken: any record, for one that cannot be read adds nothing."""
+        look_around(self, passing=True)
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
         tags.input_tags.allow_nan = tags.input_tags.string = True
@@ -128,6 +157,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         """Leave the ledger where it is: another process must not spend it unseen."""
+        look_around(self, passing=True)
         state = dict(super().__getstate__())
         if state.get("ledger") is not None:
             state["ledger"] = _Elsewhere()

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -51,10 +52,37 @@ class UnpaidReleaseWarning(UserWarning):
     """Something around a private fit uses the same records, and no ledger pays for it."""
 
 
-def look_around(estimator: object) -> None:
-    """Refuse a fit, or a clone to be fitted, inside a choice by scores; warn of what is unpaid."""
+def look_around(estimator: object, *, passing: bool = False) -> None:
+    """Refuse a fit, or a clone to be fitted, inside a choice by scores; warn of what is unpaid.
+
+    ``passing`` is for an estimator that is asked about, or sent to another process, whose warnings
+    nobody sees: the thread that sends it is not the one that fits, so all threads are looked at.
+    """
+    stack = list(_frames())
+    told = _found(estimator, stack)
+    for inner in sys._current_frames().values() if passing and not told else ():
+        stack = list(_frames(inner))
+        with suppress(UnsupportedError):  # a search of other threads' is not this estimator's
+            told = _found(estimator, stack)
+        if told:
+            break
+    place = _caller(stack)
+    key = (id(place), place.f_lineno)
+    for text in told.values():
+        if (*key, text) not in _ALREADY:  # one call clones and fits anew for every fold
+            warnings.warn_explicit(
+                text, UnpaidReleaseWarning, place.f_code.co_filename, place.f_lineno,
+                registry=place.f_globals.setdefault("__warningregistry__", {}),
+            )  # fmt: skip
+    if told or not passing:
+        _ALREADY.clear()
+        _ALREADY.update((*key, text) for text in told.values())
+
+
+def _found(estimator: object, frames: list[FrameType]) -> dict[str, str]:
+    """Return what is said of a stack of calls; refuse one that chooses by scores."""
     told: dict[str, str] = {}
-    for frame in _frames():
+    for frame in frames:
         name, owner = frame.f_code.co_name, frame.f_locals.get("self")
         # A worker of a search knows its candidate, and nothing of the search.
         if name == "_fit_and_score" and frame.f_locals.get("parameters") and not _scored():
@@ -69,12 +97,7 @@ def look_around(estimator: object) -> None:
             if isinstance(owner, RANSACRegressor) or any(hasattr(owner, word) for word in CHOOSES):
                 raise UnsupportedError(SEARCH)
             told |= _of_fit(owner, estimator)
-    level, place = _caller()
-    for text in told.values():
-        if (*place, text) not in _ALREADY:  # one call clones and fits anew for every fold
-            warnings.warn(text, UnpaidReleaseWarning, stacklevel=level)
-    _ALREADY.clear()
-    _ALREADY.update((*place, text) for text in told.values())
+    return told
 
 
 def _of_fit(owner: Any, estimator: object) -> dict[str, str]:
@@ -97,8 +120,8 @@ def _of_fit(owner: Any, estimator: object) -> dict[str, str]:
     return {}
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
+def _frames(inner: FrameType | None = None) -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1) if inner is None else inner
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -109,10 +132,10 @@ def _scored() -> bool:
     return any(frame.f_code.co_name == "validation_curve" for frame in _frames())
 
 
-def _caller() -> tuple[int, tuple[int, int]]:
-    """Return the first call that is neither scikit-learn's nor this package's: level and place."""
-    frames = list(_frames())
-    files = [frame.f_code.co_filename for frame in frames]
-    outside = [not file.startswith(HOME) and "joblib" not in file for file in files]
-    level = outside.index(True) if any(outside) else 0
-    return level, (id(frames[level]), frames[level].f_lineno)
+def _caller(frames: list[FrameType]) -> FrameType:
+    """Return the first call that is neither scikit-learn's nor this package's."""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        if not file.startswith(HOME) and "joblib" not in file:
+            return frame
+    return frames[0]

@@ -15,9 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from accountant import checks
-from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, column
+from accountant.adapters._sklearn_base import (
+    BaseEstimator,
+    MetaEstimatorMixin,
+    Privacy,
+    PrivateEstimator,
+    column,
+)
 from accountant.adapters._sklearn_inside import look_around
-from accountant.adapters._sklearn_types import BaseEstimator, MetaEstimatorMixin
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.account import as_ledger

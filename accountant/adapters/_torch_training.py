@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant import checks
-from accountant.adapters._opacus_history import refuse_forgetting
+from accountant.adapters._observer import refuse_forgetting
 from accountant.adapters.torch_steps import PrivateSteps
 from accountant.adapters.torch_units import Units
 from accountant.errors import DomainError

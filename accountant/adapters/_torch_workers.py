@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from accountant.adapters._opacus_history import refuse_forgetting
+from accountant.adapters._observer import refuse_forgetting
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 from accountant.ledger import Accountant
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -104,6 +105,14 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         super().__init__(_theirs(self._relation))
         self.releases = Accountant()
         self._private = True
+
+    def __deepcopy__(self, memo: Any) -> ExactAccountant:
+        """Return another accountant with the same releases, as calibrations begin with one."""
+        found = ExactAccountant(self._relation)
+        found._ledger = copy.deepcopy(self._ledger, memo)
+        found.releases.merge(self.releases)
+        found._private = self._private
+        return found
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         """Convert the event; record it when asked to. None, or what is wrong with it."""

@@ -19,24 +19,17 @@ from opacus.accountants import IAccountant, register_accountant
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
-from accountant.adapters import _opacus_ghost, _opacus_runs, _opacus_steps
-from accountant.adapters._observer import Run
-from accountant.adapters._opacus_batches import (
-    follow_batches,
-    refuse_correlated,
-    refuse_data_dependent_clipping,
-    refuse_random_records,
-)
-from accountant.adapters._opacus_coins import States, coin_probability
-from accountant.adapters._opacus_draws import in_parts
-from accountant.adapters._opacus_history import parameters, refuse_forgetting, row
+from accountant.adapters import _opacus_clipping, _opacus_steps
+from accountant.adapters import _opacus_loaders as loaders
+from accountant.adapters._observer import Run, refuse_forgetting
+from accountant.adapters._opacus_draws import States, coin_probability, in_parts
 from accountant.adapters._torch_observer import reseed
 from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.affordable import require_a_step
 from accountant.ledger import Accountant
-from accountant.mechanisms import ApproximateDP, Gaussian
+from accountant.mechanisms import ApproximateDP, Gaussian, Mechanism
 from accountant.sampling.poisson import PoissonSampled
 
 __all__ = ["NAME", "ExactAccountant", "discard_unfinished", "get_noise_multiplier"]
@@ -130,7 +123,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
         Assigning replaces the whole record, as opacus' own code does in its searches. Raises
         UnsupportedError when :attr:`ledger` was given other releases, which have no such row.
         """
-        return [(*parameters(item.mechanism), item.count) for item in self.ledger.history]
+        return [(*_parameters(item.mechanism), item.count) for item in self.ledger.history]
 
     @history.setter
     def history(self, rows: Iterable[tuple[float, float, int]]) -> None:
@@ -223,7 +216,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
     @property
     def _is_opacus_own(self) -> bool:
         """Whether every record is a step that opacus can write."""
-        return all(row(mechanism) is not None for mechanism, _ in self.ledger.counts)
+        return all(_row(mechanism) is not None for mechanism, _ in self.ledger.counts)
 
     def _record(
         self, noise_multiplier: float, sample_rate: float, steps: int, label: str = ""
@@ -294,79 +287,85 @@ def discard_unfinished(optimizer: Any) -> None:
     _opacus_steps.discard(optimizer)
 
 
-def _calibrating(original: Callable[..., float]) -> Callable[..., float]:
-    """Wrap opacus' get_noise_multiplier: this accountant's name goes to this calibration."""
-
-    @functools.wraps(original)
-    def chosen(**kwargs: Any) -> float:
-        if kwargs.get("accountant") == NAME:
-            return get_noise_multiplier(**{k: v for k, v in kwargs.items() if k != "accountant"})
-        return original(**kwargs)
-
-    chosen.exact = True  # type: ignore[attr-defined]
-    return chosen
+def _row(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return the noise multiplier and the rate of a step as :meth:`step` records it."""
+    if not isinstance(mechanism, PoissonSampled):
+        return None
+    release, rate = mechanism.mechanism, mechanism.sampling_probability
+    if isinstance(release, Gaussian) and release == Gaussian(release.noise_multiplier):
+        return release.noise_multiplier, rate
+    return (0.0, rate) if release == ApproximateDP(0.0, delta=1.0) else None
 
 
-def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap PrivacyEngine.make_private: this accountant sees the loader it accounts for."""
+def _parameters(mechanism: Mechanism) -> tuple[float, float]:
+    """Return the noise multiplier and the rate of a step."""
+    found = _row(mechanism)
+    if found is None:
+        raise UnsupportedError(
+            f"the ledger holds {mechanism!r:.80}, which opacus' history of (noise multiplier,"
+            " sampling rate, steps) cannot say. get_epsilon counts it; the records are in"
+            " ledger.history, and state_dict keeps them"
+        )
+    return found
 
-    @functools.wraps(original)
-    def make_private(engine: Any, **kwargs: Any) -> Any:
-        if not isinstance(engine.accountant, ExactAccountant):
-            found = original(engine, **kwargs)
-            _opacus_steps.unwatch(found[1])
-            return found
-        refuse_data_dependent_clipping(engine)
-        refuse_random_records(kwargs.get("rand_on_empty", False))
-        poisson = kwargs.get("poisson_sampling", True)
-        _opacus_runs.refuse_replaced(kwargs.get("data_loader"), poisson)
-        if not poisson:
-            # Before anything is wrapped.
-            follow_batches(kwargs.get("data_loader"))
-        seeds = reseed()
+
+def _calibrate(original: Callable[..., float], **kwargs: Any) -> float:
+    """Stand for opacus' get_noise_multiplier: this accountant's name goes to this calibration."""
+    if kwargs.get("accountant") == NAME:
+        return get_noise_multiplier(**{k: v for k, v in kwargs.items() if k != "accountant"})
+    return original(**kwargs)
+
+
+def _make_private(original: Callable[..., Any], engine: Any, **kwargs: Any) -> Any:
+    """Stand for PrivacyEngine.make_private: this accountant sees the loader it accounts for."""
+    if not isinstance(engine.accountant, ExactAccountant):
         found = original(engine, **kwargs)
-        module, optimizer, *_, loader = found
-        refuse_data_dependent_clipping(optimizer)
-        _opacus_steps.refuse_unknown(optimizer)
-        draws = follow_batches(loader)
-        draws.seeds = None if optimizer.secure_mode else seeds
-        refuse_correlated(draws, loader, optimizer, _opacus_steps.works_together(optimizer))
-        _opacus_runs.prepare(loader, optimizer)
-        noises = engine.accountant._noises
-        _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook, seeds)
+        _opacus_steps.unwatch(found[1])
         return found
+    loaders.refuse_data_dependent_clipping(engine)
+    loaders.refuse_random_records(kwargs.get("rand_on_empty", False))
+    loaders.refuse_unknown_arithmetic(kwargs.get("module"), kwargs.get("grad_sample_mode", "hooks"))
+    poisson = kwargs.get("poisson_sampling", True)
+    loaders.refuse_replaced(kwargs.get("data_loader"), poisson)
+    if not poisson:
+        # Before anything is wrapped.
+        loaders.follow_batches(kwargs.get("data_loader"))
+    seeds = reseed()
+    found = original(engine, **kwargs)
+    module, optimizer, *_, loader = found
+    loaders.refuse_data_dependent_clipping(optimizer)
+    _opacus_steps.refuse_unknown(optimizer)
+    draws = loaders.follow_batches(loader)
+    draws.seeds = None if optimizer.secure_mode else seeds
+    loaders.refuse_correlated(draws, loader, optimizer, _opacus_steps.works_together(optimizer))
+    loaders.prepare(loader, optimizer)
+    noises = engine.accountant._noises
+    _opacus_steps.watch(optimizer, module, draws, noises, optimizer.step_hook, seeds)
+    return found
 
-    make_private.exact = True  # type: ignore[attr-defined]
-    return make_private
+
+def _make_private_with_epsilon(original: Callable[..., Any], engine: Any, **kwargs: Any) -> Any:
+    """Stand for its namesake: a BatchSampler is calibrated for by itself."""
+    loader = kwargs.get("data_loader")
+    if not isinstance(engine.accountant, ExactAccountant) or loaders.sampler_of(loader) is None:
+        return original(engine, **kwargs)
+    loaders.refuse_replaced(loader, kwargs.get("poisson_sampling", True))
+    target = (kwargs.pop("target_epsilon"), kwargs.pop("target_delta"), kwargs.pop("epochs"))
+    return engine.make_private(noise_multiplier=loaders.noise_of(loader, *target), **kwargs)
 
 
-def _calibrated(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap PrivacyEngine.make_private_with_epsilon: a BatchSampler is calibrated for by itself."""
+def _replace(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Let calls of a function of opacus go through a wrapper, once."""
+    original = getattr(owner, name)
+    if hasattr(original, "exact"):
+        return
 
     @functools.wraps(original)
-    def make_private_with_epsilon(engine: Any, **kwargs: Any) -> Any:
-        loader = kwargs.get("data_loader")
-        exact = isinstance(engine.accountant, ExactAccountant)
-        if not exact or _opacus_runs.sampler_of(loader) is None:
-            return original(engine, **kwargs)
-        _opacus_runs.refuse_replaced(loader, kwargs.get("poisson_sampling", True))
-        target = (kwargs.pop("target_epsilon"), kwargs.pop("target_delta"), kwargs.pop("epochs"))
-        noise = _opacus_runs.noise_of(loader, *target)
-        return engine.make_private(noise_multiplier=noise, **kwargs)
-
-    make_private_with_epsilon.exact = True  # type: ignore[attr-defined]
-    return make_private_with_epsilon
-
-
-def _wrapped(original: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``wrapper`` given the original after its first argument, marked as this adapter's."""
-
-    @functools.wraps(original)
-    def chosen(first: Any) -> Any:
-        return wrapper(first, original)
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, *args, **kwargs)
 
     chosen.exact = True  # type: ignore[attr-defined]
-    return chosen
+    setattr(owner, name, chosen)
 
 
 def _install() -> None:
@@ -374,18 +373,15 @@ def _install() -> None:
     engine: Any = import_module("opacus.privacy_engine")
     utils: Any = import_module("opacus.accountants.utils")
     register_accountant(NAME, ExactAccountant, force=hasattr(engine.get_noise_multiplier, "exact"))
-    for module in (engine, utils):
-        if not hasattr(module.get_noise_multiplier, "exact"):
-            module.get_noise_multiplier = _calibrating(module.get_noise_multiplier)
-    if not hasattr(engine.PrivacyEngine.make_private, "exact"):
-        engine.PrivacyEngine.make_private = _refusing(engine.PrivacyEngine.make_private)
-        with_epsilon = engine.PrivacyEngine.make_private_with_epsilon
-        engine.PrivacyEngine.make_private_with_epsilon = _calibrated(with_epsilon)
-    splitter, loss = BatchSplittingSampler, DPTensorFastGradientClipping
-    if not hasattr(splitter.__iter__, "exact"):
-        splitter.__iter__ = _wrapped(splitter.__iter__, in_parts)
-    if not hasattr(loss.backward, "exact"):
-        loss.backward = _wrapped(loss.backward, _opacus_ghost.backward)
+    for owner, name, wrapper in (
+        (engine, "get_noise_multiplier", _calibrate),
+        (utils, "get_noise_multiplier", _calibrate),
+        (engine.PrivacyEngine, "make_private", _make_private),
+        (engine.PrivacyEngine, "make_private_with_epsilon", _make_private_with_epsilon),
+        (BatchSplittingSampler, "__iter__", in_parts),
+        (DPTensorFastGradientClipping, "backward", _opacus_clipping.backward),
+    ):
+        _replace(owner, name, wrapper)
 
 
 _install()

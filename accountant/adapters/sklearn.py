@@ -27,6 +27,7 @@ from accountant.adapters._sklearn_base import (
     Privacy,
     PrivateEstimator,
     Probabilities,
+    RegressorMixin,
     UnsetBoundWarning,
     unread,
     with_intercept,
@@ -34,7 +35,6 @@ from accountant.adapters._sklearn_base import (
 from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
 from accountant.adapters._sklearn_search import DPSearch
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
-from accountant.adapters._sklearn_types import RegressorMixin
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.public_bounds import MOST_RECORDS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import distributed
@@ -23,8 +24,7 @@ from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 from accountant.sampling import Sampler
 
-if TYPE_CHECKING:
-    Versions: TypeAlias = list[tuple[int, int]]
+Versions: TypeAlias = list[tuple[int, int]]
 
 __all__ = ["PrivateSteps"]
 
@@ -38,6 +38,11 @@ _CLIPPING_NORM = checks.Argument(
 )
 
 
+_UNCHANGED = (
+    "the model's parameters did not change in two steps, which were charged: give the optimiser"
+    " the parameters of this model, as they are after adapters were put in, and call its"
+    " step"
+)
 _UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
 
 
@@ -127,6 +132,9 @@ class PrivateSteps:
         self._workers = _workers(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
+        self._modules: list[torch.nn.Module] = []
+        self._before: Contents | None = None
+        self._unchanged = 0
         if self._workers is None:
             self._require_a_step()
         else:
@@ -156,9 +164,12 @@ class PrivateSteps:
                 " not say which units they drew"
             )
         _refuse_correlated(batch.run.sampler)
+        self._look_for_change()
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
+        # To walk through a large model takes as long as a small unit's gradient: once a batch.
+        self._modules = list(self._model.modules())
         contents, versions = Contents(self._model), self._versions()
         handle = self._model.register_forward_pre_hook(_refuse_wrapped)
         try:
@@ -173,7 +184,7 @@ class PrivateSteps:
             handle.remove()
             self._clear()  # of a unit whose loop was left, too
         refuse_moved(contents)
-        self._sums = sums
+        self._before, self._sums = contents, sums
 
     def release(self) -> None:
         """Charge the ledger, add the noise, and leave the released gradient in ``p.grad``.
@@ -247,13 +258,24 @@ class PrivateSteps:
                 " noise, a smaller sampling probability or a larger budget. Nothing was charged"
             )
 
+    def _look_for_change(self) -> None:
+        """Warn where two steps in a row changed nothing; a warm-up begins with a rate of 0."""
+        before, self._before = self._before, None
+        if before is not None:
+            self._unchanged = 0 if before.moved() else self._unchanged + 1
+            if self._unchanged == 2:
+                warnings.warn(_UNCHANGED, stacklevel=3)
+
     def _clear(self) -> None:
-        for p in self._model.parameters():
-            p.grad = None
+        for module in self._modules:
+            for p in module._parameters.values():
+                if p is not None:
+                    p.grad = None
 
     def _versions(self) -> Versions:
         """Return what tells whether the model's tensors are the same ones, unchanged."""
-        tensors = (*self._parameters, *self._model.buffers())
+        buffers = (each for module in self._modules for each in module._buffers.values())
+        tensors = (*self._parameters, *(each for each in buffers if each is not None))
         return [(id(each), each._version) for each in tensors]
 
     def _refuse_others(self, versions: Versions) -> None:

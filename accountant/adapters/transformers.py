@@ -18,6 +18,25 @@ from accountant.sampling import PoissonSampler, Sampler
 
 __all__ = ["PrivacyCallback"]
 
+# What a Trainer logs that does not depend on records; the loss and the norm are logged as 0.
+_PUBLIC = frozenset(
+    {
+        "epoch",
+        "epsilon",
+        "grad_norm",
+        "learning_rate",
+        "loss",
+        "step",
+        "total_flos",
+        "train_loss",
+        "train_runtime",
+        "train_samples_per_second",
+        "train_steps_per_second",
+    }
+)
+# TRL's trainers whose loss for a record depends on that record alone.
+_OF_TRL = frozenset({"DPOTrainer", "RewardTrainer", "SFTTrainer", "_BaseTrainer"})
+
 
 class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
     """Makes the training of a Trainer private, and accounts for it.
@@ -136,12 +155,13 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
             control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        """Report ε with what is logged."""
-        if logs is not None and self._training.steps is not None:
-            found = {"epsilon": self._training.epsilon()}
-            logs.update(found)
-            if state.log_history:
-                state.log_history[-1].update(found)
+        """Report ε with what is logged, and drop what trainers say about their batches."""
+        if logs is None or self._training.steps is None:
+            return
+        for told in (logs, *state.log_history[-1:]):
+            for name in [each for each in told if not _is_public(each)]:
+                del told[name]
+            told["epsilon"] = self._training.epsilon()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Write the statement, on the first worker."""
@@ -174,6 +194,11 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         return torch.zeros((), device=trainer.args.device)
 
 
+def _is_public(name: str) -> bool:
+    """Return whether a logged number is none of a batch's, or is of an evaluation."""
+    return name in _PUBLIC or name.startswith("eval_")
+
+
 def _sampler(arguments: Any, units: int) -> PoissonSampler:
     """Return Poisson samples of the average size, and as many, as a Trainer's arguments say."""
     size = arguments.per_device_train_batch_size * arguments.world_size
@@ -186,6 +211,8 @@ def _sampler(arguments: Any, units: int) -> PoissonSampler:
 def _refuse(trainer: Any) -> None:
     """Refuse what would release something else than the account says."""
     arguments = trainer.args
+    kinds = {each.__name__ for each in type(trainer).__mro__ if each.__module__.startswith("trl.")}
+    others = sorted(each for each in kinds - _OF_TRL if each.endswith("Trainer"))
     optimizer = str(getattr(arguments.optim, "value", arguments.optim)).lower()
     problems = {
         "fsdp and deepspeed, which shard the gradient of a unit over workers. Use one process a"
@@ -206,6 +233,13 @@ def _refuse(trainer: Any) -> None:
         "restore_callback_states_from_checkpoint=True. Leave it False: the ledger is restored": (
             arguments.restore_callback_states_from_checkpoint
         ),
+        "packing=True: a packed sequence has text of several records, and its neighbours' cuts move"
+        " when one leaves. Use packing=False": getattr(arguments, "packing", False),
+        "shuffle_dataset=True, after which units name other records. Shuffle before": (
+            getattr(arguments, "shuffle_dataset", False)
+        ),
+        f"{', '.join(others)}, whose losses pair records or generate from them. Of TRL's it covers"
+        f" {', '.join(sorted(each for each in _OF_TRL if each[0] != '_'))}": bool(others),
         "a Trainer without a training set. Give it train_dataset": trainer.train_dataset is None,
     }
     for what, found in problems.items():

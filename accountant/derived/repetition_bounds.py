@@ -99,6 +99,64 @@ class BestOfPoissonRunsBounds:
         return up(self.profile.pure_epsilon + self.mean * self.profile.delta(0.0), 8.0)
 
 
+@dataclass(frozen=True)
+class FirstAboveThresholdBounds:
+    """Bounds on the first run that reaches a threshold, from bounds on one run (Theorem P19).
+
+    Parameters
+    ----------
+    profile : Profile
+        Of one run.
+    gamma : float
+        The probability of stopping after a run that has not reached it.
+    """
+
+    profile: Profile
+    gamma: float
+
+    @property
+    def excess(self) -> float:
+        """Return c, the loss that the runs before the last one add."""
+        return excess(self.profile, self.gamma, 0.0)
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order."""
+        runs = -math.log(self.gamma) / (order - 1.0)
+        return up(self.profile.rdp(order) + self.excess + runs, 16.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile at ``epsilon``."""
+        shifted = epsilon - self.excess
+        near = self.profile.delta(shifted) / self.gamma if shifted >= 0.0 else 1.0
+        pure = response_delta(self.pure_epsilon, epsilon)
+        return up(min(near, pure, _converted(self, epsilon)), 4.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """A bound on the loss: one run's, plus the excess."""
+        return up(self.profile.pure_epsilon + self.excess, 4.0)
+
+
+@dataclass(frozen=True)
+class AnyOfBounds:
+    """The largest bound of several mechanisms (Theorem P18)."""
+
+    profiles: tuple[Profile, ...]
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order of each."""
+        return max(each.rdp(order) for each in self.profiles)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile of each at ``epsilon``."""
+        return max(each.delta(epsilon) for each in self.profiles)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """A bound on the loss of each."""
+        return max(each.pure_epsilon for each in self.profiles)
+
+
 @to_nearest
 def mean_runs(gamma: float, eta: float) -> float:
     """Return E[K] of the truncated negative binomial distribution, rounded up."""

@@ -64,8 +64,10 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
     from accountant import sampling
     from accountant.composition import AdaptiveParallel, Composition, Parallel
     from accountant.derived import (
+        AnyOf,
         BestOfPoissonRuns,
         BestOfRuns,
+        FirstAboveThreshold,
         JointRelease,
         SampledReplacement,
         ShuffleModel,
@@ -73,9 +75,11 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
 
     kinds = (
         AdaptiveParallel,
+        AnyOf,
         BestOfPoissonRuns,
         BestOfRuns,
         Composition,
+        FirstAboveThreshold,
         JointRelease,
         Parallel,
         SampledReplacement,

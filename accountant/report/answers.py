@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Digits shown; the certificates have more.
 DIGITS = 5
-_SEARCHES = ("BestOfRuns", "BestOfPoissonRuns", "PrivateSelection")
+_SEARCHES = ("BestOfRuns", "BestOfPoissonRuns", "FirstAboveThreshold", "PrivateSelection")
 
 
 def summary(s: Statement) -> tuple[tuple[str, str], ...]:

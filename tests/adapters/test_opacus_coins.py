@@ -11,7 +11,7 @@ opacus = pytest.importorskip("opacus")
 
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler  # noqa: E402
 
-from accountant.adapters._opacus_coins import coin_probability  # noqa: E402
+from accountant.adapters._opacus_draws import coin_probability  # noqa: E402
 from support.opacus_twins import DELTA, make, records  # noqa: E402
 
 pytestmark = [

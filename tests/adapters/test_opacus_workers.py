@@ -71,6 +71,8 @@ def test_the_optimisers_are_those_of_data_parallel_training(workers):
         ("small batches", "empty batch"),
         ("other noise", "must make the same step"),
         ("past elsewhere", "hold releases that the first worker's does not"),
+        ("sharded, bfloat16", "norms of bfloat16"),
+        ("sharded without ghosts", "is sharded over them"),
         ("whole data", "a shard of its own"),
         ("allocation", "a shard of its own"),
     ],

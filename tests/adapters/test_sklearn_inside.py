@@ -1,6 +1,7 @@
 """What stands around a private fit: choices by scores are refused, the rest is told of."""
 
 import inspect
+import pickle
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +26,7 @@ from sklearn.model_selection import (
     permutation_test_score,
     validation_curve,
 )
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.utils import all_estimators
@@ -154,6 +156,26 @@ def test_a_fitted_preprocessor_is_told_of():
 def test_several_fits_on_the_same_records_are_told_of():
     found = told(lambda: OneVsRestClassifier(classifier()).fit(X, Y))
     assert "OneVsRestClassifier may fit several" in str(found[0].message)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        lambda model, n: BaggingClassifier(model, n_estimators=2, n_jobs=n),
+        lambda model, n: OneVsRestClassifier(model, n_jobs=n),
+        lambda model, n: OneVsOneClassifier(model, n_jobs=n),
+        lambda model, n: VotingClassifier([("a", model), ("b", classifier())], n_jobs=n),
+    ],
+    ids=["bagging", "one-rest", "one-one", "voting"],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_several_fits_are_told_of_in_whatever_process_they_are(meta, jobs):
+    three = np.arange(len(X)) % 3
+    model = DPLogisticRegression(data_norm=1.0)
+    found = told(lambda: meta(model, jobs).fit(X, three))
+    assert ["may fit several" in str(each.message) for each in found] == [True]
+    assert found[0].filename == __file__
+    assert not told(lambda: pickle.dumps(model))
 
 
 def test_a_fits_privacy_says_whose_it_is():

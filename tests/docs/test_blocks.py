@@ -117,8 +117,6 @@ def of_adapters():
     from support import units_worker
 
     model = torch.nn.Linear(3, 2)
-    # JAX Privacy itself is not needed for the one class that its page extends.
-    config = SimpleNamespace(DpAccountantConfig=object)
     return {
         "opacus": opacus,
         "torch": torch,
@@ -128,7 +126,6 @@ def of_adapters():
         **of_units(units_worker),
         "event": dp_event.GaussianDpEvent(2.0),
         "count": 3,
-        "jax_privacy": SimpleNamespace(accounting=SimpleNamespace(accountants=config)),
     }
 
 
@@ -153,7 +150,9 @@ def test_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page", **GIVEN[page]()}
     for number, block in enumerate(blocks(DOCS / page, "python")):
-        framework = re.search(r"^(?:from|import) (transformers|lightning)\b", block, re.MULTILINE)
+        framework = re.search(
+            r"^(?:from|import) (transformers|lightning|jax_privacy)\b", block, re.MULTILINE
+        )
         if framework and not find_spec(framework[1]):
             compile(block, page, "exec")
             continue

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import accountant
+from accountant import derived, sampling
 from accountant import mechanisms as m
-from accountant import sampling
 from accountant.cli import main
 from accountant.composition import Composition, parallel
 from accountant.derived.joint import JointRelease
@@ -60,6 +60,9 @@ EXAMPLES = [
     m.AboveThreshold(4.0, query_scale=8.0),
     accountant.BestOfRuns(m.Gaussian(4.0), 0.1, eta=0.0),
     accountant.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
+    accountant.BestOfRuns([m.Laplace(4.0), m.Gaussian(9.0)], 0.1),
+    derived.AnyOf([m.Laplace(4.0), m.Gaussian(9.0)]),
+    derived.FirstAboveThreshold(m.Laplace(4.0), 0.1),
     m.SmoothSensitivityGaussian(5.0, smoothness=0.01),
     m.ShuffledResponses(1.0, dataset_size=1000, k=4),
     accountant.ShuffleModel(m.RandomizedResponse(1.0, k=4), dataset_size=1000),

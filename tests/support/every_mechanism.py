@@ -13,6 +13,7 @@ from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled, sampling
 from accountant import mechanisms as m
 from accountant.composition import parallel
+from accountant.derived import AnyOf, FirstAboveThreshold
 from accountant.derived.joint import JointRelease
 from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.learn.convex.mechanism import ObjectivePerturbation
@@ -90,6 +91,8 @@ PLAIN = (
 DERIVED = (
     ac.BestOfRuns(m.Gaussian(4.0), 0.1, eta=0.0),
     ac.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
+    AnyOf([m.Laplace(4.0), m.Gaussian(9.0)]),
+    FirstAboveThreshold(m.Laplace(4.0), 0.1),
     m.ShuffledResponses(1.0, dataset_size=1000, k=4),
     m.ShuffledResponses(1.0, dataset_size=1000),
     ac.ShuffleModel(m.RandomizedResponse(1.0, k=4), dataset_size=1000),

@@ -88,7 +88,9 @@ def make(data, batch_size=20, noise_multiplier=4.0, layers=1, workers=0, frozen=
         | options,
     )
     criterion = made[2] if len(made) == 4 else torch.nn.MSELoss()
-    return Run(engine, data, made[0], made[1], criterion, made[-1], inner, plain)
+    # Without a wrapper the model is used as it is, and what came back is its hooks alone.
+    used = made[0] if options.get("wrap_model", True) else model
+    return Run(engine, data, used, made[1], criterion, made[-1], inner, plain)
 
 
 def run(loop, monkeypatch, present, number=100, **options):

@@ -5,6 +5,7 @@ Each reports what came of every run of ``runs``, by its name.
 
 import contextlib
 import warnings
+from functools import partial
 
 import opacus
 import torch
@@ -12,6 +13,7 @@ from opacus.distributed import DifferentiallyPrivateDistributedDataParallel as W
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from opacus.utils.fsdp_utils import FSDP2Wrapper
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -141,6 +143,15 @@ def runs(rank, workers, checkpoint):
             "noise_generator": torch.Generator().manual_seed(50),
         }
         | sharded,
+    )
+    coarse = MixedPrecisionPolicy(param_dtype=torch.bfloat16)
+    yield (
+        "sharded, bfloat16",
+        {"seed": seed} | sharded | {"wrapped": partial(FSDP2Wrapper, mp_policy=coarse)},
+    )
+    yield (
+        "sharded without ghosts",
+        {"seed": seed, "wrapped": FSDP2Wrapper},
     )
     yield "noise alone", {"seed": seed, "zeros": True}
     yield "noise alone, sharded", {"seed": seed, "zeros": True} | sharded

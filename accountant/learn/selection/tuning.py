@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
+from accountant.derived.any_of import one_of
+from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns, FirstAboveThreshold
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import charged, epsilon_with
 from accountant.learn.selection.noisy_max import Generator, generator_of
@@ -25,6 +26,13 @@ Setting = TypeVar("Setting")
 # η of the truncated negative binomial distribution.
 DISTRIBUTIONS = {"logarithmic": 0.0, "geometric": 1.0}
 MOST_RUNS = 10**7
+_THRESHOLD = checks.Argument(
+    "threshold",
+    "a finite number",
+    lambda x: (x > -math.inf) & (x < math.inf),
+    "It is the score that is good enough, fixed without the data",
+)
+Search: TypeAlias = BestOfRuns | BestOfPoissonRuns | FirstAboveThreshold
 
 
 @dataclass(frozen=True)
@@ -34,10 +42,11 @@ class SearchResult(HoldsLedger, Generic[Setting]):
     Attributes
     ----------
     best : object
-        What the trainer returned in the best run; None when there was no run (Poisson only).
+        What the trainer returned in the best run; None when there was no run (Poisson only), or
+        none reached the threshold.
     setting : object
-        Its setting, public with it; None when there was no run.
-    mechanism : BestOfRuns or BestOfPoissonRuns
+        Its setting, public with it; None when there is no such run.
+    mechanism : BestOfRuns, BestOfPoissonRuns or FirstAboveThreshold
         The cost of the whole search.
     ledger : Accountant
         The ledger given, or the run's own, with the mechanism charged.
@@ -53,7 +62,7 @@ class SearchResult(HoldsLedger, Generic[Setting]):
 
     best: Any
     setting: Setting | None
-    mechanism: BestOfRuns | BestOfPoissonRuns
+    mechanism: Search
     ledger: Accountant
     epsilon: float
     delta: float
@@ -67,10 +76,11 @@ def select_best(
     space: Sequence[Setting],
     score: Callable[[Any], float],
     *,
-    mechanism: Mechanism,
+    mechanism: Mechanism | Sequence[Mechanism],
     delta: float,
     mean_runs: float = 10.0,
     distribution: str | float = "logarithmic",
+    threshold: float | None = None,
     ledger: Accountant | None = None,
     rng: Generator = None,
 ) -> SearchResult[Setting]:
@@ -81,19 +91,26 @@ def select_best(
     train : callable
         ``train(setting)`` makes one private run, with fresh noise, and returns its output.
     space : sequence
-        The settings; each run draws one uniformly, with replacement. Fixed without the data.
+        The settings; each run draws one uniformly, with replacement. Fixed without the data: what
+        proposes settings by the scores of earlier runs (Bayesian optimisation) is refused.
     score : callable
         ``score(output)``, larger is better; NaN counts as the worst. It uses public data only, or
         its cost is part of ``mechanism``.
-    mechanism : Mechanism
-        A bound on one run, training and score together, with any setting of the space.
+    mechanism : Mechanism or sequence of Mechanism
+        A bound on one run, training and score together, with any setting of the space; or one for
+        each setting, of which the largest counts (:class:`~accountant.derived.AnyOf`).
     delta : float
         Where ε is reported, in (0, 1).
     mean_runs : float
         The mean number of runs, >= 1.
     distribution : {"logarithmic", "geometric", "poisson"} or float
         The distribution of the number of runs; a number is the η > -1 of the truncated negative
-        binomial. "logarithmic" (η = 0) costs least of the named ones, and varies most.
+        binomial. "logarithmic" (η = 0) costs least of the named ones, and varies most. With a
+        threshold it is geometric.
+    threshold : float, optional
+        Known without the data: the first run whose score reaches it is returned, and nothing where
+        none does. That costs less (:class:`~accountant.derived.FirstAboveThreshold`), and
+        ``mean_runs`` is the mean number of runs were none to reach it.
     ledger : Accountant, optional
         Charged before anything runs.
     rng : SecureGenerator, int or None
@@ -107,22 +124,32 @@ def select_best(
     ------
     BudgetExceeded
         The ledger does not allow the search; nothing has run.
+    UnsupportedError
+        The space chooses settings by what was scored.
 
     Notes
     -----
-    *Guarantee.* That of :class:`~accountant.derived.BestOfRuns` or
-    :class:`~accountant.derived.BestOfPoissonRuns`, for what is returned: the other runs' outputs
+    *Guarantee.* That of :class:`~accountant.derived.BestOfRuns`,
+    :class:`~accountant.derived.BestOfPoissonRuns` or
+    :class:`~accountant.derived.FirstAboveThreshold`, for what is returned: the other runs' outputs
     and scores, and how many runs there were, must stay secret, their duration included. An
     exception raised by ``train`` is seen by everyone: let it not depend on the data.
     """
     checks.function("train", train, "a setting")
     checks.function("score", score, "an output")
+    _refuse_adaptive(space)
     settings = list(space)
     if not settings:
         raise DomainError("space must have at least one setting; got none")
+    if isinstance(mechanism, (list, tuple)) and len(mechanism) != len(settings):
+        raise DomainError(
+            f"mechanism must be one, or one for each of the {len(settings)} settings of space; got"
+            f" {len(mechanism)}"
+        )
     target = checks.number(checks.TARGET_DELTA, delta)
-    cost = search_cost(mechanism, mean_runs, distribution)
-    spent, single = cost.epsilon(target), mechanism.epsilon(target)
+    cost = search_cost(mechanism, mean_runs, distribution, threshold)
+    enough = math.inf if threshold is None else float(threshold)
+    spent, single = cost.epsilon(target), cost.base.epsilon(target)
     generator = generator_of(rng)
     book = charged(ledger, (cost,), "hyper-parameter search")
     best, best_score, chosen = None, -math.inf, None
@@ -130,10 +157,14 @@ def select_best(
         setting = settings[uniform_below(generator, len(settings))]
         output = train(setting)
         value = float(score(output))
+        if threshold is not None and not value >= enough:
+            continue
         # Equal scores: the first of exchangeable runs is as good as a random one.
-        if run == 0 or value > best_score:
+        if run == 0 or threshold is not None or value > best_score:
             best, chosen = output, setting
             best_score = value if value == value else -math.inf
+        if threshold is not None:
+            break
     return SearchResult(
         best, chosen, cost, book, epsilon_with(book, 1, spent, target), target, spent, single,
         not generator.seeded,
@@ -141,18 +172,38 @@ def select_best(
 
 
 def search_cost(
-    mechanism: Mechanism, mean_runs: float, distribution: str | float
-) -> BestOfRuns | BestOfPoissonRuns:
+    mechanism: Mechanism | Sequence[Mechanism],
+    mean_runs: float,
+    distribution: str | float,
+    threshold: float | None = None,
+) -> Search:
     """Return what a search costs, as a mechanism; arguments as in :func:`select_best`."""
+    if threshold is not None:
+        checks.number(_THRESHOLD, threshold)
+        checks.choice("distribution", distribution, ("logarithmic", "geometric"))
+        runs = BestOfRuns.with_mean(mechanism, mean_runs)
+        return FirstAboveThreshold(runs.base, runs.stopping_probability)
     if distribution == "poisson":
-        return BestOfPoissonRuns(mechanism, mean_runs)
+        return BestOfPoissonRuns(one_of(mechanism), mean_runs)
     if isinstance(distribution, str):
         checks.choice("distribution", distribution, (*DISTRIBUTIONS, "poisson"))
         distribution = DISTRIBUTIONS[distribution]
     return BestOfRuns.with_mean(mechanism, mean_runs, eta=distribution)
 
 
-def draw_runs(search: BestOfRuns | BestOfPoissonRuns, generator: SecureGenerator) -> int:
+def _refuse_adaptive(space: object) -> None:
+    """Refuse what proposes settings one after the other, by its usual methods."""
+    if any(callable(getattr(space, name, None)) for name in ("ask", "suggest", "__call__")):
+        raise UnsupportedError(
+            f"space must be settings that are fixed beforehand; got a {type(space).__name__}, which"
+            " may propose a setting by the scores of earlier runs. Theorem P4 needs independent"
+            " runs: such a search releases every score to whoever proposes. Charge each run to one"
+            " ledger with a budget (composition holds for settings chosen as one goes); the best"
+            " of them is then free"
+        )
+
+
+def draw_runs(search: Search, generator: SecureGenerator) -> int:
     """Draw the number of runs.
 
     Notes
@@ -174,7 +225,7 @@ def draw_runs(search: BestOfRuns | BestOfPoissonRuns, generator: SecureGenerator
     raise UnsupportedError(f"{search!r} asks for more than {MOST_RUNS} runs; lower the mean")
 
 
-def _chances(search: BestOfRuns | BestOfPoissonRuns) -> Iterator[iv.Interval]:
+def _chances(search: Search) -> Iterator[iv.Interval]:
     if isinstance(search, BestOfPoissonRuns):
         m = iv.of(search.mean)
         chance = iv.exp(-m)
@@ -183,14 +234,16 @@ def _chances(search: BestOfRuns | BestOfPoissonRuns) -> Iterator[iv.Interval]:
             yield chance
             k += 1
             chance = chance * m / float(k)
-    eta, gamma = iv.of(search.eta), iv.of(search.stopping_probability)
+    # Until a threshold stops them, runs go on by coins: a geometric number.
+    shape = search.eta if isinstance(search, BestOfRuns) else 1.0
+    eta, gamma = iv.of(shape), iv.of(search.stopping_probability)
     rest = iv.of(1.0) - gamma
     if search.stopping_probability == 1.0:
         yield iv.of(1.0)
         return
     log = -iv.log(gamma)
     # (1-γ)^k/(γ^{-η} - 1)·∏(l+η)/(l+1), and (1-γ)^k/(k·log(1/γ)) at η = 0.
-    chance = rest / log if search.eta == 0.0 else rest * eta / iv.expm1(eta * log)
+    chance = rest / log if shape == 0.0 else rest * eta / iv.expm1(eta * log)
     k = 1
     while True:
         yield chance

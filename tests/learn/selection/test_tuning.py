@@ -10,12 +10,13 @@ from scipy import stats
 
 import accountant as ac
 from accountant.conversions import rdp_to_epsilon
-from accountant.derived import repetition_bounds
+from accountant.derived import AnyOf, FirstAboveThreshold, repetition_bounds
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.selection import draw_runs, select_best
 from accountant.noise import SecureGenerator
 
 BASE = ac.Gaussian(2.0)
+REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 PUBLISHED = {0.0: 3.6385, 0.5: 3.9977, 1.0: 4.3151}  # by the Rényi route; docs of issue and paper
 
 
@@ -318,6 +319,15 @@ def test_a_search_without_a_run_returns_nothing():
         (lambda: tune(distribution="uniform"), DomainError),
         (lambda: tune(mean_runs=0.0), DomainError),
         (lambda: tune(mechanism=0.5), ArgumentTypeError),
+        (lambda: tune(mechanism=[BASE, BASE]), DomainError),
+        (lambda: tune(threshold=math.nan), DomainError),
+        (lambda: tune(threshold=0.5, distribution="poisson"), DomainError),
+        (lambda: tune(space=lambda: 1), UnsupportedError),
+        (lambda: tune(space=Proposes()), UnsupportedError),
+        (lambda: AnyOf([]), DomainError),
+        (lambda: AnyOf([BASE, 3]), ArgumentTypeError),
+        (lambda: AnyOf([BASE, ac.Gaussian(2.0, relation=REPLACE)]), DomainError),
+        (lambda: FirstAboveThreshold(BASE, 0.0), DomainError),
     ],
 )
 def test_bad_input_is_refused(call, error):
@@ -343,3 +353,41 @@ def repetition_limit(search):
         draw_runs(search, SecureGenerator(1))
     finally:
         tuning.MOST_RUNS = kept
+
+
+class Proposes:
+    """An optimiser that says what to try next, as those of Optuna and others do."""
+
+    def ask(self):
+        return 1
+
+    def __iter__(self):
+        return iter([1])
+
+
+def test_a_search_ends_at_the_first_run_that_is_good_enough():
+    seen = []
+
+    def train(setting):
+        seen.append(setting)
+        return setting
+
+    options = {"mechanism": [BASE, ac.Gaussian(3.0)], "delta": 1e-5, "mean_runs": 50.0}
+    found = select_best(train, [1.0, 2.0], lambda o: o, threshold=2.0, rng=3, **options)
+    assert found.best == found.setting == 2.0 == seen[-1]
+    assert set(seen[:-1]) <= {1.0}
+    assert found.mechanism == FirstAboveThreshold(
+        AnyOf([BASE, ac.Gaussian(3.0)]), found.mechanism.stopping_probability
+    )
+    assert found.ledger.epsilon(1e-5) == found.mechanism.epsilon(1e-5)
+    seen.clear()
+    none = select_best(train, [1.0, math.nan], lambda o: o, threshold=2.0, rng=3, **options)
+    assert none.best is none.setting is None
+    assert len(seen) > 1
+
+
+def test_an_adaptive_search_is_a_composition():
+    ledger = ac.Accountant(ac.Budget(6.0, 1e-5))
+    for noise in (3.0, 2.5):  # the second was chosen by the first one's score
+        ledger.compose(ac.Gaussian(noise))
+    assert ledger.epsilon(1e-5) > AnyOf([ac.Gaussian(3.0), ac.Gaussian(2.5)]).epsilon(1e-5)

@@ -167,7 +167,7 @@ BUGS = (
         "opacus-nominal-rate",
         "coins are accounted at the nominal rate where theirs is larger",
         method(
-            "_opacus_coins",
+            "_opacus_draws",
             None,
             "_probability",
             lambda original: lambda rate, *given: min(rate, original(rate, *given)),
@@ -197,14 +197,14 @@ BUGS = (
     Named(
         "opacus-same-noise-again",
         "a generator in a state that it had before is not noticed",
-        method("_opacus_coins", "States", "use", nothing),
+        method("_opacus_draws", "States", "use", nothing),
         "adapters/test_opacus_coins.py::test_noise_that_comes_again_is_refused",
         needs="opacus",
     ),
     Named(
         "opacus-penalty-unclipped",
         "ghost clipping's norm of a record is not compared with its gradient's",
-        method("_opacus_ghost", None, "_refuse_other_gradients", nothing),
+        method("_opacus_clipping", None, "_refuse_other_gradients", nothing),
         "adapters/test_opacus_ghost.py::test_what_ghost_clipping_does_not_clip_is_refused",
         needs="opacus",
     ),
