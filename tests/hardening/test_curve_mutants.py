@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         "a pole forgotten",
-        "exchange_terms.c",
+        "exchange.c",
         "k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
         "k->phase[i] = n * arg - atan2(y, k->b);",
     ),

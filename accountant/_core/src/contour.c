@@ -331,7 +331,6 @@ static void profile_of(const acct_contour *k, const acct_line_terms *terms, doub
     acct_tail_event_profile(&k->tail, epsilon, &tail);
     upper += tail.upper;
     if (k->small_losses_log != -INFINITY) upper += exp(k->small_losses_log - k->small_losses_slope * epsilon);
-    upper /= 1.0 - k->tail.left_out;
     double lower = low > 0.0 ? acct_times_exp_lower(log_unit - unit_err, low) : 0.0;
     lower += tail.lower;
     out->value += 0.5 * (tail.lower + tail.upper);

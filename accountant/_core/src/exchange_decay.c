@@ -32,14 +32,8 @@ static double steepest(const acct_exchange_law *law, double a, double b) {
     return mu * (posterior(law, mu * (b - 0.5 * mu)) + posterior(law, mu * (-a - 0.5 * mu))) * (1.0 + 1e-9);
 }
 
-double acct_exchange_large_chance(acct_threshold outer, double up) {
-    if (!(outer.scale > 0.0)) return 0.0;
-    const double z = (up - outer.origin) / outer.scale * ((up - outer.origin) / outer.scale);
-    return acct_min(exp(ldexp(log(-expm1(-z)), outer.doublings)) * (1.0 + 1e-9) + 1e-15, 1.0);
-}
-
 void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law *law, double c, double mode,
-                             double log_mgf, acct_threshold outer) {
+                             double log_mgf) {
     int used = 0;
     for (int i = 0; i < ACCT_EXCHANGE_SCALES; i++) {
         const double width = ldexp(2.0, -i);
@@ -50,9 +44,7 @@ void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law
             const double b = a + width;
             const acct_exchange_point pb = acct_exchange_at(law->mu, law->q, law->log_1mq, b);
             const double length = (pb.loss - pa.loss) - pa.error - pb.error;
-            /* not to be large is least likely at the right end */
-            const double large = acct_exchange_large_chance(outer, pb.up + pb.error);
-            const double density = (1.0 - large) * exp(least_log_term(law, c, a, b, &pa, &pb) - log_mgf) /
+            const double density = exp(least_log_term(law, c, a, b, &pa, &pb) - log_mgf) /
                                    (ACCT_SQRT_2PI * steepest(law, a, b));
             if (length > 0.0 && density * length > 1e-30) {
                 decay->length[used] = length * (1.0 - 1e-9);

@@ -65,18 +65,6 @@ void acct_exchange_ends(double mu, double q, double log_1mq, double c, double di
     }
 }
 
-double acct_exchange_single_guess(double mu, double q, double delta) {
-    double lo = 0.0, hi = mu + 38.0;
-    for (int i = 0; i < 60; i++) {
-        const double x = 0.5 * (lo + hi), none = 0.5 * erfc(x * 0.70710678);
-        const double p = (1.0 - q) * none + q * 0.5 * erfc((x - mu) * 0.70710678);
-        const double other = (1.0 - q) * none + q * 0.5 * erfc((x + mu) * 0.70710678);
-        const double loss = acct_exchange_at(mu, q, log1p(-q), x).loss;
-        *(p - exp(loss + log(other)) > delta ? &lo : &hi) = x;
-    }
-    return acct_exchange_at(mu, q, log1p(-q), lo).loss;
-}
-
 double acct_exchange_few_digits(double x) {
     int exponent;
     const double m = frexp(x, &exponent);

@@ -47,9 +47,6 @@ int acct_exchange_law_set(acct_exchange_law *law, double *memory, double mu, dou
 double acct_exchange_log_outside(double mu, double q, double log_1mq, double c, double lo, double hi);
 void acct_exchange_ends(double mu, double q, double log_1mq, double c, double digits, double *lo, double *hi);
 
-/* about the epsilon of one step at delta; for searches only */
-double acct_exchange_single_guess(double mu, double q, double delta);
-
 /* about x, with few binary digits, so that multiples are exact */
 double acct_exchange_few_digits(double x);
 

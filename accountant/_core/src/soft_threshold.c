@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "rounding.h"
-#include "soft_threshold_inline.h"
 #include "vmath.h"
 
 int acct_threshold_bounds(double low, double high, double modulus, double arg, acct_threshold threshold,
@@ -49,12 +48,6 @@ void acct_threshold_values(int count, const double *restrict loss, acct_threshol
             share[j] *= 1.0 + above[j];
             above[j] *= above[j];
         }
-}
-
-double acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2],
-                              double below[2], double *fall) {
-    return acct_threshold_complex_at(re, im, threshold.origin, threshold.scale, threshold.doublings, above, below,
-                                     fall);
 }
 
 /* The chance of being between is a difference of two chances; it is taken in the form that cancels less: of

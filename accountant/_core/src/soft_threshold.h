@@ -43,10 +43,6 @@ void acct_threshold_values(int count, const double *loss, acct_threshold thresho
 void acct_thresholds_between(int count, const double *loss, const acct_thresholds *thresholds,
                              double *middle);
 
-/* both chances at one complex loss, and |e^{-(E/scale)^2}|; returns |t| */
-double acct_threshold_complex(double re, double im, acct_threshold threshold, double above[2], double below[2],
-                              double *fall);
-
 /* relative errors of the chance of being above, and of being below, where E is off by `err`:
  * t^m moves by m t^{m-1} e^{-z} dz, z = (E/scale)^2, and 1 - t^m >= (1 - t) m t^{m-1} */
 ACCT_INLINE double acct_threshold_above_error(double e, acct_threshold threshold, double err) {

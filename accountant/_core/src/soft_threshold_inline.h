@@ -1,4 +1,4 @@
-/* The chances of soft_threshold.h off the real line without branches, for loops and for the scalar entry point. */
+/* The chances of soft_threshold.h off the real line without branches, for loops. */
 #ifndef ACCT_SOFT_THRESHOLD_INLINE_H
 #define ACCT_SOFT_THRESHOLD_INLINE_H
 
@@ -6,7 +6,7 @@
 
 #include "vmath.h"
 
-/* acct_threshold_complex; a loop may know the doublings.  A NaN where |e^{-z}| overflows,
+/* both chances at one complex loss, and |e^{-(E/scale)^2}|; returns |t|.  A loop may know the doublings.  A NaN where |e^{-z}| overflows,
  * or turns further than acct_vsincos knows.  Beyond 690 e^{-z} is a square, within 11 u, and t^m is 1. */
 ACCT_INLINE double acct_threshold_complex_at(double re, double im, double origin, double scale, int doublings,
                                              double above[2], double below[2], double *fall) {

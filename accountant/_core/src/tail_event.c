@@ -54,7 +54,6 @@ static void raise_masses(acct_tail_event *tail, const acct_tilted_law *law, doub
 static void set_masses(acct_tail_event *tail, const acct_tilted_law *law, double steps, int direction,
                        double q, double pq, int nodes) {
     tail->direction = direction;
-    tail->left_out = 0.0;
     tail->log_stay = log1p(-q);
     tail->log_stay_ratio = log1p(-pq / (1.0 - q));
     raise_masses(tail, law, steps, nodes);

@@ -22,7 +22,6 @@ typedef struct {
     double mass_err; /* relative error of both */
     double lost;     /* what underflow moves both by, at most */
     double outside;  /* mass below the window: upper bound, either law */
-    double left_out; /* share of the profile that was not looked at, at most (Theorem D27) */
     double reverse_log, reverse_slope; /* reverse term <= exp(reverse_log + reverse_slope * eps) */
     double reverse_order, log_mgf; /* order and log A of one step that acct_tail_event_set made it of */
     /* what all numbers of steps share: the loss at the window's upper end, Chernoff's factor at the reverse order, and
