@@ -1,7 +1,7 @@
 """The contour of replace-one on Poisson samples and the grid, which shares nothing with it.
 
-Rare events have no line: there the grid answers beside the contour, and is compared with brute force
-in ball arithmetic.
+Rare events have no line: there the grid answers beside the contour, and is compared with brute
+force in ball arithmetic.
 """
 
 import pytest

@@ -79,7 +79,12 @@ def transform(m, q, z, reach=16.0):
 @pytest.mark.parametrize(("seed", "problems"), [(3, 1), pytest.param(4, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("m", "q", "c", "epsilon"),
-    [(3.0, 1e-4, 2.4, 5.9), (12.0, 1e-2, 1.04, 327.0), (5.0, 1e-7, 2.0, 7.2), (2.0, 1e-3, 2.0, 4.0)],
+    [
+        (3.0, 1e-4, 2.4, 5.9),
+        (12.0, 1e-2, 1.04, 327.0),
+        (5.0, 1e-7, 2.0, 7.2),
+        (2.0, 1e-3, 2.0, 4.0),
+    ],
 )
 def test_sums_and_decay(driver, m, q, c, epsilon, seed, problems):
     ctx.prec = 110
