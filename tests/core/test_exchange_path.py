@@ -12,7 +12,7 @@ import random
 import pytest
 from flint import acb, arb, ctx
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 DRIVER = """
 #include <stdlib.h>
@@ -46,7 +46,7 @@ def driver(tmp_path_factory):
     directory = tmp_path_factory.mktemp("driver")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    return build(directory, [source, *sorted(SOURCES.glob("*.c"))]).driver
+    return build(directory, [source, *core_files()]).driver
 
 
 def transform(m, q, z, reach=16.0):

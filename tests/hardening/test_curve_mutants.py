@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 
 from hardening.test_core_mutants import Mutant
-from support.native import SOURCES, build
+from support.native import SOURCES, build, core_file, core_files
 from support.oracle_checks import DATA
 
 MUTANTS = [
@@ -123,9 +123,11 @@ def wrong(directory, mutant=None):
     """The first stored row that a core of these sources gets wrong, or None."""
     sources = shutil.copytree(SOURCES, directory / "src")
     if mutant:
-        text = (sources / mutant.file).read_text().replace(mutant.old, mutant.new)
-        (sources / mutant.file).write_text(text.replace(*BESIDE.get(mutant.name, ("\0", ""))))
-    library = build(directory, sorted(sources.glob("*.c")), sources)
+        text = core_file(mutant.file, sources).read_text().replace(mutant.old, mutant.new)
+        core_file(mutant.file, sources).write_text(
+            text.replace(*BESIDE.get(mutant.name, ("\0", "")))
+        )
+    library = build(directory, core_files(sources), sources)
     stored = (("shift_mixture_renyi", curve_bracket), ("exchange", profile_bracket))
     for name, bracket in stored:
         with (DATA / f"{name}.jsonl").open() as lines:
@@ -139,7 +141,7 @@ def wrong(directory, mutant=None):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_patches_apply_once(mutant):
-    text = (SOURCES / mutant.file).read_text()
+    text = core_file(mutant.file).read_text()
     assert text.count(mutant.old) == 1
     if mutant.name in BESIDE:
         assert text.count(BESIDE[mutant.name][0]) == 1

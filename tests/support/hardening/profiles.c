@@ -7,7 +7,7 @@
 #include "heterogeneous.h"
 #include "mixture_renyi.h"
 #include "loss.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 static long answered, refused, unreached;
