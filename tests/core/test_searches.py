@@ -1,4 +1,4 @@
-"""No certified number comes from a search: led astray, searches cost width and time, never truth."""
+"""No certified number comes from a search: led astray, they cost width and time, never truth."""
 
 import itertools
 import shutil
@@ -12,14 +12,18 @@ from support.oracle_checks import PROFILE, wrong_deltas, wrong_epsilons
 ASTRAY = {
     "saddle_point.c": (
         "        if (t > 80.0 || t < -80.0) break;\n    }\n",
-        "    out->b *= 1.2;\n    out->log_scale += 0.3;\n    out->spread *= 1.3;\n"
-        "    out->log_delta -= 0.5;\n",
+        (
+            "    out->b *= 1.2;\n    out->log_scale += 0.3;\n    out->spread *= 1.3;\n"
+            "    out->log_delta -= 0.5;\n"
+        ),
     ),
     "rare_event_search.c": (
         "    set_sizes(s, window->hi);\n",
-        "    s->thresholds.inner.scale *= 0.8;\n    s->thresholds.outer.scale *= 1.1;\n"
-        "    s->b *= 1.1;\n    s->b_small *= 0.9;\n    s->reverse_order *= 1.2;\n"
-        "    s->log_right -= 1.0;\n",
+        (
+            "    s->thresholds.inner.scale *= 0.8;\n    s->thresholds.outer.scale *= 1.1;\n"
+            "    s->b *= 1.1;\n    s->b_small *= 0.9;\n    s->reverse_order *= 1.2;\n"
+            "    s->log_right -= 1.0;\n"
+        ),
     ),
 }
 
