@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 
 CORE = Path("accountant/_core")
 SRC = CORE / "src"
-INCLUDE = [str(SRC), str(SRC / "training")]
+INCLUDE = [str(SRC), *sorted(str(path) for path in SRC.iterdir() if path.is_dir())]
 SOURCES = sorted(map(str, SRC.rglob("*.c")))
 HEADERS = sorted(map(str, SRC.rglob("*.h")))
 MODULES = ("answers", "tools", "training")

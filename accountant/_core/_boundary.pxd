@@ -7,7 +7,7 @@
 # run to the end; `check_statuses` of answers.pyx says how many elements failed. Nothing here takes
 # a memoryview: Cython would write 20,000 lines of C for it into every module.
 
-cdef extern from "status.h" nogil:
+cdef extern from "bounds.h" nogil:
     enum acct_status:
         ACCT_OK
         ACCT_EDOMAIN

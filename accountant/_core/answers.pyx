@@ -8,6 +8,7 @@ sampling probabilities (1 is the plain Gaussian), noise multipliers, counts (as 
 numerics run without the GIL.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
@@ -278,8 +279,140 @@ def mixture_epsilon_bounds(
     )
 
 
-include "shared_line.pxi"
+cdef extern from "shared_line.h" nogil:
+    ctypedef struct acct_shared_line:
+        pass
+
+    acct_shared_line *acct_shared_line_open()
+    void acct_shared_line_close(acct_shared_line *shared)
+    int acct_shared_epsilon(
+        acct_shared_line *shared, long count, const double *q, const double *sigma,
+        const double *steps, const double *delta, acct_bounds *out
+    )
+
+# Questions between which Python sees signals.
+cdef Py_ssize_t CHUNK = 64
+
+
+cdef void fill_shared(
+    acct_shared_line *shared, Py_ssize_t first, Py_ssize_t last,
+    const double[::1] q, const double[::1] sigma, const double[::1] steps,
+    const double[::1] delta, double[::1] lower, double[::1] upper, int[::1] statuses,
+) noexcept nogil:
+    cdef acct_environment saved
+    cdef acct_bounds out = acct_bounds(0.0, 0.0)
+    cdef Py_ssize_t i, n = q.shape[0]
+    cdef int status
+    acct_enter(&saved)
+    for i in range(first, last):
+        status = acct_shared_epsilon(
+            shared, n - i, &q[i], &sigma[i], &steps[i], &delta[i], &out
+        )
+        lower[i] = out.lower
+        upper[i] = out.upper
+        statuses[i] = of_bracket(status, out.lower, out.upper)
+    acct_leave(&saved)
+
+
+def fill_shared_epsilon_bounds(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps,
+    const double[::1] delta, double[::1] lower, double[::1] upper, int[::1] statuses,
+):
+    """Fill ``lower`` and ``upper`` with :func:`epsilon_bounds` of each, the larger direction.
+
+    Questions that follow each other and are near each other share a contour: sort them by steps,
+    then by delta.
+    """
+    cdef Py_ssize_t first, n = q.shape[0]
+    cdef acct_shared_line *shared
+    same_length(n, (sigma, steps, delta, lower, upper, statuses))
+    shared = acct_shared_line_open()
+    if shared == NULL:
+        raise MemoryError("no memory for the workspace of the native core")
+    try:
+        for first in range(0, n, CHUNK):
+            with nogil:
+                fill_shared(
+                    shared, first, min(first + CHUNK, n), q, sigma, steps, delta, lower, upper,
+                    statuses,
+                )
+            PyErr_CheckSignals()
+    finally:
+        acct_shared_line_close(shared)
+
+
 include "calibration.pxi"
 include "compositions.pxi"
-include "exchange.pxi"
-include "smoothed_line.pxi"
+
+
+cdef extern from "smoothed_line.h" nogil:
+    ctypedef struct acct_line_part:
+        int kind
+        double runs, spread, damping, distance, frequency
+        const double *loss
+        const double *weight
+        int64_t atoms
+        double weight_err
+
+    ctypedef struct acct_line_nodes:
+        double *y
+        double *re
+        double *im
+        double *err
+        double *most
+        int64_t room, kept, pruned
+
+    int acct_line_product(
+        const acct_line_part *parts, int64_t count, double c, double step, int64_t last,
+        acct_line_nodes *nodes
+    )
+
+
+def fill_line_nodes(
+    const double[:, ::1] parts,
+    const double[::1] losses,
+    const double[::1] weights,
+    double c,
+    double step,
+    int64_t last,
+    double[:, ::1] nodes,
+):
+    """Fill the columns y, real and imaginary part, error and modulus; return (kept, pruned).
+
+    A row of ``parts`` is kind, runs, spread, damping, distance, frequency, the first atom and how many
+    there are, and the relative error of their weights.
+    """
+    cdef acct_environment saved
+    cdef acct_line_nodes out
+    cdef acct_line_part *rows
+    cdef Py_ssize_t j, n = parts.shape[0]
+    cdef int status
+    if parts.shape[1] != 9 or nodes.shape[0] != 5 or losses.shape[0] != weights.shape[0] or n < 1:
+        raise ValueError("the arrays handed to the native core do not fit each other")
+    rows = <acct_line_part *>malloc(n * sizeof(acct_line_part))
+    if rows == NULL:
+        raise MemoryError("no memory for the parts of a line")
+    for j in range(n):
+        if not 0 <= parts[j, 6] <= parts[j, 6] + parts[j, 7] <= losses.shape[0]:
+            free(rows)
+            raise ValueError("the arrays handed to the native core do not fit each other")
+        rows[j].kind = <int>parts[j, 0]
+        rows[j].runs = parts[j, 1]
+        rows[j].spread = parts[j, 2]
+        rows[j].damping = parts[j, 3]
+        rows[j].distance = parts[j, 4]
+        rows[j].frequency = parts[j, 5]
+        rows[j].loss = &losses[0] + <int64_t>parts[j, 6]
+        rows[j].weight = &weights[0] + <int64_t>parts[j, 6]
+        rows[j].atoms = <int64_t>parts[j, 7]
+        rows[j].weight_err = parts[j, 8]
+    out.room = nodes.shape[1]
+    out.y, out.re, out.im = &nodes[0, 0], &nodes[1, 0], &nodes[2, 0]
+    out.err, out.most = &nodes[3, 0], &nodes[4, 0]
+    with nogil:
+        acct_enter(&saved)
+        status = acct_line_product(rows, n, c, step, last, &out)
+        acct_leave(&saved)
+    free(rows)
+    check(status)
+    return out.kept, out.pruned

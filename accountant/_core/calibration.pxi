@@ -45,7 +45,7 @@ cdef extern from "calibration.h" nogil:
         const acct_target *target, double sigma, double steps, double *q
     )
 
-cdef extern from "calibration_guess.h" nogil:
+cdef extern from "calibration.h" nogil:
     ctypedef struct acct_unknown:
         double q
         double sigma
@@ -56,7 +56,7 @@ cdef extern from "calibration_guess.h" nogil:
         acct_unknown *asked, double epsilon, double delta, double *value, double *power
     )
 
-cdef extern from "smoothed_profile.h" nogil:
+cdef extern from "plan.h" nogil:
     enum:
         ACCT_MAX_NODES
 

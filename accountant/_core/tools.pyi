@@ -1,4 +1,4 @@
-"""Loops of the analyses in Python: grids, sums of variables, elementary functions, one curve."""
+"""Loops of the analyses in Python: grids, sums of variables, elementary functions."""
 
 from typing import TypeAlias, final
 
@@ -46,12 +46,3 @@ class Environment: ...
 
 def enter() -> Environment | None: ...
 def leave(before: Environment) -> None: ...
-def mixture_renyi_bounds(
-    sigma: float,
-    shifts: _Floats,
-    weights: _Floats,
-    order: float,
-    add: bool,
-    first_error: float,
-    weight_error: float,
-) -> tuple[float, float]: ...

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._core import tools as core
 from accountant._rounding import U, up
 from accountant._typing import FloatArray
-from accountant.errors import AccountantError
+from accountant.errors import DomainError
 from accountant.pairs.base import GaussianMixture
+from accountant.pairs.mixture_renyi import Mixture, divergence_upper
 
 # The weight of no shift is what the others leave, if that is more.
 LEAST_REST = 1e-9
-# The least weight of the native core, and the largest relative error of weights.
+# The least weight that is summed, and the largest relative error of weights.
 LEAST_WEIGHT = 2e-280
 MOST_ERROR = 9e-7
 
@@ -38,7 +38,7 @@ class _Law(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def mixture_rdp(part: GaussianMixture, order: float) -> float:
-    """Return an upper bound on D_order of the pair; infinite where the native core has none.
+    """Return an upper bound on D_order of the pair; infinite where none is known.
 
     Parameters
     ----------
@@ -56,17 +56,12 @@ def mixture_rdp(part: GaussianMixture, order: float) -> float:
     law = _law(part)
     if law is None:
         return math.inf
+    known = Mixture(
+        part.noise_multiplier, law.shifts, law.weights, law.first_error, law.weight_error
+    )
     try:
-        _, upper = core.mixture_renyi_bounds(
-            part.noise_multiplier,
-            law.shifts,
-            law.weights,
-            order,
-            part.add,
-            law.first_error,
-            law.weight_error,
-        )
-    except AccountantError:
+        upper = divergence_upper(known, order, reverse=part.add)
+    except DomainError:
         return math.inf
     return up(upper + law.unlisted, 2.0) if part.add and law.unlisted else upper
 

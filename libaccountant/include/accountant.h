@@ -112,10 +112,6 @@ ACCOUNTANT_API int accountant_mixture_epsilon_bounds(const accountant_shifts *la
 ACCOUNTANT_API int accountant_mixture_delta_bounds(const accountant_shifts *law, double sigma, double steps,
                                                    double epsilon, int direction, accountant_bounds *delta);
 
-/* of ONE step, order < 1e140 */
-ACCOUNTANT_API int accountant_mixture_renyi_bounds(const accountant_shifts *law, double sigma, double order,
-                                                   int direction, accountant_bounds *divergence);
-
 /* --- Different steps ------------------------------------------------------------------------------------- */
 
 /* `steps` equal steps of a composition; with `shifts` their shift is random, and q is not looked at */

@@ -7,7 +7,6 @@
 #include "accountant.h"
 #include "bounds.h"
 #include "environment.h"
-#include "status.h"
 
 /* the numbers that a caller gets where there is no answer */
 #define NO_EPSILON ((acct_bounds){0.0, INFINITY})

@@ -12,7 +12,6 @@ enum {
     RENYI_EPSILON,
     MIXTURE_EPSILON,
     MIXTURE_DELTA,
-    MIXTURE_RENYI,
     COMPOSITION_EPSILON,
     COMPOSITION_DELTA,
     SIGMA,
@@ -42,8 +41,6 @@ static int ask(int function) {
             return accountant_mixture_epsilon_bounds(&law, 1.0, 100.0, 1e-5, 2, &b);
         case MIXTURE_DELTA:
             return accountant_mixture_delta_bounds(&law, 1.0, 100.0, 1.0, 2, &b);
-        case MIXTURE_RENYI:
-            return accountant_mixture_renyi_bounds(&law, 1.0, 8.5, 2, &b);
         case COMPOSITION_EPSILON:
             return accountant_composition_epsilon_bounds(parts, 3, 1e-5, 2, &b);
         case COMPOSITION_DELTA:

@@ -102,14 +102,6 @@ static answer mixture_epsilon_bounds(numbers *n) {
 }
 static answer mixture_delta_bounds(numbers *n) { return random_shifts(accountant_mixture_delta_bounds, n); }
 
-static answer mixture_renyi_bounds(numbers *n) {
-    accountant_bounds b;
-    const double sigma = take(n), order = take(n);
-    const int direction = whole(n), count = whole(n);
-    const accountant_shifts law = law_of(n, (size_t)count);
-    return of_bracket(accountant_mixture_renyi_bounds(&law, sigma, order, direction, &b), b);
-}
-
 typedef int of_parts(const accountant_part *, size_t, double, int, accountant_bounds *);
 
 static answer different_steps(of_parts *question, numbers *n) {
@@ -208,7 +200,6 @@ int main(int argc, char **argv) {
         FUNCTION(gaussian_delta_bounds),
         FUNCTION(mixture_epsilon_bounds),
         FUNCTION(mixture_delta_bounds),
-        FUNCTION(mixture_renyi_bounds),
         FUNCTION(composition_epsilon_bounds),
         FUNCTION(composition_delta_bounds),
         FUNCTION(calibrate_sigma),

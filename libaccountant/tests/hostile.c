@@ -87,8 +87,6 @@ static void random_shifts(void) {
     judge("mixture epsilon", status, b, INFINITY, shown);
     status = accountant_mixture_delta_bounds(&law, sigma, steps, loss(), d, &b);
     judge("mixture delta", status, b, 1.0, shown);
-    status = accountant_mixture_renyi_bounds(&law, sigma, 1.0 + log_uniform(1e-6, 1e3), d, &b);
-    judge("mixture renyi", status, b, INFINITY, shown);
     free(shift);
     free(weight);
 }
@@ -174,8 +172,6 @@ static void nowhere(void) {
                             accountant_gaussian_delta_bounds(1, 1, NULL),
                             accountant_mixture_epsilon_bounds(NULL, 1, 1, 0.1, 2, &b),
                             accountant_mixture_delta_bounds(&law, 1, 1, 1, 2, &b),
-                            accountant_mixture_renyi_bounds(&law, 1, 2, 2, &b),
-                            accountant_mixture_renyi_bounds(&law, 1, 2, 2, NULL),
                             accountant_mixture_delta_bounds(&law, 1, 1, 1, 2, NULL),
                             accountant_composition_epsilon_bounds(NULL, 1, 0.1, 2, &b),
                             accountant_composition_delta_bounds(&part, 1, 1, 2, &b),

@@ -17,13 +17,11 @@ from random import Random
 import numpy as np
 
 from accountant._core import answers as core
-from accountant._core import tools
 from accountant.analyses import mixed
 from accountant.errors import DomainError, PrecisionError
 
 SEED = 20
 OK, DOMAIN, PRECISION, UNBOUNDED = 0, -1, -3, -4
-ROUNDING = 2.0**-53
 Numbers = list[float]
 
 
@@ -129,12 +127,6 @@ def random_shifts(x: Question, draw: Random) -> Iterator[tuple[str, Numbers, Num
         ask = partial(question, sigma, at, weights, steps, given)
         found = answered(partial(either, ask, x.direction))
         yield f"mixture_{name}_bounds", [sigma, steps, given, x.direction, *law], found
-    curve = np.concatenate([[0.0], at]), np.concatenate([[1.0 - math.fsum(weights)], weights])
-    ask = lambda way: tools.mixture_renyi_bounds(  # noqa: E731
-        sigma, *curve, x.order, way == core.ADD, 4.0 * ROUNDING, 0.0
-    )
-    found = answered(partial(either, ask, x.direction))
-    yield "mixture_renyi_bounds", [sigma, x.order, x.direction, *law], found
 
 
 def different_steps(x: Question, draw: Random) -> Iterator[tuple[str, Numbers, Numbers]]:

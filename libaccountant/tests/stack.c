@@ -50,7 +50,6 @@ static void ask_shifts(answers *a, int direction) {
     const accountant_shifts most = {.count = ACCOUNTANT_MOST_SHIFTS, .shift = shift, .weight = weight};
     keep(a, accountant_mixture_epsilon_bounds(&few, 1.0, 20.0, 1e-5, direction, next(a)));
     keep(a, accountant_mixture_delta_bounds(&most, 8.0, 2.0, 0.5, direction, next(a)));
-    keep(a, accountant_mixture_renyi_bounds(&most, 2.0, 8.5, direction, next(a)));
     const accountant_part parts[] = {{0.01, 1.0, 100.0, NULL}, {0.02, 2.0, 10.0, NULL}, {0.0, 1.0, 5.0, &few}};
     keep(a, accountant_composition_epsilon_bounds(parts, COUNT(parts), 1e-5, direction, next(a)));
     keep(a, accountant_composition_delta_bounds(parts, COUNT(parts), 1.0, direction, next(a)));

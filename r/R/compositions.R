@@ -25,11 +25,6 @@ mixture_delta_bounds <- function(law, sigma, steps, epsilon, direction = "either
   bracket(.Call(C_mixture_delta_bounds, law_in(law), x$sigma, x$steps, x$epsilon, direction_of(direction)))
 }
 
-mixture_rdp_bounds <- function(law, sigma, order, direction = "either") {
-  x <- recycled(sigma = sigma, order = order)
-  bracket(.Call(C_mixture_rdp_bounds, law_in(law), x$sigma, x$order, direction_of(direction)))
-}
-
 part <- function(q = 1, sigma, steps = 1, shifts = NULL) {
   if (!is.null(shifts)) law_in(shifts)
   numbers <- list(q = q, sigma = sigma, steps = steps)

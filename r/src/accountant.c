@@ -135,16 +135,6 @@ static SEXP mixture_delta_bounds(SEXP law, SEXP sigma, SEXP steps, SEXP epsilon,
     return random_shifts(accountant_mixture_delta_bounds, law, sigma, steps, epsilon, direction);
 }
 
-static int mixture_renyi(const accountant_shifts *law, double sigma, double steps, double order, int direction,
-                         accountant_bounds *out) {
-    (void)steps;
-    return accountant_mixture_renyi_bounds(law, sigma, order, direction, out);
-}
-
-static SEXP mixture_rdp_bounds(SEXP law, SEXP sigma, SEXP order, SEXP direction) {
-    return random_shifts(mixture_renyi, law, sigma, order, order, direction);
-}
-
 typedef int of_parts(const accountant_part *, size_t, double, int, accountant_bounds *);
 
 /* `laws` has a law of shifts, or NULL, for each part */
@@ -198,7 +188,6 @@ static const R_CallMethodDef entries[] = {
     ENTRY(calibrate_q, 4),
     ENTRY(mixture_epsilon_bounds, 5),
     ENTRY(mixture_delta_bounds, 5),
-    ENTRY(mixture_rdp_bounds, 4),
     ENTRY(composition_epsilon_bounds, 6),
     ENTRY(composition_delta_bounds, 6),
     ENTRY(status_message, 1),

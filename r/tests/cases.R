@@ -34,7 +34,6 @@ functions <- list(
   gaussian_delta_bounds = function(x) gaussian_delta_bounds(x[1], x[2]),
   mixture_epsilon_bounds = of_law(mixture_epsilon_bounds),
   mixture_delta_bounds = of_law(mixture_delta_bounds),
-  mixture_renyi_bounds = function(x) mixture_rdp_bounds(law_in(x[-(1:3)]), x[1], x[2], ways[x[3] + 1]),
   composition_epsilon_bounds = function(x) composition_epsilon_bounds(parts_in(x[-(1:3)]), x[1], ways[x[2] + 1]),
   composition_delta_bounds = function(x) composition_delta_bounds(parts_in(x[-(1:3)]), x[1], ways[x[2] + 1]),
   calibrate_sigma = function(x) calibrate_sigma(x[1], x[2], x[3], x[4]),

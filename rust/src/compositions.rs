@@ -101,19 +101,6 @@ pub fn mixture_delta_bounds(
     })
 }
 
-/// Brackets the Rényi divergence of one step with a random shift.
-pub fn mixture_renyi_bounds(
-    law: &Shifts<'_>,
-    sigma: f64,
-    order: f64,
-    direction: Direction,
-) -> Result<Bounds> {
-    // SAFETY: as above.
-    bracket(|out| unsafe {
-        native::accountant_mixture_renyi_bounds(&law.native(), sigma, order, direction as i32, out)
-    })
-}
-
 /// Calls `ask` with the parts as the library takes them.
 fn with_parts(
     parts: &[Part<'_>],

@@ -28,7 +28,7 @@ use answers::{bracket, count, number};
 pub use answers::{Bounds, Direction, Error, Result};
 pub use compositions::{
     composition_delta_bounds, composition_epsilon_bounds, mixture_delta_bounds, mixture_epsilon_bounds,
-    mixture_renyi_bounds, Part, Shifts,
+    Part, Shifts,
 };
 
 // The functions below write through a pointer to a local variable, and read nothing but their arguments: that is

@@ -73,13 +73,6 @@ extern "C" {
         direction: c_int,
         delta: *mut Bounds,
     ) -> c_int;
-    pub fn accountant_mixture_renyi_bounds(
-        law: *const Shifts,
-        sigma: f64,
-        order: f64,
-        direction: c_int,
-        divergence: *mut Bounds,
-    ) -> c_int;
     pub fn accountant_composition_epsilon_bounds(
         parts: *const Part,
         count: usize,

@@ -72,13 +72,11 @@ fn one(found: Result<f64>) -> Result<Vec<f64>> {
 
 fn of_law(name: &str, x: &mut Numbers) -> Result<Vec<f64>> {
     let sigma = x.next();
-    let steps = if name == "renyi" { 1 } else { x.count() };
-    let (given, direction, count) = (x.next(), x.direction(), x.count());
+    let (steps, given, direction, count) = (x.count(), x.next(), x.direction(), x.count());
     let law = x.law(count);
     pair(match name {
         "epsilon" => mixture_epsilon_bounds(&law, sigma, steps, given, direction),
-        "delta" => mixture_delta_bounds(&law, sigma, steps, given, direction),
-        _ => mixture_renyi_bounds(&law, sigma, given, direction),
+        _ => mixture_delta_bounds(&law, sigma, steps, given, direction),
     })
 }
 
@@ -106,7 +104,6 @@ fn ask(name: &str, x: &mut Numbers) -> Result<Vec<f64>> {
         "gaussian_delta_bounds" => pair(gaussian_delta_bounds(x.next(), x.next())),
         "mixture_epsilon_bounds" => of_law("epsilon", x),
         "mixture_delta_bounds" => of_law("delta", x),
-        "mixture_renyi_bounds" => of_law("renyi", x),
         "composition_epsilon_bounds" => {
             let (delta, direction) = (x.next(), x.direction());
             pair(composition_epsilon_bounds(&x.parts(), delta, direction))

@@ -12,7 +12,7 @@ import pytest
 from flint import arb, ctx
 
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_files
 from support.oracle.shift_mixture import line, two_steps
 
 # σ, shifts, weights, steps, ε
@@ -148,7 +148,7 @@ def driver(tmp_path_factory):
     directory = tmp_path_factory.mktemp("driver")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    return build(directory, [source, *sorted(SOURCES.glob("*.c"))]).driver
+    return build(directory, [source, *core_files()]).driver
 
 
 def test_the_loss_where_all_its_terms_underflow(driver):

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 # cf_decay.c is included, so that its static functions can be asked
 ASK = """
@@ -77,7 +77,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("cf_decay")
     source = directory / "ask.c"
     source.write_text(ASK)
-    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name != "cf_decay.c"]
+    others = [file for file in core_files() if file.name != "cf_decay.c"]
     found = build(directory, [*others, source])
     found.apart.restype = ctypes.c_double
     found.apart.argtypes = [ctypes.c_double] * 6

@@ -6,7 +6,7 @@ from functools import cache
 import mpmath
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 # builds a line for one step and reads the bracket of its profile
 READ = """
@@ -48,7 +48,7 @@ def read_line(tmp_path_factory):
     directory = tmp_path_factory.mktemp("contour")
     source = directory / "read_line.c"
     source.write_text(READ)
-    read = build(directory, [*sorted(SOURCES.glob("*.c")), source]).read_line
+    read = build(directory, [*core_files(), source]).read_line
     double, pointer = ctypes.c_double, ctypes.POINTER(ctypes.c_double)
     read.argtypes = [double, ctypes.c_int, *[double] * 5, pointer, pointer]
 

@@ -12,7 +12,7 @@ from flint import arb, ctx
 
 from accountant._core import answers as core
 from accountant.errors import DomainError
-from support.oracle.exchange import profile, transform, two_steps
+from support.oracle.exchange import profile, transform
 from support.oracle_checks import stored
 
 STORED = stored("exchange.jsonl")
@@ -48,26 +48,6 @@ def test_the_oracle_agrees_with_what_was_stored():
     row = next(row for row in STORED if row["steps"] > 1000)
     truth = profile(row["distance"], row["q"], row["steps"], row["epsilon"])
     assert truth.overlaps(arb(str((Decimal(row["lower"]) + Decimal(row["upper"])) / 2)))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("distance", "q", "epsilon", "width"),
-    [(3.0, 1e-2, 7.0, 1e-9), (6.0, 1e-3, 20.0, 1e-9), (4.0, 1e-6, 2.0, 1e-6)],
-)
-def test_two_rare_steps_are_enclosed(distance, q, epsilon, width):
-    """Theorems D23 and D24: no line over the real noise answers these."""
-    low, high = core.exchange_delta_bounds(distance, q, 2.0, epsilon)
-    least, most = two_steps(distance, q, epsilon)
-    assert low <= most
-    assert high >= least
-    assert high - low <= width * high
-    truth = float(least)
-    above, _ = core.exchange_epsilon_bounds(distance, q, 2.0, truth * (1.0 + width))
-    _, below = core.exchange_epsilon_bounds(distance, q, 2.0, truth * (1.0 - width))
-    assert above <= epsilon <= below
-    if width < 1e-6:  # the last one has no line next to its ε
-        assert below - above <= 3.0 * width * epsilon
 
 
 @pytest.mark.long(keep=14)

@@ -15,7 +15,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_file
 from support.oracle_checks import DIRECTION, largest_double_below, smallest_double_above, stored
 
 STORED = stored("shift_mixture.jsonl")
@@ -183,7 +183,7 @@ class Region(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def losses(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("losses"), [SOURCES / "mixture_loss.c"])
+    return build(tmp_path_factory.mktemp("losses"), [core_file("mixture_loss.c")])
 
 
 class Mixture:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from flint import acb, arb, ctx
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 DRIVER = """
 #include <stdlib.h>
@@ -94,7 +94,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("driver")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    return build(directory, [source, *sorted(SOURCES.glob("*.c"))])
+    return build(directory, [source, *core_files()])
 
 
 @pytest.fixture(scope="module")

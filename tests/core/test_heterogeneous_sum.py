@@ -5,7 +5,7 @@ import ctypes
 import pytest
 from flint import arb, ctx
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 # One part whose window ends at `hi`, closed without any point of a line.
 DRIVER = """
@@ -46,7 +46,7 @@ def driver(tmp_path_factory):
     directory = tmp_path_factory.mktemp("driver")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    others = [f for f in sorted(SOURCES.glob("*.c")) if f.name != "heterogeneous_sum.c"]
+    others = [f for f in core_files() if f.name != "heterogeneous_sum.c"]
     return build(directory, [source, *others]).driver
 
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from support.native import SOURCES, Elementary
+from support.native import SOURCES, Elementary, core_file
 
 U = 2.0**-53
 N = 600
@@ -15,7 +15,7 @@ N = 600
 def budget(name):
     if not SOURCES.is_dir():
         pytest.skip("the C sources are not beside these tests")
-    text = (SOURCES / "rounding.h").read_text()
+    text = core_file("rounding.h").read_text()
     factor = re.search(r"#define ACCT_LIBM \(([0-9.]+) \* ACCT_U\)", text)
     # erfc is trusted to twice as much.
     return float(factor.group(1)) * U * (2.0 if name == "erfc" else 1.0)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_file, core_files
 
 ASK = """
-#include "line_modulus.h"
+#include "chernoff.h"
 #include "order.h"
 #include "plan.h"
 
@@ -44,7 +44,7 @@ def bounds_at(tmp_path_factory):
     directory = tmp_path_factory.mktemp("line_modulus")
     source = directory / "ask.c"
     source.write_text(ASK)
-    found = build(directory, [*sorted(SOURCES.glob("*.c")), source])
+    found = build(directory, [*core_files(), source])
 
     def ask(q, sigma, steps, direction, b, epsilon, enough=0.0):
         chernoff, upper = ctypes.c_double(), ctypes.c_double()
@@ -151,7 +151,7 @@ def test_nothing_more_is_done_than_is_asked(bounds_at):
 
 @pytest.mark.usefixtures("bounds_at")  # skipped where the sources are not
 def test_the_weights_of_the_cells():
-    text = (SOURCES / "line_modulus.c").read_text()
+    text = core_file("line_modulus.c").read_text()
     rows = re.findall(r"\{([\d.]+), ([\d.e-]+), ([\d.e-]+)\},", text)
     assert len(rows) == int(re.search(r"#define CELLS (\d+)", text)[1])
     start = mpmath.mpf(0)

@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 MOST = 400
 DRIVER = """
-#include "line_values.h"
+#include "characteristic_sum.h"
 int sum_terms(int count, double dy, const double *amplitude, const double *phase, double drift,
               double epsilon, double b, double *out) {
     static double re[512], im[512];
@@ -35,7 +35,7 @@ def sum_terms(tmp_path_factory):
     directory = tmp_path_factory.mktemp("line_terms")
     source = directory / "sum_terms.c"
     source.write_text(DRIVER)
-    summed = build(directory, [*sorted(SOURCES.glob("*.c")), source]).sum_terms
+    summed = build(directory, [*core_files(), source]).sum_terms
     double, pointer = ctypes.c_double, ctypes.POINTER(ctypes.c_double)
     summed.argtypes = [ctypes.c_int, double, pointer, pointer, double, double, double, pointer]
 

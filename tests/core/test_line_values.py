@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 DRIVER = """
-#include "line_values.h"
+#include "characteristic_sum.h"
 double power(int count, double steps, double *of_points, double least_log, double most_ratio,
              double *out) {
     acct_line_values v = {.least_log = least_log, .most_ratio = most_ratio};
@@ -25,7 +25,7 @@ def power(tmp_path_factory):
     directory = tmp_path_factory.mktemp("line_values")
     source = directory / "power.c"
     source.write_text(DRIVER)
-    raised = build(directory, [*sorted(SOURCES.glob("*.c")), source]).power
+    raised = build(directory, [*core_files(), source]).power
     double, pointer = ctypes.c_double, ctypes.POINTER(ctypes.c_double)
     raised.argtypes = [ctypes.c_int, double, pointer, double, double, pointer]
     raised.restype = double

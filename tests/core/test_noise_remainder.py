@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from flint import acb, arb, ctx
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 ELLIPSES = 6
 
@@ -30,7 +30,7 @@ class Bound(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory):
-    library = build(tmp_path_factory.mktemp("remainder"), sorted(SOURCES.glob("*.c")))
+    library = build(tmp_path_factory.mktemp("remainder"), core_files())
     library.acct_noise_remainder.restype = ctypes.c_double
     return library
 

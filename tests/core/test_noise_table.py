@@ -14,7 +14,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_files
 from support.oracle.shift_compositions import line
 
 # One table on a line as it is planned; parts that it holds are added one at a time.
@@ -150,7 +150,7 @@ def tables(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tables")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    others = [f for f in sorted(SOURCES.glob("*.c")) if f.name != "noise_table_add.c"]
+    others = [f for f in core_files() if f.name != "noise_table_add.c"]
     library = build(directory, [source, *others])
     library.table_decay.restype = ctypes.c_double
     return library

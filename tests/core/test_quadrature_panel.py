@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 ASK = """
 #include "quadrature_panel.h"
@@ -30,7 +30,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("quadrature_panel")
     source = directory / "ask.c"
     source.write_text(ASK)
-    found = build(directory, [*sorted(SOURCES.glob("*.c")), source])
+    found = build(directory, [*core_files(), source])
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")
     found.excess.argtypes = [*[ctypes.c_double] * 8, doubles]
     found.excess.restype = ctypes.c_double

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 # rare_event_path.c is included, so that a sum can be laid out by hand
 ASK = """
@@ -81,7 +81,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("rare_event_nodes")
     source = directory / "ask.c"
     source.write_text(ASK)
-    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name != "rare_event_path.c"]
+    others = [file for file in core_files() if file.name != "rare_event_path.c"]
     found = build(directory, [*others, source])
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")
     one = ctypes.c_double

@@ -7,12 +7,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 ASK = """
-#include "rare_event_path.h"
-#include "status.h"
-#include "thresholded_law.h"
+#include "rare_event.h"
+#include "bounds.h"
+#include "tilted_law.h"
 #include <string.h>
 
 /* the line on a path that is given, at the points of some blocks
@@ -83,7 +83,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("rare_event_path")
     source = directory / "ask.c"
     source.write_text(ASK)
-    found = build(directory, [*sorted(SOURCES.glob("*.c")), source])
+    found = build(directory, [*core_files(), source])
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")
     whole = np.ctypeslib.ndpointer(dtype=np.int32, flags="C_CONTIGUOUS")
     one = ctypes.c_double

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 TWO_STEPS = [
     (1.3e-5, 0.277, 1.7e-5),
@@ -101,7 +101,7 @@ class Threshold(ctypes.Structure):
 
 
 def test_bounds_of_the_thresholds_hold_off_the_real_line(tmp_path):
-    library = build(tmp_path, sorted(SOURCES.glob("*.c")))
+    library = build(tmp_path, core_files())
     bounds = library.acct_threshold_bounds
     bounds.argtypes = [*[ctypes.c_double] * 4, Threshold, *[ctypes.POINTER(ctypes.c_double)] * 2]
     draw = np.random.default_rng(5)

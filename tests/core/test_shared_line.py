@@ -10,7 +10,7 @@ import pytest
 
 import accountant as ac
 from accountant._core import answers as core
-from support.native import SOURCES, build
+from support.native import build, core_files
 from support.oracle_checks import PROFILE, deltas_around, problem
 
 # The oracle's problems, but not those that one question alone takes milliseconds for.
@@ -231,7 +231,7 @@ double found(double q, double sigma, double steps, double delta, double guess) {
 }
 """
     )
-    others = [path for path in sorted(SOURCES.glob("*.c")) if path.name != "shared_line.c"]
+    others = [path for path in core_files() if path.name != "shared_line.c"]
     found = build(directory, [*others, source]).found
     found.argtypes = [ctypes.c_double] * 5
     found.restype = ctypes.c_double

@@ -5,7 +5,7 @@ import re
 import mpmath
 import pytest
 
-from support.native import SOURCES
+from support.native import SOURCES, core_file
 
 
 def table(text, name):
@@ -16,7 +16,7 @@ def table(text, name):
 def source(name):
     if not SOURCES.is_dir():
         pytest.skip("the C sources are not beside these tests")
-    return (SOURCES / name).read_text()
+    return core_file(name).read_text()
 
 
 def test_gauss_legendre_is_correctly_rounded():

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 DRIVER = """
 #include <string.h>
@@ -41,7 +41,7 @@ def read_tail(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tail_event")
     source = directory / "read_tail.c"
     source.write_text(DRIVER)
-    read = build(directory, [*sorted(SOURCES.glob("*.c")), source]).read_tail
+    read = build(directory, [*core_files(), source]).read_tail
     double = ctypes.c_double
     read.argtypes = [*[double] * 6, ctypes.POINTER(double)]
 

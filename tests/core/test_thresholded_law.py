@@ -7,11 +7,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 ASK = """
-#include "status.h"
-#include "thresholded_law.h"
+#include "bounds.h"
+#include "tilted_law.h"
 
 /* out: log A(c) and its error, the mean loss and its error; returns the status */
 int moments(double q, double sigma, double order, double outer, double lo, double hi,
@@ -42,7 +42,7 @@ def library(tmp_path_factory):
     directory = tmp_path_factory.mktemp("thresholded_law")
     source = directory / "ask.c"
     source.write_text(ASK)
-    found = build(directory, [*sorted(SOURCES.glob("*.c")), source])
+    found = build(directory, [*core_files(), source])
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")
     found.moments.argtypes = [*[ctypes.c_double] * 7, doubles]
     return found

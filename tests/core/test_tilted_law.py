@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from support.native import SOURCES, build
+from support.native import build, core_files
 
 # one_direction.c and plan.c are included, so that their static functions can be asked
 ASK = """
@@ -99,7 +99,7 @@ def library(tmp_path_factory):
     source = directory / "ask.c"
     source.write_text(ASK)
     included = {"one_direction.c", "plan.c"}
-    others = [file for file in sorted(SOURCES.glob("*.c")) if file.name not in included]
+    others = [file for file in core_files() if file.name not in included]
     found = build(directory, [*others, source])
     found.who_takes_it.argtypes = [ctypes.c_double, ctypes.c_double, ctypes.c_int]
     found.widest.argtypes = [ctypes.c_double] * 5

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from hardening.test_core_mutants import Mutant
-from support.native import SOURCES, build
+from support.native import SOURCES, build, core_file, core_files
 from support.oracle_checks import DATA, DIRECTION
 
 MUTANTS = [
@@ -114,9 +114,9 @@ def wrong(directory, mutant=None):
     """The first stored row that a core of these sources gets wrong, or None."""
     sources = shutil.copytree(SOURCES, directory / "src")
     if mutant:
-        text = (sources / mutant.file).read_text()
-        (sources / mutant.file).write_text(text.replace(mutant.old, mutant.new))
-    library = build(directory, sorted(sources.glob("*.c")), sources)
+        text = core_file(mutant.file, sources).read_text()
+        core_file(mutant.file, sources).write_text(text.replace(mutant.old, mutant.new))
+    library = build(directory, core_files(sources), sources)
     with (DATA / "shift_compositions.jsonl").open() as lines:
         for row in map(json.loads, lines):
             low, high = bracket(library, row)
@@ -127,7 +127,7 @@ def wrong(directory, mutant=None):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_patches_apply_once(mutant):
-    assert (SOURCES / mutant.file).read_text().count(mutant.old) == 1
+    assert core_file(mutant.file).read_text().count(mutant.old) == 1
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 import accountant as ac
 from accountant._core import answers as core
 from accountant.noise import SecureGenerator, generator
-from support.native import SOURCES, Core
+from support.native import SOURCES, Core, core_file
 
 
 def forked(work):
@@ -152,9 +152,9 @@ ELSEWHERE = {
 @pytest.mark.parametrize("count", [40, pytest.param(3000, marks=pytest.mark.slow)])
 def test_other_instruction_sets_agree_within_the_brackets(tmp_path, name, count):
     sources = shutil.copytree(SOURCES, tmp_path / "src")
-    text = (sources / "clones.h").read_text()
+    text = core_file("clones.h", sources).read_text()
     assert text.count(CLONES) == 1
-    (sources / "clones.h").write_text(text.replace(CLONES, ELSEWHERE[name]))
+    core_file("clones.h", sources).write_text(text.replace(CLONES, ELSEWHERE[name]))
     other = Core(tmp_path, sources)
     for q, sigma, steps, epsilon, delta in problems(count):
         for function, last in (("delta_bounds", epsilon), ("epsilon_bounds", delta)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.native import SOURCES, Core
+from support.native import SOURCES, Core, core_file
 from support.oracle_checks import (
     PROFILE,
     RENYI,
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         "middling outcomes of a rare-event contour left out",
-        "rare_event_nodes.c",
+        "rare_event_path.c",
         "near ? in.above[0] - out.above[0] : out.below[0] - in.below[0];",
         "near ? 0.5 * (in.above[0] - out.above[0]) : 0.5 * (out.below[0] - in.below[0]);",
     ),
@@ -199,9 +199,9 @@ def first_failure(core) -> str | None:
 def build(directory, mutant=None):
     sources = shutil.copytree(SOURCES, directory / "src")
     if mutant:
-        text = (sources / mutant.file).read_text()
+        text = core_file(mutant.file, sources).read_text()
         assert text.count(mutant.old) == 1, f"the patch of {mutant.name!r} no longer applies"
-        (sources / mutant.file).write_text(text.replace(mutant.old, mutant.new))
+        core_file(mutant.file, sources).write_text(text.replace(mutant.old, mutant.new))
     return Core(directory, sources)
 
 
@@ -212,7 +212,7 @@ def test_the_core_itself_passes(tmp_path):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_patches_apply_once(mutant):
-    assert (SOURCES / mutant.file).read_text().count(mutant.old) == 1
+    assert core_file(mutant.file).read_text().count(mutant.old) == 1
 
 
 @pytest.mark.slow

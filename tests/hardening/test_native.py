@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.native import SOURCES, compiler
+from support.native import SOURCES, compiler, core_file, folders
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "tests" / "support" / "hardening"
@@ -53,7 +53,7 @@ def run(*command: str, seconds: float = 600.0, **environment: str) -> str:
 
 def build(directory: Path, *flags: str) -> Path:
     """Compile the whole core with ``flags``, and link each program of support/hardening with it."""
-    includes = [f"-I{SOURCES}", f"-I{SOURCES / 'training'}"]
+    includes = folders(SOURCES)
     command = [*compiler(), *flags_of_the_build(), *WARNINGS, *flags, *includes]
     objects = []
     for source in sorted(SOURCES.rglob("*.c")):
@@ -109,7 +109,7 @@ def test_valgrind_finds_nothing(plain, program, calls):
 # Planted in a copy of the core, each in a place the programs reach: the tools must see it.
 PLANTED = {
     "an element past the end": (
-        "convolution.c",
+        "grid.c",
         "k < g; k++) {\n        out[k]",
         "k <= g; k++) {\n        out[k]",
     ),
@@ -123,9 +123,10 @@ PLANTED = {
 def test_planted_faults_are_found(name, tmp_path, monkeypatch, sanitized):
     file, old, new = PLANTED[name]
     copy = shutil.copytree(SOURCES, tmp_path / "src")
-    text = (copy / file).read_text()
+    path = core_file(file, copy)
+    text = path.read_text()
     assert old in text, f"the patch of {name!r} no longer applies"
-    (copy / file).write_text(text.replace(old, new, 1))
+    path.write_text(text.replace(old, new, 1))
     monkeypatch.setitem(globals(), "SOURCES", copy)
     broken = build(tmp_path, "-O1", "-g", *SANITIZERS)
     programs = [str(broken / program) for program in ("profiles", "arrays")]

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 SOURCES = Path(__file__).parents[2] / "accountant" / "_core" / "src"
+# Beside the folder itself: searches, what certifies, and what trainers call.
+FOLDERS = ("search", "certify", "training")
 # setup.py's flags, but for the visibility: here C functions are called by name.
 FLAGS = [
     "-std=c11",
@@ -26,6 +28,22 @@ FLAGS = [
     "-Werror=frame-larger-than=16384",
 ]
 OBJECTS = Path(tempfile.gettempdir()) / f"accountant-objects-{getpass.getuser()}"
+
+
+def core_files(sources: Path = SOURCES) -> list[Path]:
+    """The C files of the accountant's core: all but those that trainers call."""
+    return sorted(path for path in sources.rglob("*.c") if path.parent.name != "training")
+
+
+def core_file(name: str, sources: Path = SOURCES) -> Path:
+    """The file of that name, in whichever folder it is."""
+    (found,) = sources.rglob(name)
+    return found
+
+
+def folders(sources: Path = SOURCES) -> list[str]:
+    """The compiler's options for the folders of headers."""
+    return [f"-I{sources}", *(f"-I{sources / folder}" for folder in FOLDERS)]
 
 
 def compiler() -> list[str]:
@@ -46,17 +64,17 @@ def build(directory: Path, files: list[Path], include: Path = SOURCES) -> ctypes
     Objects of the core as it is are kept for the next library: many tests compile all of it.
     """
     library = directory / "library.so"
-    headers = _contents(sorted(include.glob("*.h")))
-    kept = headers == _contents(sorted(SOURCES.glob("*.h")))
+    headers = _contents(sorted(include.rglob("*.h")))
+    kept = headers == _contents(sorted(SOURCES.rglob("*.h")))
     objects = [str(_compiled(directory, file, include, headers, kept=kept)) for file in files]
     _run([*compiler(), "-shared", *objects, "-o", str(library), "-lm"])
     return ctypes.CDLL(str(library))
 
 
 def _compiled(directory: Path, file: Path, include: Path, headers: bytes, *, kept: bool) -> Path:
-    command = [*compiler(), *FLAGS, "-c", f"-I{include}", str(file), "-o"]
-    original = SOURCES / file.name
-    if not kept or not original.is_file() or original.read_bytes() != file.read_bytes():
+    command = [*compiler(), *FLAGS, "-c", *folders(include), str(file), "-o"]
+    original = next(SOURCES.rglob(file.name), None)
+    if not kept or original is None or original.read_bytes() != file.read_bytes():
         found = directory / f"{file.stem}.o"
         _run([*command, str(found)])
         return found
@@ -139,7 +157,7 @@ class Core:
     REMOVE, ADD, EITHER = range(3)
 
     def __init__(self, directory: Path, sources: Path) -> None:
-        self._library = build(directory, sorted(sources.glob("*.c")), sources)
+        self._library = build(directory, core_files(sources), sources)
 
     def _call(self, name: str, *arguments: float, direction: int) -> tuple[float, float]:
         out = _Bounds()

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.native import SOURCES, compiler
+from support.native import compiler, core_files, folders
 from support.web import ROOT
 
 SANITIZED = "-O1 -g -ffp-contract=off -fsanitize=address,undefined,float-cast-overflow"
@@ -15,13 +15,11 @@ pytestmark = pytest.mark.skipif(not WEB.exists(), reason="the page is not beside
 
 @pytest.mark.slow
 def test_sanitizers_find_nothing(tmp_path):
-    alone = ("convolution", "discretise")
-    units = [unit for unit in SOURCES.glob("*.c") if unit.stem not in alone]
-    units = [unit for unit in units if not unit.stem.startswith("exchange")]
+    units = [unit for unit in core_files() if not unit.stem.startswith(("exchange", "grid"))]
     units += [*(LIBRARY / "src").glob("*.c"), *(WEB / "native").glob("*.c")]
-    folders = [LIBRARY / "include", SOURCES, WEB / "native", ROOT / "tests/support/hardening"]
+    more = [LIBRARY / "include", WEB / "native", ROOT / "tests/support/hardening"]
     command = [*compiler(), "-std=c11", *SANITIZED.split(), "-fno-sanitize-recover=all"]
-    command += [f"-I{folder}" for folder in folders]
+    command += [*folders(), *(f"-I{folder}" for folder in more)]
     program = tmp_path / "hostile"
     subprocess.run(
         [*command, *units, WEB / "tests" / "hostile.c", "-o", program, "-lm"], check=True

@@ -144,9 +144,6 @@ function otherLaws(native, bracket) {
   return {
     mixtureEpsilonBounds: mixed("accountant_mixture_epsilon_bounds"),
     mixtureDeltaBounds: mixed("accountant_mixture_delta_bounds"),
-    mixtureRenyiBounds: (law, sigma, order, direction = EITHER) =>
-      bracket((out, memory) =>
-        native.accountant_mixture_renyi_bounds(memory.shifts(law), sigma, order, direction, out)),
     compositionEpsilonBounds: composed("accountant_composition_epsilon_bounds"),
     compositionDeltaBounds: composed("accountant_composition_delta_bounds"),
   };

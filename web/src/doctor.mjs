@@ -61,10 +61,6 @@ const ARGUMENTS = {
   gaussianEpsilonBounds: plain(2), gaussianDeltaBounds: plain(2),
   calibrateSigma: plain(4), calibrateSteps: plain(4), calibrateQ: plain(4),
   mixtureEpsilonBounds: mixed, mixtureDeltaBounds: mixed,
-  mixtureRenyiBounds(take) {
-    const [sigma, order, direction, count] = plain(4)(take);
-    return [law(take, count), sigma, order, direction];
-  },
   compositionEpsilonBounds: (take) => ((given, direction) => [parts(take), given, direction])(take(), take()),
   compositionDeltaBounds: (take) => ((given, direction) => [parts(take), given, direction])(take(), take()),
 };

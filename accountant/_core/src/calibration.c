@@ -4,12 +4,11 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "calibration_guess.h"
 #include "domain.h"
 #include "gaussian.h"
 #include "rounding.h"
 #include "search.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 #define LEAST_DOUBLE 0x1p-1074 /* divided by where a first guess would divide by an underflowed zero */

@@ -35,4 +35,15 @@ int acct_calibrate_steps(const acct_target *target, double q, double sigma, doub
  *          certified to */
 int acct_calibrate_q(const acct_target *target, double sigma, double steps, double *q);
 
+/* Where a calibration should begin: the root of approximations in plain floating point. */
+/* repeated steps of one record, one number of which is unknown: `unknown` points to it */
+typedef struct {
+    double q, sigma, steps, *unknown;
+} acct_unknown;
+
+/* sets     *value to about where the steps cost epsilon at delta, and *power to about
+ *          d log(epsilon) / d log(value) there, beginning with what they hold; *asked is left as it was
+ * returns  whether it found that, else both are left as they were, or ACCT_ENOMEM; nothing is certified */
+int acct_calibration_guess(acct_unknown *asked, double epsilon, double delta, double *value, double *power);
+
 #endif

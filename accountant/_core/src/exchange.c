@@ -5,39 +5,41 @@
 
 #include "chernoff.h"
 #include "contour.h"
-#include "exchange_decay.h"
 #include "exchange_law.h"
 #include "exchange_path.h"
-#include "exchange_rare_profile.h"
-#include "exchange_terms.h"
+#include "loss.h"
+#include "order.h"
 #include "rounding.h"
-#include "status.h"
+#include "bounds.h"
 #include "vmath.h"
 
-/* log of the error of delta aimed at, relative to it */
+/* log of the error of delta aimed at, relative to it; the error itself is always bounded */
 #define FINE (-25.0)
+/* exponentials of one line, about half a second of them; beyond that the grid of the Python side answers */
 #define MOST_WORK 5e7
+/* lines of one search for an epsilon; it stops where the next one would be this near, relatively */
 #define MOST_LINES 6
-#define LEAST_RARE 0.5
+#define SAME_PLACE 1e-3
+/* widths of brackets that end a search: of epsilon over the real noise, of delta there, of epsilon on a path, and
+ * that for which no path is tried; they decide about time alone */
 #define NARROW 1e-9
+#define NARROW_DELTA 1e-8
 #define SLOW_NARROW 3e-8
+#define WIDE 1e-7
 
 typedef struct {
     double mu, q, steps;
     acct_exchange_law law;
-    acct_exchange_path path;   /* used if path.count > 0 */
-    acct_exchange_split split; /* used if its threshold's scale > 0 */
-    double log_delta;          /* about that of the answer */
+    acct_exchange_path path; /* used if path.count > 0 */
     acct_exchange_decay decay;
     acct_contour contour;
-    acct_exchange_rare rare;
-    double *memory, *cells;
+    double *memory;
 } workspace;
 
 /* one block, to be freed; NULL where there is no memory */
 static workspace *workspace_new(double mu, double q, double steps) {
     const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
-    const size_t doubles = nodes + 2 * ACCT_MIXTURE_POINTS + ACCT_EXCHANGE_CELL_DOUBLES;
+    const size_t doubles = nodes + 2 * ACCT_MIXTURE_POINTS;
     workspace *w = malloc(sizeof *w + doubles * sizeof(double));
     if (!w) return NULL;
     w->mu = mu;
@@ -46,7 +48,6 @@ static workspace *workspace_new(double mu, double q, double steps) {
     w->memory = (double *)(w + 1);
     w->contour.amplitude = w->memory + nodes;
     w->contour.phase = w->contour.amplitude + ACCT_MIXTURE_POINTS;
-    w->cells = w->contour.phase + ACCT_MIXTURE_POINTS;
     return w;
 }
 
@@ -89,10 +90,8 @@ static int find_saddle(workspace *w, double epsilon, double log_delta, saddle *s
     return 1;
 }
 
-/* log of a bound on the modulus of the transform of all steps, relative to the real order, at y and beyond;
- * |A^n - B^n| <= n |C| A(c)^{n-1} with a split */
+/* log of a bound on the modulus of the transform of all steps, relative to the real order, at y and beyond */
 static double log_modulus_upper(const workspace *w, double y) {
-    if (w->split.threshold.scale > 0.0) return log(w->steps * acct_exchange_path_decay(&w->path, y)) + 1e-12;
     double most = acct_exchange_decay_at(&w->decay, y);
     if (w->path.count) most = acct_min(most, acct_exchange_path_decay(&w->path, y));
     return w->steps * log(most) * (1.0 - 1e-12);
@@ -153,8 +152,7 @@ typedef struct {
 } summed;
 
 /* V at y and a bound on its error: |e^{it} - 1| <= |t|: errors of weights, of losses, of phases and of the sum */
-static double transform(const void *par, double y, double *re, double *im) {
-    const summed *s = par;
+static double transform(const summed *s, double y, double *re, double *im) {
     const acct_exchange_moments *m = s->m;
     if (s->w->path.count) return acct_exchange_path_sum(&s->w->path, y, re, im);
     const double adds = s->w->law.count + 40.0;
@@ -206,26 +204,35 @@ static int resolve(workspace *w, double order, double digits, acct_exchange_mome
     return k->log_scale_err < 1.0;
 }
 
-/* how the transform is summed: over the real noise, over a path above it, and apart from small steps */
-enum { PLAIN, RAISED, SPLIT };
-#define TURN 1.2
-
-/* the path of the order 1 + b, where one is wanted */
-static int set_path(workspace *w, const saddle *s, int way, double b, double mean, double digits) {
-    double *memory = w->memory + ACCT_EXCHANGE_DOUBLES;
-    w->path.count = 0;
-    w->split.threshold.scale = 0.0;
-    if (way == PLAIN) return 1;
-    if (way == RAISED)
-        return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, TURN, NULL);
-    /* a high path takes few nodes, but the chances must be bounded about it */
-    for (double turn = TURN; turn > 0.1; turn *= 0.5)
-        if (acct_exchange_split_find(&w->split, &w->law, w->memory, w->mu, w->q, w->steps, s->epsilon,
-                                     w->log_delta + FINE, 2.0 * turn))
-            return acct_exchange_path_set(&w->path, memory, w->mu, w->q, 1.0 + b, mean, digits, turn,
-                                          &w->split);
-    return 0;
+/* sets amplitudes, phases and the bound on their errors of a contour whose points and steps are set; the terms are of
+ * the n-th power of the transform */
+static void set_terms(acct_contour *k, const summed *terms) {
+    const double n = k->steps;
+    double numerical = 0.0;
+    for (int i = 0; i < k->count; i++) {
+        const double y = i * k->dy, factor = acct_trapezoid_factor(k->b, y, k->dy, i);
+        double re, im;
+        const double off = transform(terms, y, &re, &im);
+        const double square = 2.0 * re + re * re + im * im, size = sqrt(re * re + im * im);
+        const double modulus = sqrt((1.0 + re) * (1.0 + re) + im * im), arg = atan2(im, 1.0 + re);
+        const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
+        const double error = off + 8.0 * ACCT_U * size;
+        const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
+        double err;
+        if (rest > 0.0 && n * error < 100.0 * rest)
+            err = amplitude * expm1(n * error / rest);
+        else
+            err = amplitude + exp(n * log(modulus + error)) * factor;
+        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
+        numerical += err;
+        k->amplitude[i] = amplitude;
+        k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);
+    }
+    k->numerical = numerical * ACCT_SLACK;
 }
+
+/* how the transform is summed: over the real noise, and over a path above it */
+enum { PLAIN, RAISED };
 
 /* the line of a saddle, for brackets near its epsilon
  * returns  0 where there is none */
@@ -247,40 +254,29 @@ static int build_line(workspace *w, const saddle *s, int way) {
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
     k->log_scale = n * m.log_mgf;
     k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
-    /* the sum is smaller than its terms by the saddle's width, or as the answer; a step's errors count n times */
-    const double apart = way == SPLIT ? acct_min(k->log_scale - b * s->epsilon - w->log_delta, 60.0) : 3.0;
-    const double digits = -FINE + acct_max(apart, 3.0), fine = digits + log(n) + 8.0;
-    const double mean = m.mean;
-    if (!set_path(w, s, way, b, mean, fine)) return 0;
+    /* the sum is smaller than its terms by the saddle's width; a step's errors count n times */
+    const double digits = -FINE + 3.0, fine = digits + log(n) + 8.0, mean = m.mean;
+    w->path.count = 0;
+    if (way == RAISED &&
+        !acct_exchange_path_set(&w->path, w->memory + ACCT_EXCHANGE_DOUBLES, w->mu, w->q, 1.0 + b, mean, fine))
+        return 0;
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, fine)) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
-    acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err,
-                            (acct_threshold){.scale = 0.0});
+    acct_exchange_decay_set(&w->decay, &w->law, 1.0 + b, m.mode, m.log_mgf + m.log_mgf_err);
     if (!(k->log_scale_err < 1.0) || !set_lattice(w, s, acct_max(s->epsilon, 0.0), digits)) return 0;
     if (!resolve(w, 1.0 + b, fine, &m, &lattice)) return 0;
     k->drift = n * (way == PLAIN ? m.mean : mean);
-    if (way != SPLIT) {
-        const summed terms = {w, &m, lattice};
-        acct_exchange_terms(k, transform, &terms);
-        return 1;
-    }
-    k->small_losses_log = w->split.small_log;
-    k->small_losses_slope = w->split.small_slope;
-    acct_exchange_split_terms(k, &w->path);
+    const summed terms = {w, &m, lattice};
+    set_terms(k, &terms);
     return 1;
 }
 
-/* small shifts make no rare losses, nor do many draws */
-static int last_way(double mu, double q, double steps) {
-    return q > 0.5 ? PLAIN : mu < LEAST_RARE || q * steps > 1e3 ? RAISED : SPLIT;
-}
+/* a path above the noise is for probabilities up to one half */
+static int last_way(double q) { return q > 0.5 ? PLAIN : RAISED; }
 
 static int in_domain(double mu, double q, double steps) {
     return q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && acct_valid_steps(steps) && steps >= 2.0;
 }
-
-/* lines with large steps apart: the least rates are left to bounds, which are nearly the answer */
-static int has_rare_line(double q, double steps) { return q <= 0.5 && q > 1e-13 && q * steps > 1e-11; }
 
 /* Only a record that was drawn is seen, and the draws may be revealed: then the steps that drew it are noise of the
  * distance 2 mu (Theorem D25). */
@@ -299,45 +295,31 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
     workspace *w = workspace_new(mu, q, steps);
     if (!w) return ACCT_ENOMEM;
     const int found = find_saddle(w, epsilon, 0.0, &s);
-    w->log_delta = acct_max(s.log_delta, -745.0);
-    int again = 0; /* with a better guess of the answer */
-    for (int way = PLAIN; found && way <= last_way(mu, q, steps); way += !again) {
+    for (int way = PLAIN; found && way <= last_way(q); way++) {
         acct_profile_point p;
-        const double before = w->log_delta;
-        const int once = again;
-        again = 0;
         if (!build_line(w, &s, way)) continue;
         acct_contour_profile(&w->contour, epsilon, &p);
         acct_bounds_intersect(out, p.bounds.lower, p.bounds.upper);
-        if (out->upper - out->lower <= 1e-8 * out->upper) break;
-        if (p.value > 0.0) w->log_delta = acct_min(before, log(p.value));
-        again = way == SPLIT && !once && w->log_delta < before - 1.0;
-    }
-    if (out->upper - out->lower > 1e-7 * out->upper && has_rare_line(q, steps)) {
-        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
-        acct_exchange_rare_delta(&w->rare, epsilon, out);
+        if (out->upper - out->lower <= NARROW_DELTA * out->upper) break;
     }
     free(w);
     return ACCT_OK;
 }
 
-/* One walk to epsilon(delta): lines, each where the last one ended; where events are rare the saddle point is a poor
- * guess.  Every line's bracket is intersected into *out; *s is where the next line should be.
- * returns  0 where there was no line */
-static int walk(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
+/* Lines, each where the last one ended: where events are rare the saddle point is a poor guess.  Every line's bracket
+ * is intersected into *out; *s is where the next line should be. */
+static void follow(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
     double before = -1.0;
-    int i = 0;
-    for (; i < MOST_LINES && build_line(w, s, way); i++) {
+    for (int i = 0; i < MOST_LINES && build_line(w, s, way); i++) {
         acct_bounds bracket;
         const double at = acct_max(s->epsilon, 0.0);
         acct_invert(acct_contour_at, &w->contour, at, delta, &bracket);
         acct_bounds_intersect(out, bracket.lower, bracket.upper);
-        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return 1;
+        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return;
         const double next = acct_invert_estimate(acct_contour_at, &w->contour, at, delta);
-        if (!(next > 0.0 && fabs(next - before) > 1e-3 * next) || !find_saddle(w, next, 0.0, s)) return 1;
+        if (!(next > 0.0 && fabs(next - before) > SAME_PLACE * next) || !find_saddle(w, next, 0.0, s)) return;
         before = next;
     }
-    return i > 0;
 }
 
 int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_bounds *out) {
@@ -351,23 +333,73 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     out->upper = acct_mixture_epsilon_upper(q, noise_of(mu), steps, delta);
     workspace *w = workspace_new(mu, q, steps);
     if (!w) return ACCT_ENOMEM;
-    w->log_delta = log(delta);
-    if (find_saddle(w, 0.0, acct_min(w->log_delta, -1e-3), &s))
-        for (int way = PLAIN; way <= last_way(mu, q, steps) && !acct_bounds_are_narrow(out, 1e-7); way++)
-            walk(w, &s, delta, way, out);
-    if (!acct_bounds_are_narrow(out, 1e-7) && has_rare_line(q, steps)) {
-        acct_exchange_rare_set(&w->rare, mu, q, steps, w->memory, w->cells, &w->contour);
-        acct_exchange_rare_epsilon(&w->rare, delta, out);
-    }
-    /* where one step spends everything no saddle point is near: a line there, then at places between the ends */
-    static const double PLACES[] = {0.5, 0.25, 0.75, 0.1};
-    const int rare = last_way(mu, q, steps) == SPLIT;
-    for (int i = -1; i < 4 && rare && out->upper < INFINITY && !acct_bounds_are_narrow(out, 1e-7); i++) {
-        const double low = log(acct_max(out->lower, 1e-4 * out->upper)), high = log(out->upper);
-        const double place = i < 0 ? acct_exchange_single_guess(mu, q, delta / steps)
-                                   : exp(low + PLACES[i] * (high - low));
-        if (!find_saddle(w, place, 0.0, &s) || !walk(w, &s, delta, SPLIT, out)) break;
-    }
+    if (find_saddle(w, 0.0, acct_min(log(delta), -1e-3), &s))
+        for (int way = PLAIN; way <= last_way(q) && !acct_bounds_are_narrow(out, WIDE); way++)
+            follow(w, &s, delta, way, out);
     free(w);
+    return ACCT_OK;
+}
+
+/* Beyond them exponentials are taken apart, and orders near 1 make no difference of 1. */
+#define MOST_EXPONENT 600.0
+#define FINE_DIGITS 64.0
+#define DIGITS 36.0
+
+/* A bound on what is beyond the nodes of the parts of G (Theorem D21): Ne^{cU + (1-c)W}, cNe^U and (c-1)Ne^W, the
+ * latter at most what is beyond -lo under P. */
+static double outside(const acct_exchange_law *law, double c) {
+    const double lo = law->first * law->h, hi = (law->first + law->count - 1.0) * law->h;
+    const double mu = law->mu, q = law->q, l = law->log_1mq;
+    return exp(acct_exchange_log_outside(mu, q, l, c, lo, hi)) +
+           2.0 * c *
+               (exp(acct_exchange_log_outside(mu, q, l, 1.0, lo, hi)) +
+                exp(acct_exchange_log_outside(mu, q, l, 1.0, lo, -lo)));
+}
+
+/* A(c) - 1 as a sum of positive terms N e^U (E2(tL) + t E2(-L)), t = c - 1
+ * returns  0 where it is not resolved */
+static int excess(acct_exchange_law *law, double c, acct_bounds *out) {
+    const double t = c - 1.0;
+    acct_exchange_moments m;
+    double lattice, sum = 0.0, doubt = 0.0;
+    acct_exchange_moments_set(law, c, 0.0, &m, &lattice);
+    if (!(m.log_mgf + m.log_mgf_err < MOST_EXPONENT && lattice < 1e-3)) return 0;
+    for (int j = 0; j < law->count; j++) {
+        const double l = law->loss[j], e = law->doubt[j], up = law->rest[j] + l;
+        if (!(fabs(c * l) < MOST_EXPONENT && fabs(up) < 1e300)) return 0;
+        const double w = exp(up), g = acct_e2(t * l) + t * acct_e2(-l), move = c * fabs(expm1(t * l));
+        sum += w * g;
+        doubt += w * (g * (e + ACCT_U * (80.0 + 8.0 * (fabs(up) + fabs(c * l) + law->count))) +
+                      1.01 * e * move + 2.2 * e * e * c * c * acct_max(1.0, exp(t * l)));
+    }
+    const double unit = law->h / ACCT_SQRT_2PI, s = unit * sum;
+    const double off =
+        1.02 * (unit * doubt + lattice * (2.0 * c + 1.0) * exp(m.log_mgf + m.log_mgf_err) + outside(law, c)) +
+        8.0 * ACCT_U * s;
+    if (!(off < 0.1 * s)) return 0;
+    *out = (acct_bounds){s - off, s + off};
+    return 1;
+}
+
+int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
+    *out = (acct_bounds){0.0, INFINITY};
+    if (!(q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && order > 1.0 && order < INFINITY))
+        return ACCT_EDOMAIN;
+    double *memory = malloc(ACCT_EXCHANGE_DOUBLES * sizeof(double)), lattice;
+    if (!memory) return ACCT_ENOMEM;
+    acct_exchange_law law;
+    acct_exchange_moments m;
+    acct_bounds e;
+    const double t = order - 1.0;
+    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, DIGITS)) {
+        acct_exchange_moments_set(&law, order, 0.0, &m, &lattice);
+        if (m.log_mgf_err < INFINITY)
+            acct_bounds_intersect(out, acct_max((m.log_mgf - m.log_mgf_err) / t * (1.0 - 4.0 * ACCT_U), 0.0),
+                                  (m.log_mgf + m.log_mgf_err) / t * (1.0 + 4.0 * ACCT_U));
+    }
+    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, FINE_DIGITS) && excess(&law, order, &e))
+        acct_bounds_intersect(out, log1p(e.lower) / t * (1.0 - 16.0 * ACCT_U),
+                              log1p(e.upper) / t * (1.0 + 16.0 * ACCT_U));
+    free(memory);
     return ACCT_OK;
 }

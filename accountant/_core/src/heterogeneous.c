@@ -6,7 +6,7 @@
 #include "heterogeneous_workspace.h"
 #include "order.h"
 #include "rounding.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 /* a composition never has a smaller profile than one of its parts (drop coordinates), nor a larger

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "rounding.h"
-#include "status.h"
+#include "bounds.h"
 
 int acct_heterogeneous_valid(const acct_part *parts, int count, int direction, double *steps) {
     *steps = 0.0;

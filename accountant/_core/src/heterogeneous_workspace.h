@@ -5,7 +5,7 @@
 #include "domain.h"
 #include "heterogeneous_sum.h"
 #include "heterogeneous_search.h"
-#include "noise_tables.h"
+#include "noise_table.h"
 
 /* the least relative error of delta that a line for many parts is asked for */
 #define ACCT_HETEROGENEOUS_LEAST_TOLERANCE 1e-13

@@ -6,7 +6,7 @@
 #include "gaussian.h"
 #include "heterogeneous_workspace.h"
 #include "rounding.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 /* a block without a line is shortened to about this share of it; so many in a row end the search */

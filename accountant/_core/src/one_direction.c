@@ -5,10 +5,9 @@
 
 #include "chernoff.h"
 #include "gaussian.h"
-#include "line_modulus.h"
 #include "rounding.h"
 #include "saddle_point.h"
-#include "status.h"
+#include "bounds.h"
 
 /* By Cauchy and Schwarz half the root of the chi-square divergence (Theorem 18).  Where that divergence is below
  * 1, 1/sigma^2 < 1300 as q >= ACCT_LEAST_Q: its two roundings move the result by 2600 u, the other operations by

@@ -5,8 +5,8 @@
 
 #include "one_direction.h"
 #include "rounding.h"
-#include "smoothed_profile.h"
-#include "status.h"
+#include "plan.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 /* relative error of delta that a line is built for: those far from where it was built need less */

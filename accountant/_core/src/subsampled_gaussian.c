@@ -10,7 +10,7 @@
 #include "plan.h"
 #include "rounding.h"
 #include "saddle_point.h"
-#include "status.h"
+#include "bounds.h"
 
 static int valid(double q, double sigma, double steps, int direction) {
     return acct_valid_noise(q, sigma) && acct_valid_steps(steps) && acct_valid_direction(direction);

@@ -4,7 +4,7 @@
 #include "drive.h"
 #include "failing_memory.h"
 #include "heterogeneous.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 enum { DELTA, EPSILON, RENYI, EPSILON_RENYI, MIX_DELTA, MIX_EPSILON, MIX_ODOMETER, ENTRIES };

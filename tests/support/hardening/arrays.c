@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "chacha.h"
-#include "convolution.h"
+#include "grid.h"
 #include "discrete_gaussian.h"
-#include "discretise.h"
 #include "drive.h"
 #include "rounded_normal.h"
 #include "rownorms.h"

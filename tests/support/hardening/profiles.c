@@ -5,9 +5,8 @@
 #include "drive.h"
 #include "exchange.h"
 #include "heterogeneous.h"
-#include "mixture_renyi.h"
 #include "loss.h"
-#include "status.h"
+#include "bounds.h"
 #include "subsampled_gaussian.h"
 
 static long answered, refused, unreached;
@@ -128,36 +127,6 @@ static void together(void) {
     free(parts);
 }
 
-/* the Rényi curve of random shifts */
-static void curve(void) {
-    const int count = (int)(1 + below(chance(8) ? 60 : 5));
-    double *shift = exactly((size_t)count, sizeof *shift), *weight = exactly((size_t)count, sizeof *weight);
-    double at = chance(2) ? 0.0 : log_uniform(1e-3, 3.0), left = 1.0;
-    int fine = 1;
-    for (int i = 0; i < count; i++) {
-        shift[i] = at;
-        at += chance(2) ? 1.0 : log_uniform(1e-3, 30.0);
-        weight[i] = i == count - 1 ? left : chance(40) ? any_double() : 0.9 * left * unit();
-        left -= weight[i];
-        fine = fine && weight[i] > 1e-280 && left >= 0.0;
-    }
-    const double sigma = chance(20) ? any_double() : log_uniform(1e-3, 1e4);
-    const double order = chance(20) ? any_double() : 1.0 + log_uniform(1e-15, chance(2) ? 1.0 : 1e9);
-    const acct_mixture_curve law = {.sigma = sigma,
-                                    .count = count,
-                                    .shift = shift,
-                                    .weight = weight,
-                                    .first_err = 1e-13,
-                                    .weight_err = 1e-13};
-    acct_bounds b = {NAN, NAN};
-    const int status = acct_mixture_renyi(&law, order, (int)below(2), &b);
-    const int outside = !(fine && sigma > 1e-100 && sigma < 1e100 && order > 1.0 && order < 1e140);
-    if (status == ACCT_OK || !outside)
-        judge("curve", status, b, INFINITY, outside, sigma, order, count, at, 0);
-    free(shift);
-    free(weight);
-}
-
 /* Poisson samples under replace-one */
 static void exchanged(void) {
     const double mu = chance(20) ? any_double() : log_uniform(1e-9, 40.0);
@@ -185,7 +154,6 @@ int main(int argc, char **argv) {
     state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (long i = 0; i < calls; i++) {
         alone();
-        curve();
         exchanged();
         if (i % 4 == 0) together();
     }

@@ -34,4 +34,46 @@ void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out);
  *        or vanishes. */
 void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns);
 
+/* Row norms, clip factors and row scaling for per-example clipping by ghost norms.
+ *
+ * All matrices are C-contiguous, `rows` by `columns`. Squares are accumulated in binary64 with
+ * eight lanes, so a computed sum of n squares has relative error at most (n/8 + 16) u, u = 2^-53
+ * (docs/theorems_training.md, Theorem T3). Nothing here reads errno or allocates. */
+/* Sets   norms2[i] += (|a_i|^2 + bias) |g_i|^2, the squared gradient norm of row i in a dense layer
+ *        with inputs a, output gradients g and, when bias = 1, a bias; +infinity when |a_i|^2 or
+ *        |g_i|^2 exceeds `limit` or is NaN (such a row is dropped by acct_clip_factors).
+ * Needs  limit < 1e300: with the limit no square that underflowed can matter.
+ * Alias  norms2 overlaps neither input. */
+void acct_ghost_norms_f64(const double *a, const double *g, ptrdiff_t rows, ptrdiff_t a_columns,
+                          ptrdiff_t g_columns, double bias, double limit, double *norms2);
+void acct_ghost_norms_f32(const float *a, const float *g, ptrdiff_t rows, ptrdiff_t a_columns,
+                          ptrdiff_t g_columns, double bias, double limit, double *norms2);
+
+/* Sets   norms2[i] += |v_i|^2, +infinity when that exceeds `limit` or is NaN. */
+void acct_row_norms_f64(const double *v, ptrdiff_t rows, ptrdiff_t columns, double limit,
+                        double *norms2);
+void acct_row_norms_f32(const float *v, ptrdiff_t rows, ptrdiff_t columns, double limit,
+                        double *norms2);
+
+/* Sets   factors[i] to the clip factor of a row with squared norm norms2[i]: min(1, C/n) when
+ *        stability < 0 (flat clipping), C/(n + stability) when stability >= 0 (automatic clipping),
+ *        0 when n is not finite or i >= filled.
+ * Alias  factors may be norms2. */
+void acct_clip_factors(const double *norms2, ptrdiff_t rows, ptrdiff_t filled, double clipping_norm,
+                       double stability, double *factors);
+
+/* Sets   row i of x to factors[i] times itself: untouched when the factor is 1, all zeros when it is
+ *        0, whatever the row held (0 * NaN would be NaN). */
+void acct_scale_rows_f64(double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
+void acct_scale_rows_f32(float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
+
+/* Sets   the rows of x whose factor is 0 to zeros, and leaves the others. */
+void acct_zero_rows_f64(double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
+void acct_zero_rows_f32(float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
+
+/* Sets   total[k] += x[k], in binary64.
+ * Alias  total and x do not overlap. */
+void acct_accumulate_f64(const double *x, ptrdiff_t n, double *total);
+void acct_accumulate_f32(const float *x, ptrdiff_t n, double *total);
+
 #endif

@@ -1,0 +1,250 @@
+#include "characteristic_sum.h"
+
+#include <math.h>
+
+#include "order.h"
+#include "rounding.h"
+#include "vmath.h"
+
+void acct_line_values_place(acct_line_values *values, double *memory, size_t points) {
+    double **slots[ACCT_LINE_ARRAYS] = {&values->log_modulus, &values->arg,   &values->ratio,
+                                        &values->log_most,    &values->factor, &values->poles,
+                                        &values->error};
+    for (int i = 0; i < ACCT_LINE_ARRAYS; i++) *slots[i] = memory + (size_t)i * points;
+}
+
+/* the transform's values at the points of a block, in polar form */
+ACCT_CLONES
+static void set_polar(int size, const acct_characteristic_errors *errors, int first, double dy, double round,
+                      const double *restrict re, const double *restrict im, double *restrict log_modulus,
+                      double *restrict arg, double *restrict ratio, double *restrict log_most) {
+    const double at_zero = errors->at_zero, at_last = errors->at_last, reach = errors->reach;
+    const double mean_err = errors->mean_err;
+    for (int i = 0; i < size; i++) {
+        const acct_characteristic_errors e = {at_zero, at_last, reach, mean_err};
+        const acct_characteristic_value v =
+            acct_characteristic_value_at(&e, (first + i) * dy, re[i], im[i], round);
+        const double rest = v.modulus - v.error, over = v.error / rest;
+        log_modulus[i] = v.log_modulus;
+        arg[i] = v.arg;
+        ratio[i] = rest > 0.0 ? over : INFINITY;
+        /* log(1 + x) <= x; the error of the logarithm is counted with the term */
+        const double apart = acct_vlog(v.modulus + v.error), near = v.log_modulus + over;
+        log_most[i] = rest > 0.0 ? near : apart;
+    }
+}
+
+/* what the poles make of all points */
+ACCT_CLONES
+static void set_poles(int count, double b, double dy, double *restrict factor, double *restrict poles) {
+    for (int k = 0; k < count; k++) {
+        const double y = k * dy;
+        factor[k] = acct_trapezoid_factor(b, y, dy, 1);
+        poles[k] = acct_poles_phase(b, y);
+    }
+    factor[0] *= 0.5;
+}
+
+/* the least log |1+V| and the largest ratio, which is inf where V is NaN */
+ACCT_CLONES
+static void set_ends(int count, const double *restrict log_modulus, const double *restrict ratio,
+                     double *restrict least_log, double *restrict most_ratio) {
+    double least[ACCT_WIDE] = {0}, most[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
+            least[i] = log_modulus[k + i] < least[i] ? log_modulus[k + i] : least[i];
+            most[i] = ratio[k + i] > most[i] ? ratio[k + i] : most[i];
+        }
+    for (; k < count; k++) {
+        least[0] = log_modulus[k] < least[0] ? log_modulus[k] : least[0];
+        most[0] = ratio[k] > most[0] ? ratio[k] : most[0];
+    }
+    *least_log = *most_ratio = 0.0;
+    for (int i = 0; i < ACCT_WIDE; i++) {
+        *least_log = acct_min(*least_log, least[i]);
+        *most_ratio = acct_max(*most_ratio, most[i]);
+    }
+}
+
+void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
+                          const acct_tilted_law *law, const acct_moments *m, double b, double dy,
+                          int count) {
+    const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (count - 1) * dy);
+    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
+    for (int first = 0; first < count; first += ACCT_SUM_BLOCK) {
+        const int size = count - first < ACCT_SUM_BLOCK ? count - first : ACCT_SUM_BLOCK;
+        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
+        set_polar(size, &errors, first, dy, round, re, im, values->log_modulus + first, values->arg + first,
+                  values->ratio + first, values->log_most + first);
+    }
+    set_poles(count, b, dy, values->factor, values->poles);
+    set_ends(count, values->log_modulus, values->ratio, &values->least_log, &values->most_ratio);
+}
+
+/* a power below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */
+#define LEAST_LOG (-690.0)
+#define MOST_LOG 700.0
+/* n error / r up to which a term is bounded relative to itself */
+#define MOST_RELATIVE 100.0
+
+/* With r = |1+V| - error > 0 the n-th power is within a factor e^{n error / r} of the computed one; where
+ * that says nothing, the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
+ * move the power by 16 n u of log and argument, the other factors by less than 40 u.  (Theorem 8(d)) */
+ACCT_CLONES
+static void raise(int count, double steps, double sign, const double *restrict log_modulus,
+                  const double *restrict arg, const double *restrict ratio, const double *restrict log_most,
+                  const double *restrict factor, const double *restrict poles, double *restrict amplitude,
+                  double *restrict phase, double *restrict error) {
+    for (int k = 0; k < count; k++) {
+        const double power = steps * log_modulus[k], above = steps * log_most[k];
+        const double relative = steps * ratio[k], turn = steps * arg[k];
+        const double product = acct_vexp(power) * factor[k], high = acct_vexp(above) * factor[k];
+        const double a = power < LEAST_LOG ? 0.0 : product, most = above > MOST_LOG ? INFINITY : high;
+        const double moved = a * acct_vexpm1(relative), apart = a + most;
+        const double near = relative < MOST_RELATIVE ? moved : apart;
+        const double round = a * ACCT_U * (40.0 + 16.0 * (fabs(power) + fabs(turn)));
+        amplitude[k] = a;
+        phase[k] = sign * turn - poles[k];
+        error[k] = (power < LEAST_LOG ? apart : near) + round;
+    }
+}
+
+/* n error / r up to which e^{n error / r} - 1 needs no reduction */
+#define LITTLE 0.34
+
+/* The same to the last bit where no power is taken for 0 and every relative error is little: two exponentials of
+ * three, and the reduction of one, would change nothing. */
+ACCT_CLONES
+static void raise_exact(int count, double steps, double sign, const double *restrict log_modulus,
+                        const double *restrict arg, const double *restrict ratio,
+                        const double *restrict factor, const double *restrict poles,
+                        double *restrict amplitude, double *restrict phase, double *restrict error) {
+    for (int k = 0; k < count; k++) {
+        const double power = steps * log_modulus[k], turn = steps * arg[k];
+        const double a = acct_vexp(power) * factor[k];
+        amplitude[k] = a;
+        phase[k] = sign * turn - poles[k];
+        error[k] = a * acct_expm1_small(steps * ratio[k]) + a * ACCT_U * (40.0 + 16.0 * (fabs(power) + fabs(turn)));
+    }
+}
+
+ACCT_CLONES
+static double total_of(int count, const double *restrict x) {
+    double sum[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) sum[i] += x[k + i];
+    for (; k < count; k++) sum[0] += x[k];
+    return acct_wide_total(sum);
+}
+
+double acct_line_values_power(const acct_line_values *v, int count, double steps, double sign,
+                              double *amplitude, double *phase) {
+    if (steps * v->least_log >= LEAST_LOG && steps * v->most_ratio < LITTLE)
+        raise_exact(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->factor, v->poles, amplitude, phase,
+                    v->error);
+    else
+        raise(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles, amplitude,
+              phase, v->error);
+    return total_of(count, v->error) * ACCT_SLACK;
+}
+
+/* whether all phases are in the range of acct_vsincos; NaN is not */
+ACCT_CLONES
+static int in_range(int count, const double *restrict phase) {
+    double beyond[ACCT_WIDE] = {0};
+    int k = 0;
+    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) beyond[i] += fabs(phase[k + i]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
+    for (; k < count; k++) beyond[0] += fabs(phase[k]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
+    return acct_wide_total(beyond) == 0.0;
+}
+
+/* sums of a and of a y over the points, in lanes */
+ACCT_CLONES
+static void set_sizes(acct_line_terms *terms, int count, const double *restrict a) {
+    double size[ACCT_LANES] = {0}, weighed[ACCT_LANES] = {0};
+    int k = 0;
+    for (; k + ACCT_LANES <= count; k += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            size[i] += a[k + i];
+            weighed[i] += a[k + i] * (k + i);
+        }
+    for (; k < count; k++) {
+        size[0] += a[k];
+        weighed[0] += a[k] * k;
+    }
+    terms->size = acct_lanes_total(size) * ACCT_SLACK;
+    terms->weighed = acct_lanes_total(weighed) * terms->dy * ACCT_SLACK;
+}
+
+ACCT_CLONES
+static void set_parts(int count, const double *restrict amplitude, const double *restrict phase,
+                      double *restrict re, double *restrict im) {
+    for (int k = 0; k < count; k++) {
+        double s, c;
+        acct_vsincos(phase[k], &s, &c);
+        re[k] = amplitude[k] * c;
+        im[k] = amplitude[k] * s;
+    }
+}
+
+void acct_line_terms_set(acct_line_terms *terms, int count, double dy, const double *amplitude,
+                         const double *phase) {
+    terms->count = 0;
+    if (!in_range(count, phase)) return;
+    terms->dy = dy;
+    set_sizes(terms, count, amplitude);
+    set_parts(count, amplitude, phase, terms->re, terms->im);
+    for (int k = count; k < count + ACCT_LINE_SPARE; k++) terms->re[k] = terms->im[k] = 0.0;
+    terms->count = count;
+}
+
+/* partial sums: two registers of AVX-512, as each turn waits for the one before */
+#define WIDE ACCT_LINE_SPARE
+/* turns from one sine to the next */
+#define TURNS 7
+
+/* Adds to the partial sums of re and of y im the terms from `first` on, up to `end`, the factor e^{i rate y} turned from
+ * each WIDE points to the next. */
+ACCT_INLINE void add_turning(const acct_line_terms *t, int first, int end, double rate, double turn_re,
+                             double turn_im, double *restrict re, double *restrict slope) {
+    const double *restrict term_re = t->re, *restrict term_im = t->im;
+    const double dy = t->dy, lane[WIDE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    double z_re[WIDE], z_im[WIDE], y[WIDE];
+    for (int i = 0; i < WIDE; i++) {
+        y[i] = (first + lane[i]) * dy;
+        acct_vsincos(rate * y[i], &z_im[i], &z_re[i]);
+    }
+    for (int j = first; j < end; j += WIDE)
+        for (int i = 0; i < WIDE; i++) {
+            const double r = z_re[i], s = z_im[i], p = term_re[j + i], q = term_im[j + i];
+            re[i] += p * r - q * s;
+            slope[i] += y[i] * (p * s + q * r);
+            z_re[i] = r * turn_re - s * turn_im;
+            z_im[i] = r * turn_im + s * turn_re;
+            y[i] += WIDE * dy;
+        }
+}
+
+/* rounding: Theorem 8(e) */
+ACCT_CLONES
+int acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, double b, acct_line_sums *out) {
+    double re[WIDE] = {0}, slope[WIDE] = {0}, turn_re, turn_im;
+    const int count = t->count, block = (TURNS + 1) * WIDE;
+    if (!(count > 0 && fabs(rate) * ((count + 2 * WIDE) * t->dy) < ACCT_MOST_ANGLE)) return 0;
+    acct_vsincos(rate * (WIDE * t->dy), &turn_im, &turn_re);
+    for (int first = 0; first < count; first += block)
+        add_turning(t, first, first + block < count ? first + block : count, rate, turn_re, turn_im, re, slope);
+    const int turns = (count - 1) / WIDE < TURNS ? (count - 1) / WIDE : TURNS;
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) {
+            re[i] += re[i + half];
+            slope[i] += slope[i + half];
+        }
+    out->re = re[0];
+    out->slope = slope[0] - b * re[0];
+    out->rounding = ACCT_U * (4.0 * speed * t->weighed + (20.0 + 8.0 * turns + (double)(count / WIDE)) * t->size);
+    return 1;
+}

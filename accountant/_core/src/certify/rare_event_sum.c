@@ -1,0 +1,330 @@
+
+#include <math.h>
+#include <string.h>
+
+#include "gauss_legendre.h"
+#include "rare_event.h"
+#include "clones.h"
+#include "rounding.h"
+#include "vmath.h"
+
+/* The inner loops of a rare-event contour, over its nodes, for rare_event_sum.c alone. */
+/* e^{iyl}, Im l >= 0 */
+ACCT_CLONES
+static void direct(int n, double y, const double *restrict l_re, const double *restrict l_im,
+                   double *restrict z_re, double *restrict z_im) {
+    for (int j = 0; j < n; j++) {
+        double s, c;
+        acct_vsincos(y * l_re[j], &s, &c);
+        const double e = acct_vexp(-y * l_im[j]);
+        z_re[j] = e * c;
+        z_im[j] = e * s;
+    }
+}
+
+/* sets     sums: real and imaginary parts of the sums over n nodes of w z and of c z, then those at the next point
+ * error    as of each point alone: its sums are added in the same order.  What is loaded once serves both.
+ * requires a multiple of ACCT_WIDE; z moves two steps on, by z1 each
+ * both     whether c is read: else its sums are 0 */
+ACCT_INLINE void pass_two(int n, int both, const double *restrict w_re, const double *restrict w_im,
+                          const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
+                          const double *restrict z1_im, double *restrict z_re, double *restrict z_im, double *sums) {
+    double ar[ACCT_WIDE] = {0}, ai[ACCT_WIDE] = {0}, br[ACCT_WIDE] = {0}, bi[ACCT_WIDE] = {0};
+    double cr[ACCT_WIDE] = {0}, ci[ACCT_WIDE] = {0}, dr[ACCT_WIDE] = {0}, di[ACCT_WIDE] = {0};
+    for (int j = 0; j < n; j += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
+            const int k = j + i;
+            const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
+            const double r1 = r * p - s * q, s1 = r * q + s * p;
+            const double wr = w_re[k], wi = w_im[k];
+            ar[i] += wr * r - wi * s;
+            ai[i] += wr * s + wi * r;
+            cr[i] += wr * r1 - wi * s1;
+            ci[i] += wr * s1 + wi * r1;
+            if (both) {
+                const double vr = c_re[k], vi = c_im[k];
+                br[i] += vr * r - vi * s;
+                bi[i] += vr * s + vi * r;
+                dr[i] += vr * r1 - vi * s1;
+                di[i] += vr * s1 + vi * r1;
+            }
+            z_re[k] = r1 * p - s1 * q;
+            z_im[k] = r1 * q + s1 * p;
+        }
+    const double *const lanes[8] = {ar, ai, br, bi, cr, ci, dr, di};
+    for (int i = 0; i < 8; i++) sums[i] = acct_wide_total(lanes[i]);
+}
+
+ACCT_CLONES
+static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
+                     const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
+                     const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
+                     double *restrict sums) {
+    pass_two(n, 1, w_re, w_im, c_re, c_im, z1_re, z1_im, z_re, z_im, sums);
+}
+
+/* the same of w z alone: the other sums are 0 */
+ACCT_CLONES
+static void next_two_alone(int n, const double *restrict w_re, const double *restrict w_im,
+                           const double *restrict z1_re, const double *restrict z1_im, double *restrict z_re,
+                           double *restrict z_im, double *restrict sums) {
+    pass_two(n, 0, w_re, w_im, w_re, w_im, z1_re, z1_im, z_re, z_im, sums);
+}
+
+/* z by z1 each: one step */
+ACCT_CLONES
+static void next(int n, const double *restrict z1_re, const double *restrict z1_im, double *restrict z_re,
+                 double *restrict z_im) {
+    for (int k = 0; k < n; k++) {
+        const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
+        z_re[k] = r * p - s * q;
+        z_im[k] = r * q + s * p;
+    }
+}
+
+/* what of the sum of the bounds on C's weights is next to nothing */
+#define NEGLIGIBLE 1e-19
+
+/* Sets `low`, `small` and `equal`: of how many nodes the weights of C are negligible, and from where on those of being
+ * below the inner threshold are. */
+static void set_parts(acct_rare_event_sum *rare) {
+    double most = 0.0, below = 0.0, above = 0.0;
+    int j = 0, low = 0;
+    for (int k = 0; k < rare->count; k++) most += rare->large[k];
+    for (; j < rare->count && below + rare->large[j] <= NEGLIGIBLE * most; j++) {
+        if (j % ACCT_GL_ORDER == 0) low = j;
+        below += rare->large[j];
+    }
+    rare->low = low; /* only such nodes may be replaced by their moments */
+    rare->small = j;
+    for (j = rare->count; j > rare->small && above + rare->rest[j - 1] <= NEGLIGIBLE * most; j--)
+        above += rare->rest[j - 1];
+    rare->equal = j;
+    rare->left_out = below + above;
+    for (; j < rare->count; j++) { /* there C is summed by the weights of A, with their errors */
+        rare->large[j] = acct_max(rare->large[j], rare->size[j]);
+        rare->c_err[j] = acct_max(rare->c_err[j], rare->w_err[j]);
+    }
+}
+
+void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
+    const int all = rare->count + ACCT_WIDE;
+    rare->dy = dy;
+    direct(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct(all, ACCT_RARE_EVENT_BLOCK * dy, rare->l_re, rare->l_im, rare->zb_re, rare->zb_im);
+    rare->dead = rare->count;
+    rare->dead_size = rare->dead_large = 0.0;
+    set_parts(rare);
+    rare->block = -1;
+    rare->fresh = 1;
+}
+
+/* moments of the weights below `low`: sum w (L - log(1-q))^k / k! */
+static void set_moments(acct_rare_event_sum *rare, int low) {
+    rare->low = low;
+    for (int i = 0; i < 3; i++) rare->m_size[i] = 0.0;
+    for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) rare->m_re[i] = rare->m_im[i] = 0.0;
+    for (int j = 0; j < low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        const double modulus = sqrt(er * er + ei * ei);
+        double pr = rare->w_re[j], pi = rare->w_im[j];
+        for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) {
+            rare->m_re[i] += pr;
+            rare->m_im[i] += pi;
+            const double over = 1.0 / (i + 1), nr = (pr * er - pi * ei) * over;
+            pi = (pr * ei + pi * er) * over;
+            pr = nr;
+        }
+        rare->m_size[0] += rare->size[j];
+        rare->m_size[1] += rare->size[j] * modulus;
+        rare->m_size[2] += rare->size[j] * modulus * modulus;
+    }
+}
+
+/* so many nodes are whole lines of cache: registers that cross one are loaded twice */
+#define WHOLE_LINES (2 * ACCT_GL_ORDER)
+
+/* the nodes below this are within |ye| <= 1/4 */
+static int low_at(const acct_rare_event_sum *rare, double y) {
+    int j = 0;
+    for (; j < rare->low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        if (!(y * y * (er * er + ei * ei) <= 0.0625)) break;
+    }
+    return j / WHOLE_LINES * WHOLE_LINES;
+}
+
+/* whether e^{iyl} is gone at the last nodes before `dead` */
+static int are_gone(const acct_rare_event_sum *rare, double y, int dead) {
+    for (int j = dead - ACCT_GL_ORDER; j < dead; j++)
+        if (!(y * rare->l_im[j] > 48.0)) return 0;
+    return 1;
+}
+
+/* the sums of w and of wl from `low` on, in as many strands as those of w e^{iyl} have */
+static void set_rest(acct_rare_event_sum *rare, int low) {
+    double re[ACCT_WIDE] = {0}, im[ACCT_WIDE] = {0}, l_re[ACCT_WIDE] = {0}, l_im[ACCT_WIDE] = {0};
+    for (int j = low; j < rare->count; j++) {
+        const int i = j % ACCT_WIDE;
+        re[i] += rare->w_re[j];
+        im[i] += rare->w_im[j];
+        l_re[i] += rare->w_re[j] * rare->l_re[j] - rare->w_im[j] * rare->l_im[j];
+        l_im[i] += rare->w_re[j] * rare->l_im[j] + rare->w_im[j] * rare->l_re[j];
+    }
+    rare->rest_re = acct_wide_total(re);
+    rare->rest_im = acct_wide_total(im);
+    rare->rest_l_re = acct_wide_total(l_re);
+    rare->rest_l_im = acct_wide_total(l_im);
+}
+
+/* sets the range of nodes to be summed one by one for y0 <= y <= y1 */
+static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
+    const int low = low_at(rare, y1);
+    if (low != rare->low || rare->fresh) {
+        set_moments(rare, low);
+        set_rest(rare, low);
+    }
+    rare->fresh = 0;
+    while (rare->dead > low && are_gone(rare, y0, rare->dead))
+        for (int i = 0; i < ACCT_GL_ORDER; i++) {
+            rare->dead--;
+            rare->dead_size += rare->size[rare->dead];
+            rare->dead_large += rare->large[rare->dead];
+        }
+}
+
+/* Adds to the sums at n points from `first` on the low nodes' sum of w v(yl), and the rest's but for their w e^{iyl}:
+ * v(t) = e^{it} - 1 - it, and with t0 = y origin and e = L - log(1-q), v(t0 + ye) = v(t0) + iye (e^{it0} - 1) +
+ * e^{it0} v(ye) */
+ACCT_CLONES
+static void add_outer_sums(const acct_rare_event_sum *rare, long first, int n, double *restrict re,
+                           double *restrict im) {
+    const double dy = rare->dy, origin = rare->origin, rest_re = rare->rest_re, rest_im = rare->rest_im;
+    const double rest_l_re = rare->rest_l_re, rest_l_im = rare->rest_l_im;
+    for (int k = 0; k < n; k++) {
+        const double y = (double)(first + k) * dy, t0 = y * origin, square = t0 * t0;
+        double half, other;
+        acct_vsincos(0.5 * t0, &half, &other);
+        const double d_re = -2.0 * half * half, d_im = 2.0 * half * other;
+        const double inner = 1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0);
+        const double series = t0 * square * (-1.0 / 6.0 + square * inner), apart = d_im - t0;
+        const double v_im = square < 0.01 ? series : apart;
+        double sr = 0.0, si = 0.0;
+        for (int i = ACCT_RARE_EVENT_MOMENTS - 1; i >= 2; i--) { /* Horner in iy */
+            const double ar = rare->m_re[i] + sr, ai = rare->m_im[i] + si;
+            sr = -y * ai;
+            si = y * ar;
+        }
+        const double tr = -y * si, ti = y * sr; /* once more */
+        const double ur = -y * rare->m_im[1], ui = y * rare->m_re[1];
+        re[k] += rare->m_re[0] * d_re - rare->m_im[0] * v_im + ur * d_re - ui * d_im + tr * (1.0 + d_re) -
+                 ti * d_im - (rest_re - y * rest_l_im);
+        im[k] += rare->m_re[0] * v_im + rare->m_im[0] * d_re + ur * d_im + ui * d_re + tr * d_im +
+                 ti * (1.0 + d_re) - (rest_im + y * rest_l_re);
+    }
+}
+
+/* so many blocks in a row begin where a multiplication leads from the first point of the last one */
+#define MOST_CHAINED 3
+
+/* e^{iyl} at the first point of a block, for so many nodes from `low` on */
+static void begin_block(acct_rare_event_sum *rare, long first, int active) {
+    const int low = rare->low;
+    const int follows = rare->block >= 0 && first == rare->block + ACCT_RARE_EVENT_BLOCK && low == rare->block_low;
+    if (follows && rare->chained < MOST_CHAINED) {
+        next(active, rare->zb_re + low, rare->zb_im + low, rare->from_re + low, rare->from_im + low);
+        rare->chained++;
+    } else {
+        direct(active, (double)first * rare->dy, rare->l_re + low, rare->l_im + low, rare->from_re + low,
+               rare->from_im + low);
+        rare->chained = 0;
+    }
+    rare->block = first;
+    rare->block_low = low;
+    memcpy(rare->z_re + low, rare->from_re + low, (size_t)active * sizeof(double));
+    memcpy(rare->z_im + low, rare->from_im + low, (size_t)active * sizeof(double));
+}
+
+/* sets sums (rare_event_sum.c) over the active nodes and moves on by two points: w alone where C has no weight, both
+ * in the middle, and w for both where they are the same */
+static void sum_two(acct_rare_event_sum *rare, int low, int first, int last, int end, double sums[8]) {
+    double part[8];
+    next_two_alone(first - low, rare->w_re + low, rare->w_im + low, rare->z1_re + low, rare->z1_im + low,
+                   rare->z_re + low, rare->z_im + low, sums);
+    next_two(last - first, rare->w_re + first, rare->w_im + first, rare->c_re + first, rare->c_im + first,
+             rare->z1_re + first, rare->z1_im + first, rare->z_re + first, rare->z_im + first, part);
+    for (int i = 0; i < 8; i++) sums[i] += part[i];
+    next_two_alone(end - last, rare->w_re + last, rare->w_im + last, rare->z1_re + last, rare->z1_im + last,
+                   rare->z_re + last, rare->z_im + last, part);
+    for (int i = 0; i < 8; i++) sums[i] += part[(i & 4) + (i & 1)];
+}
+
+static int between(int low, int x, int high) { return x < low ? low : x > high ? high : x; }
+
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
+                               double *of_a, double *of_c) {
+    const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
+    set_ranges(rare, y0, y1);
+    const int low = rare->low, active = acct_to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
+    begin_block(rare, first, active);
+    /* the parts are whole registers: a few nodes more are in the middle */
+    const int end = low + active, small = low + between(0, rare->small - low, active) / ACCT_WIDE * ACCT_WIDE;
+    const int equal = small + acct_to_wide(between(0, rare->equal - small, end - small));
+    for (int i = 0; i < n; i += 2) { /* and one point beyond an odd number */
+        double sums[8];
+        sum_two(rare, low, small, equal, end, sums);
+        double *const slots[4] = {out->ar, out->ai, out->cr, out->ci};
+        for (int j = 0; j < 4; j++) {
+            slots[j][i] = sums[j];
+            slots[j][i + 1] = sums[j + 4];
+        }
+    }
+    add_outer_sums(rare, first, n, out->ar, out->ai);
+    /* moments: the remainder of the series, |ye| <= 1/4, and their own round-off */
+    const double t0 = y1 * fabs(rare->origin), d0 = acct_min(t0, 2.0), v0 = acct_min(t0 * t0, 2.0 + t0);
+    const double first_size = y1 * rare->m_size[1], second = y1 * y1 * rare->m_size[2];
+    const double gone = exp(-48.0);
+    *of_a = second * 1e-14 + gone * rare->dead_size +
+            (96.0 + rare->count) * ACCT_U * (rare->m_size[0] * v0 + first_size * d0 + second);
+    *of_c = rare->left_out + gone * rare->dead_large;
+}
+
+ACCT_CLONES
+double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y) {
+    const double *restrict large = rare->large, *restrict l_im = rare->l_im;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < rare->count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);
+    return acct_lanes_total(sum);
+}
+
+/* adds what the nodes from `first` on contribute; of_rest: of e^{iyl} in the sum for A, and of the sums of w and of wl
+ * that are taken off again, where nodes are not summed by their moments */
+ACCT_CLONES
+static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, double y, double of_z, double of_rest,
+                         double *of_a, double *of_c) {
+    const double *restrict l_re = rare->l_re, *restrict l_im = rare->l_im, *restrict moved = rare->moved;
+    const double *restrict w_err = rare->w_err, *restrict c_err = rare->c_err;
+    const double *restrict size = rare->size, *restrict large = rare->large;
+    double a[ACCT_LANES] = {0}, c[ACCT_LANES] = {0};
+    for (int j = first; j < end; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double t = y * sqrt(l_re[k] * l_re[k] + l_im[k] * l_im[k]), square = t * t, linear = 2.0 + t;
+            const double v = square < linear ? square : linear, d = t < 2.0 ? t : 2.0, turned = y * moved[k];
+            a[i] += w_err[k] * v + size[k] * (d * turned + of_rest * linear);
+            c[i] += c_err[k] + large[k] * (of_z + turned);
+        }
+    *of_a += acct_lanes_total(a);
+    *of_c += acct_lanes_total(c);
+}
+
+void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
+    double a = 0.0, c = 0.0;
+    const int low = low_at(rare, y);
+    const double of_z = (32.0 + 16.0 * (ACCT_RARE_EVENT_BLOCK + MOST_CHAINED) + rare->count / ACCT_LANES) * ACCT_U;
+    add_roundoff(rare, 0, low, y, of_z, 0.0, &a, &c);
+    add_roundoff(rare, low, rare->count, y, of_z, of_z, &a, &c);
+    *of_a = a * ACCT_SLACK;
+    *of_c = c * ACCT_SLACK;
+}
