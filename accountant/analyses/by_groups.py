@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from accountant._rounding import sum_up
 from accountant.analyses.brackets import is_within
-from accountant.analyses.far_losses import is_far
 from accountant.analyses.shift_cuts import covers
-from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses.solvers import Grid, Solver, is_far
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld
@@ -92,6 +92,14 @@ class ByGroups(Solver):
     def quick_delta_upper(self, epsilon: float) -> float:
         """Bound by all parts together."""
         return self._together.quick_delta_upper(epsilon)
+
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        if isinstance(self._together, Grid):
+            with contextlib.suppress(AccountantError):
+                found, met = self._together.upper_and_met(delta)
+                if met:
+                    return Bounds(0.0, found)
+        return self._narrower(delta, math.inf, lambda one, at: Bounds(0.0, one.epsilon_upper(at)))
 
     def _epsilon(self, delta: float) -> Bounds:
         return self._narrower(delta, math.inf, lambda one, at: one.epsilon_bounds(at))

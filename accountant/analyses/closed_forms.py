@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 from accountant._core import answers as core
 from accountant._rounding import LEAST, TINY, U
-from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
-from accountant.pairs.base import Parts
+from accountant.pairs.base import Parts, gaussian_part
 
 
 class Nothing(Solver):

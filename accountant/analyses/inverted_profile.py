@@ -56,6 +56,14 @@ class InvertedProfile(Solver):
             return self._once("delta", epsilon, self._delta)
         return super().delta_bounds(epsilon)
 
+    def epsilon_upper(self, delta: float) -> float:
+        """Bound ε(delta) from above: both ends are known at once."""
+        return float(self.epsilon_bounds(delta).upper)
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Bound δ(epsilon) from above: both ends are known at once."""
+        return float(self.delta_bounds(epsilon).upper)
+
     def _least(self) -> float:
         """Bound ε(0) by ε at a tiny δ: it does not rise with δ."""
         found = self._pair.inverse_profile(LEAST)

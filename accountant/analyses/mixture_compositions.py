@@ -12,9 +12,8 @@ import math
 from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.gaussian_mixtures import CutContour
-from accountant.analyses.gaussian_parts import gaussian_part
 from accountant.analyses.shift_cuts import ShiftCut, covers, cut_shifts, shifts_of
-from accountant.pairs.base import DominatingPair, Parts
+from accountant.pairs.base import DominatingPair, Parts, gaussian_part
 
 
 def fits(parts: Parts) -> bool:

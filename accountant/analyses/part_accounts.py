@@ -32,9 +32,6 @@ class PartAccount(NamedTuple):
 
 CLOSED = PartAccount("closed form", EXACT)
 FAILS = PartAccount("its δ alone, set apart exactly", EXACT)
-SELDOM = PartAccount(
-    "the δ that it adds at most, set apart", "nothing: it is next to never seen at this δ"
-)
 CONTOUR = PartAccount(
     "its transform, inverted on a contour",
     "a larger δ, or more releases of this kind: the transform of few releases decays slowly",
@@ -98,10 +95,8 @@ def account_of(
 
 def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
     if isinstance(solver, Apart):
-        apart = solver.reason_apart(pair)
-        if apart is not None:
-            return FAILS if apart == "fails" else SELDOM
-        return _account(solver.rest, pair)
+        failing = any(pair == each for each, _ in solver.failing)
+        return FAILS if failing else _account(solver.rest, pair)
     if isinstance(solver, ByGroups):
         return _account(solver.together, pair)
     if isinstance(solver, (MergedGaussian, Nothing)):

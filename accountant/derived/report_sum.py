@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from accountant._rounding import U
 from accountant._typing import FloatArray
-from accountant.analyses.pld.phases import matrix_product, phases
 from accountant.derived.report_counts import are_few, excess_of_few
 
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
@@ -234,9 +233,9 @@ def _log_sums(terms: Terms, tilts: FloatArray) -> FloatArray:
 def _transform(centred: FloatArray, weights: FloatArray, step: float, nodes: int) -> ComplexArray:
     """Return Σ w·e^{iyx} at y = 0, step, 2·step, …: coarse and fine rotations, multiplied."""
     side = math.isqrt(nodes - 1) + 1
-    fine = phases(np.outer(-centred, step * np.arange(side)))
-    coarse = phases(np.outer(step * side * np.arange(side), -centred)) * weights
-    return matrix_product(coarse, fine).ravel()[:nodes]
+    fine = np.exp(1j * np.outer(centred, step * np.arange(side)))
+    coarse = np.exp(1j * np.outer(step * side * np.arange(side), centred)) * weights
+    return np.asarray((coarse @ fine).ravel()[:nodes])
 
 
 def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> float:

@@ -11,7 +11,6 @@ the capabilities below. An analysis checks for the one it needs (:func:`has_pld`
 ``gaussian_mixture``  Gaussian noise that a record shifts at random, whose transform is known, too
 ``profile``           the privacy profile in closed form
 ``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
-``tails``             distribution functions of the loss, where masses are their differences
 ====================  ==========================================================================
 
 A user-defined mechanism needs only one of the first five.
@@ -29,7 +28,6 @@ from accountant._rounding import U, half_square, lift, up
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
-from accountant.pairs.tails import Tails
 from accountant.search import DOUBLES, bisect
 
 if TYPE_CHECKING:
@@ -252,10 +250,6 @@ class DominatingPair:
         """Return the masses of the cells between increasing ``edges`` of the loss."""
         raise UnsupportedError(f"{type(self).__name__} has no loss distribution")
 
-    def tails(self, edges: FloatArray) -> Tails | None:
-        """Return the distribution functions at ``edges``, where masses are their differences."""
-        return None
-
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""
         raise UnsupportedError(f"{type(self).__name__} has no closed-form privacy profile")
@@ -302,6 +296,14 @@ def has_rdp(pair: DominatingPair) -> TypeGuard[HasRDP]:
 def has_profile(pair: DominatingPair) -> TypeGuard[HasProfile]:
     """Tell whether a pair has a privacy profile in closed form."""
     return type(pair).profile is not DominatingPair.profile
+
+
+def gaussian_part(pair: DominatingPair) -> GaussianPart:
+    """Return the parameters of a pair that is Gaussian."""
+    part = pair.gaussian_part
+    if part is None:  # pragma: no cover (chosen by the caller)
+        raise UnsupportedError(f"{pair!r} is not Gaussian")
+    return part
 
 
 def rho_of_pure(epsilon: float) -> float:

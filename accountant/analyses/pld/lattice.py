@@ -73,7 +73,7 @@ def lattice_parts(
             spacings.add(lattice[1])
             offset = math.remainder(*lattice)
             pure = _is_pure(pair, law, offset, lattice[1])
-            parts.append(GridPart(pair, n, law, offset, pure, lattice[1]))
+            parts.append(GridPart(pair, n, law, offset, pure))
     return tuple(sorted(spacings)), tuple(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +10,6 @@ from accountant._core import tools as core
 from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.pairs.base import DominatingPair
-
-if TYPE_CHECKING:
-    from accountant.analyses.pld.atom_grid import AtomsOnGrid
-
 
 # Atoms are looked for within this relative distance of their lattice point, far above round-off.
 NEAR = 2.0**-40
@@ -55,9 +51,6 @@ class GridLaw(NamedTuple):
     infinite_upper: float
     infinite_lower: float
     loss_error: float
-    off_grid_mass: float  # mass under P that lies on no knot
-    # The losses whose chords ``lower`` is made of, where it does not yet bound the profile.
-    atoms: AtomsOnGrid | None = None
 
 
 def edges_around(knots: FloatArray, margin: float) -> FloatArray:
@@ -118,5 +111,4 @@ def discretise(pair: DominatingPair, knots: LossGrid, has_atoms: bool) -> GridLa
         above * (1.0 + error) + (1e-300 if above > 0.0 or not ends else 0.0),
         above * (1.0 - 2.0 * error) if ends else 0.0,
         loss_error,
-        float(halves[0].sum() + halves[2].sum()),
     )
