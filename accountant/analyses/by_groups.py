@@ -96,10 +96,18 @@ class ByGroups(Solver):
     def _upper_epsilon(self, delta: float) -> Bounds:
         if isinstance(self._together, Grid):
             with contextlib.suppress(AccountantError):
-                found, met = self._together.upper_and_met(delta)
+                found, met = self._together.epsilon_upper_met(delta)
                 if met:
                     return Bounds(0.0, found)
         return self._narrower(delta, math.inf, lambda one, at: Bounds(0.0, one.epsilon_upper(at)))
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        if isinstance(self._together, Grid):
+            with contextlib.suppress(AccountantError):
+                found, met = self._together.delta_upper_met(epsilon)
+                if met:
+                    return Bounds(0.0, found)
+        return self._narrower(epsilon, 1.0, lambda one, at: Bounds(0.0, one.delta_upper(at)))
 
     def _epsilon(self, delta: float) -> Bounds:
         return self._narrower(delta, math.inf, lambda one, at: one.epsilon_bounds(at))

@@ -112,22 +112,11 @@ class Solver(ABC):
         return Bounds(0.0, 0.0) if epsilon >= min(pure, self.largest_loss) else None
 
     def _otherwise(self, delta: float, found: float) -> float:
-        """Bound ε(delta) whatever the analysis: by the largest finite losses, or by GDP.
-
-        Infinite where neither bound is known, or where ``found`` cannot be above it.
-        """
+        """Bound ε(delta) whatever the analysis; infinite where ``found`` cannot be above it."""
         failing = infinite_mass(self.parts)
         if found < math.inf and failing == 0.0:
             return math.inf
-        if failing <= delta:
-            # Above every finite loss the profile is the mass of the infinite ones.
-            known = total((max(pair.support[1], 0.0), n) for pair, n in self.parts)
-            if known < math.inf:
-                return known
-        mu = root_of_squares((pair.mu, n) for pair, n in self.parts)
-        if not 0.0 < mu < math.inf:
-            return math.inf
-        return float(core.epsilon_bounds(1.0, ratio_down(1.0, mu), 1.0, delta, core.REMOVE)[1])
+        return bounded_otherwise(self.parts, delta, failing)
 
     @cached_property
     def largest_loss(self) -> float:
@@ -334,9 +323,12 @@ class Grid(Solver):
         return known, False
 
     def _upper_epsilon(self, delta: float) -> Bounds:
-        return Bounds(0.0, self.upper_and_met(delta)[0])
+        return Bounds(0.0, self.epsilon_upper_met(delta)[0])
 
-    def upper_and_met(self, delta: float) -> tuple[float, bool]:
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        return Bounds(0.0, self.delta_upper_met(epsilon)[0])
+
+    def epsilon_upper_met(self, delta: float) -> tuple[float, bool]:
         """Bound ε(delta), 0 < delta < 1, from above; tell whether a grid's is as near as asked."""
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
         found, met = self._ask(lambda composed: Bounds(0.0, composed.epsilon_upper(delta)))
@@ -347,32 +339,21 @@ class Grid(Solver):
             raise PrecisionError(self._out_of_reach)
         return upper, met and not self._sharper
 
-    def _upper_delta(self, epsilon: float) -> Bounds:
+    def delta_upper_met(self, epsilon: float) -> tuple[float, bool]:
+        """Bound δ(epsilon) from above; tell whether a grid's bound is as near as asked."""
         found, met = self._ask(lambda composed: Bounds(0.0, composed.delta_upper(epsilon)))
         upper = 1.0 if found is None else float(found.upper)
         if self._renyi and (self._sharper or not met or upper <= TINY_DELTA):
             upper = min(upper, self._renyi_delta(epsilon))
         elif found is None:
             raise PrecisionError(self._out_of_reach)
-        return Bounds(0.0, upper)
+        return upper, met and not self._sharper
 
     def _epsilon(self, delta: float) -> Bounds:
-        """Bracket ε(delta); what was left out is infinite loss in the upper end alone."""
-        found = self._counted_epsilon(delta)
-        if not self._left_out > 0.0 or not found.lower > 0.0:
-            return found
-        # The lower end is that of a profile smaller by what was left out.
-        more = math.nextafter(delta + self._left_out, 2.0)
-        lower = float(self._counted_epsilon(more).lower) if more < 1.0 else 0.0
-        return Bounds(min(lower, float(found.upper)), found.upper)
+        return epsilon_listed(self._counted_epsilon, delta, self._left_out)
 
     def _delta(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon); what was left out is infinite loss in the upper end alone."""
-        found = self._counted_delta(epsilon)
-        if not self._left_out > 0.0 or not found.lower > 0.0:
-            return found
-        lower = math.nextafter(float(found.lower) - self._left_out, 0.0)
-        return Bounds(max(lower, 0.0), found.upper)
+        return delta_listed(self._counted_delta(epsilon), self._left_out)
 
     def _counted_epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
@@ -433,6 +414,43 @@ class Renyi(Solver):
 
     def _delta(self, epsilon: float) -> Bounds:
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
+
+
+def bounded_otherwise(parts: Parts, delta: float, failing: float) -> float:
+    """Bound ε(delta), 0 < delta < 1, by the largest finite losses, or by GDP; infinite if unknown.
+
+    ``failing`` is at least the probability of an infinite loss.
+    """
+    known = math.inf
+    if failing <= delta:
+        # Above every finite loss the profile is the mass of the infinite ones.
+        known = total((max(pair.support[1], 0.0), n) for pair, n in parts)
+    if known == math.inf:
+        mu = root_of_squares((pair.mu, n) for pair, n in parts)
+        if 0.0 < mu < math.inf:
+            least = ratio_down(1.0, mu)
+            known = float(core.epsilon_bounds(1.0, least, 1.0, delta, core.REMOVE)[1])
+    return known
+
+
+def epsilon_listed(counted: Callable[[float], Bounds], delta: float, left_out: float) -> Bounds:
+    """Return ``counted(delta)``, its lower end that of a profile smaller by ``left_out``.
+
+    That mass was not listed, and is infinite loss in the upper end alone.
+    """
+    found = counted(delta)
+    if not left_out > 0.0 or not found.lower > 0.0:
+        return found
+    more = math.nextafter(delta + left_out, 2.0)
+    lower = float(counted(more).lower) if more < 1.0 else 0.0
+    return Bounds(min(lower, float(found.upper)), found.upper)
+
+
+def delta_listed(found: Bounds, left_out: float) -> Bounds:
+    """Return a bracket of δ, its lower end smaller by ``left_out``."""
+    if not left_out > 0.0 or not found.lower > 0.0:
+        return found
+    return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)
 
 
 def is_far(pair: DominatingPair) -> bool:

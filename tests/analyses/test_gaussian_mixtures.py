@@ -9,7 +9,8 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.dispatch import solver
-from accountant.analyses.gaussian_mixtures import MixtureContour, covers
+from accountant.analyses.gaussian_mixtures import MixtureContour
+from accountant.analyses.shift_cuts import covers
 from accountant.analyses.solvers import Grid
 from accountant.pairs.base import GaussianMixture
 from accountant.sampling.with_replacement import WithReplacementSampled

@@ -56,8 +56,7 @@ def test_an_upper_end_alone_needs_no_delta_near_one(monkeypatch):
         raise AssertionError("it would raise a lower end that nobody asks for")
 
     monkeypatch.setattr(Grid, "_nearly_one", refused)
-    found = Grid(parts, upper_alone=True).delta_bounds(1.0)
-    assert found.lower <= known.lower <= found.upper <= 1.0
+    assert known.lower <= Grid(parts).delta_upper(1.0) <= 1.0
 
 
 def test_a_delta_that_cannot_exceed_next_to_nothing_takes_no_grid(monkeypatch):

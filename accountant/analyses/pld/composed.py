@@ -6,6 +6,7 @@ is asked for, and grids are refined until the bracket meets its tolerance.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from accountant.analyses.pld.composed_law import ComposedLaw
@@ -14,6 +15,7 @@ from accountant.analyses.pld.upper import TARGET, Question, TooWide, UpperEnds
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, real
 from accountant.environment import to_nearest
+from accountant.errors import PrecisionError
 
 # Grids that are tried for one bracket at most.
 MOST_GRIDS = 5
@@ -122,11 +124,12 @@ class Composed(UpperEnds):
         )
 
     def _read(self, asked: Question, one: ComposedLaw) -> Bounds:
-        upper = asked.upper(one, self._tolerance)
-        if asked.name == "delta":
-            lower = one.delta_lower(asked.at)
-        else:
-            lower = one.epsilon_lower(asked.at, 1e-3 * self._tolerance * asked.scale)
+        upper, lower = asked.upper(one, self._tolerance), 0.0
+        with contextlib.suppress(PrecisionError):  # the round-off of the lower law exceeds it
+            if asked.name == "delta":
+                lower = one.delta_lower(asked.at)
+            else:
+                lower = one.epsilon_lower(asked.at, 1e-3 * self._tolerance * asked.scale)
         return Bounds(min(lower, upper), upper)
 
     def _excess(self, asked: Question, one: ComposedLaw, known: Bounds) -> float:

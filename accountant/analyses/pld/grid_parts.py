@@ -83,8 +83,10 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     offset = part.offset or 0.0
     if part.offset is not None:
         offset = _lattice_knot(part, offset, plan.spacing)
-    first = math.floor((low - offset) / plan.spacing + END_MARGIN)
-    last = math.ceil((high - offset) / plan.spacing - END_MARGIN)
+    # Without a lattice nothing is on knots, and a cell as narrow as that may hold all the mass.
+    margin = 0.0 if part.offset is None else END_MARGIN
+    first = math.floor((low - offset) / plan.spacing + margin)
+    last = math.ceil((high - offset) / plan.spacing - margin)
     over_least = offset + first * plan.spacing - part.pair.support[0]
     nearly = END_MARGIN * plan.spacing + 2.0 * part.pair.loss_error
     if part.offset is None and 0.0 <= over_least <= nearly:
