@@ -44,9 +44,7 @@ def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_f
     assert worst(problems).upper == 1.0
     assert [one.asked for one in problems] == [1, 1]
     problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
-    found = profile._worst_upper(
-        problems, lambda one: one.ask().upper, lambda one: one.quick()
-    )
+    found = profile._worst_upper(problems, lambda one: one.ask().upper, lambda one: one.quick())
     assert found == 1.0
     assert [one.asked for one in problems] == [1, 0]
 
@@ -96,7 +94,8 @@ def test_an_upper_end_asks_for_no_lower_one(monkeypatch, release):
     monkeypatch.undo()
     dispatch._remembered.cache_clear()
     for upper, known in (
-        (epsilon, release.epsilon_bounds(1e-6)), (delta, release.delta_bounds(1.0))
+        (epsilon, release.epsilon_bounds(1e-6)),
+        (delta, release.delta_bounds(1.0)),
     ):
         assert known.upper * (1.0 - 1e-5) <= upper <= known.upper * (1.0 + 1e-5)
         assert upper >= known.lower

@@ -32,6 +32,8 @@ MOST_STEEP = 2**20
 # The lower law's mass at its top is left out where it is at most this many times the mass above the
 # grid that was planned. It affects the width alone.
 RARE_TOP = 100.0
+# A window that ends within this share of itself from the last attainable knot goes on to it.
+NEARLY_ALL = 0.125
 # Chernoff bounds are moved up by this share, far above their round-off.
 CHERNOFF_MARGIN = 1e-6
 # The tilt of a mass is a factor of at most e^STEEP in one step, and of e^BEYOND more in a second;
@@ -82,6 +84,8 @@ class ComposedLaw:
             low = max(low, near - plan.spacing - moved)
         begin = max(first, math.floor((low - self._offset) / plan.spacing))
         end = min(last, math.ceil((high - self._offset) / plan.spacing))
+        if last - end < NEARLY_ALL * (end - begin):  # the coarse laws tell no such ends apart
+            end = last
         if self._tilt * plan.spacing > STEEPEST and last - first < MOST_STEEP:
             begin, end = first, last  # one knot may carry all: no window is narrower
         widest = max(t.last - t.first + 1 for t in knots)

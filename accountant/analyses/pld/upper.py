@@ -35,6 +35,8 @@ from accountant.pairs.base import DominatingPair
 MEMORY_CAP = 512 * 2**20
 # The share of the tolerance that a plan lets what is left out take, by bounds that are loose.
 LEFT_OUT = 1e-2
+# And the largest share of the answer itself.
+MOST_LEFT_OUT = 1e-6
 # Where what is left out shows beside the tolerance, the next grid leaves out this share of it.
 TRIM = 1e-3
 # What is left out shows where it is more than this share of the tolerance.
@@ -209,9 +211,12 @@ class UpperEnds:
         for one in self._done:
             if one.plan.spacing <= needed and one.covers(asked.saddle.epsilon):
                 found = asked.upper(one, self._tolerance)
-                if one.omitted(asked.point(found)) <= SHOWS * asked.wanted:
+                if one.omitted(asked.point(found)) <= SHOWS * asked.wanted < math.inf:
                     return found, one
-        saddle, best, trim = asked.saddle, math.inf, 1.0
+        hopeless = asked.name == "epsilon" and asked.at < self._infinite
+        # Where no upper end is finite, none tells what a lower one needs.
+        trim = TRIM**2 if hopeless else 1.0
+        saddle, best, left = asked.saddle, math.inf, math.inf
         moved, beyond = asked.name == "delta", False
         for _ in range(MOST_GRIDS):
             one = self._law(asked, self._plan(asked, saddle, spacing, trim))
@@ -223,10 +228,12 @@ class UpperEnds:
                 near = at if beyond else min(at, one.high)
                 moved, beyond = near == at, True
                 saddle = self._moved(asked.parts, saddle, near)
-            elif trim == 1.0 and one.omitted(at) > SHOWS * asked.wanted:
-                trim = TRIM
-            else:
+                continue
+            before, left = left, one.omitted(at)
+            no_better = left > 0.5 * before or (left == math.inf and trim < 1.0)
+            if left <= SHOWS * asked.wanted or hopeless or no_better:
                 break
+            trim *= TRIM
         if trim == 1.0:
             self._done = [one, *self._done[:1]]
             keep(self)
@@ -250,7 +257,8 @@ class UpperEnds:
         )
 
     def _plan(self, asked: Question, saddle: Saddle, spacing: float, trim: float) -> GridPlan:
-        fine = math.log(LEFT_OUT * trim * min(self._tolerance * saddle.tilt * asked.scale, 1.0))
+        wanted = self._tolerance * saddle.tilt * asked.scale
+        fine = math.log(trim * min(LEFT_OUT * wanted, MOST_LEFT_OUT))
         share = log_share([part.law for part in asked.parts], saddle)
         loss = fine + min(max(share, FAINTEST) + USUAL, 0.0)
         return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), loss)
