@@ -51,8 +51,6 @@ def test_cells_and_halves_are_cut_where_they_should():
     assert law.loss_error == 16 * 2.0**-53 * 2.25 + margin
     expected = [*(x - margin for x in t), *(x + margin for x in t), *(x + 0.25 for x in t[:-1])]
     assert pair.edges.tolist() == sorted(expected)
-    # Atoms are what lies within the margins; the rest lies off the grid.
-    rest = sum(math.exp(-i) for i in range(22) if i % 3)
 
 
 def test_margins_around_atoms_end_at_a_sixteenth_of_a_cell():
