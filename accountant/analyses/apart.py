@@ -11,7 +11,7 @@ from accountant._rounding import U, up
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Parts, has_pld
-from accountant.pairs.sums import infinite_mass
+from accountant.pairs.product import infinite_mass
 
 LARGEST = 1.0 - U  # of the δ of a question
 

@@ -25,8 +25,8 @@ from accountant.checks import ArrayLike, Checked, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
-from accountant.pairs.sums import root_of_squares, total
-from accountant.pairs.two_sided import two_sided
+from accountant.pairs.product import root_of_squares, total
+from accountant.pairs.profile_pair import two_sided
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.pairs.two_sided import TwoSidedPair
+from accountant.pairs.profile_pair import TwoSidedPair
 
 if TYPE_CHECKING:
     from accountant.analyses.replacement_game import Value

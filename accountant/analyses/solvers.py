@@ -18,7 +18,7 @@ from accountant.analyses.pld import Composed, TooWide
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import DominatingPair, GaussianPart, Parts, has_rdp
-from accountant.pairs.sums import infinite_mass, root_of_squares, total, variation
+from accountant.pairs.product import infinite_mass, root_of_squares, total, variation
 from accountant.tolerances import TOLERANCES, wanted_tolerances
 
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.

@@ -12,8 +12,8 @@ from accountant.analyses.solvers import Grid, Renyi, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.product import total
 from accountant.pairs.profile_pair import ProfilePair
-from accountant.pairs.sums import total
 from accountant.tolerances import wanted_tolerances
 
 # A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.

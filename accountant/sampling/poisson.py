@@ -14,9 +14,8 @@ from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.dominated_by import nothing
-from accountant.mechanisms.fields import mechanism_of
+from accountant.mechanisms.fields import BoundedContribution, mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair

@@ -22,14 +22,15 @@ from accountant.pairs.base import (
     mu_of_pure,
     rho_of_pure,
 )
-from accountant.pairs.excess import divergence, rdp_excess_terms
-from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.pairs.sampled_loss import (
+from accountant.pairs.excess import (
+    divergence,
     ends_of_sample,
     loss_of_sample,
     loss_of_sample_inverse,
     loss_of_the_rest,
+    rdp_excess_terms,
 )
+from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_curve import curve_of_sample
 
