@@ -24,13 +24,11 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-from accountant.analyses import inverted_profile
-from accountant.analyses.apart import Apart, failing_parts
-from accountant.analyses.by_groups import ByGroups, groups_of
+from accountant.analyses import closed_forms
+from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import MixtureContour
-from accountant.analyses.mixture_compositions import MixedContour, fits
+from accountant.analyses.gaussian_mixtures import MixedContour, MixtureContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
@@ -53,7 +51,7 @@ def cached_solver(parts: Parts, joint: JointPair) -> Solver:
         return solver(parts, joint)
 
 
-# The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.memory`.
+# The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.upper`.
 @lru_cache(maxsize=64)
 def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
     return solver(parts, joint)
@@ -113,8 +111,8 @@ def _several(parts: Parts, joint: JointPair) -> Solver:
 
 def _together(parts: Parts, joint: JointPair) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
-    if inverted_profile.covers(parts):
-        return inverted_profile.InvertedProfile(parts)
+    if closed_forms.inverts_itself(parts):
+        return closed_forms.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):

@@ -16,9 +16,10 @@ from typing import overload
 
 from accountant import checks
 from accountant._typing import FloatArray
-from accountant.analyses import both_directions
+from accountant.analyses import mixed
+from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.solvers import Solver
+from accountant.analyses.solvers import WIDE, Contour, Solver
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
@@ -27,6 +28,46 @@ from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
 from accountant.pairs.product import root_of_squares, total
 from accountant.pairs.profile_pair import two_sided
+
+
+def both_directions(solvers: Sequence[Solver], delta: float) -> Bounds | None:
+    """Bracket the worst ε(delta), or return None where the solvers are to be asked one by one.
+
+    They are where they are not the two directions of one composition of different parts, or where
+    the bracket is wide: a grid may then be narrower.
+    """
+    if len(solvers) != 2 or type(solvers[0]) is not Contour or delta == 0.0:
+        return None
+    if solvers[0].variation <= delta:
+        return None
+    (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
+    if not first or first != second or one_adds == other_adds:
+        return None
+    return narrow_bracket(first, delta)
+
+
+def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
+    """Bracket ε(delta) of different parts in both directions; None where it is wide."""
+    found = _both(rows, delta)
+    return found if is_within(found, WIDE) else None
+
+
+def _rows(solver: Solver) -> tuple[tuple[mixed.Part, ...], bool]:
+    """Return what a line is built for, and whether it adds; a plain part is its own reverse.
+
+    Nothing where the ends of a bracket need different lines.
+    """
+    if type(solver) is not Contour or len(solver.parts) < 2:
+        return (), False
+    if not all(pair.exact for pair, _ in solver.parts):
+        return (), False
+    rows = tuple([mixed.Part(q, sigma, n) for (q, sigma, _), n in solver.upper])
+    return rows, any(part.add for part, _ in solver.upper)
+
+
+@lru_cache(maxsize=256)
+def _both(rows: tuple[mixed.Part, ...], delta: float) -> Bounds:
+    return Bounds(*mixed.epsilon_bounds(rows, delta, mixed.EITHER))
 
 
 @dataclass(frozen=True)
@@ -144,7 +185,7 @@ class Profile:
 
     def _upper_epsilon(self, delta: float) -> float:
         solvers = self.solvers()
-        both = both_directions.epsilon_bounds(solvers, delta)
+        both = both_directions(solvers, delta)
         if both is not None:
             return float(both.upper)
         return _worst_upper(
@@ -187,7 +228,7 @@ def _solvers(problems: Problems) -> tuple[Solver, ...]:
 
 def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
     solvers = _solvers(problems)
-    return both_directions.epsilon_bounds(solvers, delta) or _worst(
+    return both_directions(solvers, delta) or _worst(
         solvers,
         lambda one: one.epsilon_bounds(delta),
         lambda one: one.largest_loss,

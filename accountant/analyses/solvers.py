@@ -11,31 +11,33 @@ from typing import TypeAlias
 import numpy as np
 
 from accountant._core import answers as core
-from accountant._rounding import U, ratio_down
+from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
-from accountant.analyses.brackets import capped, is_within
+from accountant.analyses.brackets import (
+    bounded_otherwise,
+    capped,
+    delta_listed,
+    epsilon_listed,
+    is_within,
+)
 from accountant.analyses.pld import Composed, TooWide
+from accountant.analyses.pld.saddle_point import is_far
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import DominatingPair, GaussianPart, Parts, has_rdp
-from accountant.pairs.product import infinite_mass, root_of_squares, total, variation
+from accountant.pairs.base import GaussianPart, Parts, has_rdp
+from accountant.pairs.product import infinite_mass, total, variation
 from accountant.tolerances import TOLERANCES, wanted_tolerances
 
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
-
-# A contour's bracket wider than this, relatively, is narrowed by another analysis. Probabilities
-# below LEAST count as zero.
+# A contour's bracket wider than this, relatively, is narrowed by another analysis.
 WIDE = 1e-4
+# Probabilities below count as zero.
 LEAST = 1e-280
 # Number of different parts up to which the grid narrows a contour at these tolerances, and which
 # costs about 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
-NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)  # whose ε tells that another ε has no smaller δ
 MOST_ANSWERS = 512  # that a solver caches
-# A single loss beyond it, in nats, exceeds the range of the grid's exponentials: the Rényi analysis
-# answers, which knows the curve.
-FAR = 300.0
 # A δ below it may be the end of a grid's window, beyond which the curve may be lower.
 TINY_DELTA = 1e-270
 
@@ -367,25 +369,13 @@ class Grid(Solver):
 
     def _counted_delta(self, epsilon: float) -> Bounds:
         found, narrow = self._ask(lambda composed: composed.delta_bounds(epsilon))
-        if found is None or found.lower < NEAR_ONE[-1] < found.upper:
-            # It is only the lower end that a δ near 1 raises.
-            found = self._nearly_one(epsilon).intersection(found)
-            if not (self._renyi or found.lower > 0.0 or found.upper < 1.0):
-                raise PrecisionError(self._out_of_reach)
+        if found is None and not self._renyi:
+            raise PrecisionError(self._out_of_reach)
         known = Bounds(0.0, 1.0).intersection(found)
         # Beyond a grid's window its upper end is the value at the window's end.
         if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
             known = capped(known, self._renyi_delta(epsilon))
         return known
-
-    def _nearly_one(self, epsilon: float) -> Bounds:
-        """Bracket a δ far above the saddle point's by a δ near 1 that has a larger ε."""
-        for delta in NEAR_ONE:
-            found, _ = self._ask(lambda composed, at=delta: composed.epsilon_bounds(at))  # type: ignore[misc]
-            # Only where that ε is positive: at 0 it may be the end of its range, not the root.
-            if found is not None and found.lower >= epsilon and found.lower > 0.0:
-                return Bounds(delta, 1.0)
-        return Bounds(0.0, 1.0)
 
     def _renyi_epsilon(self, delta: float) -> float:
         return renyi_conversion.epsilon_upper(self.parts, delta, self._curve)
@@ -414,48 +404,6 @@ class Renyi(Solver):
 
     def _delta(self, epsilon: float) -> Bounds:
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
-
-
-def bounded_otherwise(parts: Parts, delta: float, failing: float) -> float:
-    """Bound ε(delta), 0 < delta < 1, by the largest finite losses, or by GDP; infinite if unknown.
-
-    ``failing`` is at least the probability of an infinite loss.
-    """
-    known = math.inf
-    if failing <= delta:
-        # Above every finite loss the profile is the mass of the infinite ones.
-        known = total((max(pair.support[1], 0.0), n) for pair, n in parts)
-    if known == math.inf:
-        mu = root_of_squares((pair.mu, n) for pair, n in parts)
-        if 0.0 < mu < math.inf:
-            least = ratio_down(1.0, mu)
-            known = float(core.epsilon_bounds(1.0, least, 1.0, delta, core.REMOVE)[1])
-    return known
-
-
-def epsilon_listed(counted: Callable[[float], Bounds], delta: float, left_out: float) -> Bounds:
-    """Return ``counted(delta)``, its lower end that of a profile smaller by ``left_out``.
-
-    That mass was not listed, and is infinite loss in the upper end alone.
-    """
-    found = counted(delta)
-    if not left_out > 0.0 or not found.lower > 0.0:
-        return found
-    more = math.nextafter(delta + left_out, 2.0)
-    lower = float(counted(more).lower) if more < 1.0 else 0.0
-    return Bounds(min(lower, float(found.upper)), found.upper)
-
-
-def delta_listed(found: Bounds, left_out: float) -> Bounds:
-    """Return a bracket of δ, its lower end smaller by ``left_out``."""
-    if not left_out > 0.0 or not found.lower > 0.0:
-        return found
-    return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)
-
-
-def is_far(pair: DominatingPair) -> bool:
-    """Tell whether a single loss exceeds the range of the grid's exponentials."""
-    return has_rdp(pair) and pair.loss_atoms is None and pair.finite_rdp(1.0001) > FAR
 
 
 def _beside_contour(parts: Parts) -> Solver:

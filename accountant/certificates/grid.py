@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accountant._typing import FloatArray
-from accountant.analyses.pld.lattice import common_spacing
+from accountant.analyses.pld.spacings import common_spacing
 from accountant.certificates.grid_law import Knots, composed, profile
 from accountant.pairs.base import DominatingPair, Parts, has_pld
 

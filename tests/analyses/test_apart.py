@@ -5,7 +5,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.analyses.apart import Apart
+from accountant.analyses.by_groups import Apart
 
 pytest.importorskip("flint")
 from flint import arb

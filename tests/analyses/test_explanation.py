@@ -5,7 +5,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.analyses import part_accounts as accounts
+from accountant.analyses import explanation as accounts
 from support import every_mechanism
 
 

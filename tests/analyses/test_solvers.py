@@ -47,18 +47,6 @@ def test_one_release_of_laplace_noise_is_exactly_pure(scale):
     assert found.upper - found.lower <= 1e-11 * found.upper
 
 
-def test_an_upper_end_alone_needs_no_delta_near_one(monkeypatch):
-    parts = (ac.DiscreteLaplace(2.0).pairs()[0], 10**4), (ac.Laplace(0.7).pairs()[0], 10**3)
-    known = Grid(parts).delta_bounds(1.0)
-    assert known.lower > 0.9
-
-    def refused(self, epsilon):
-        raise AssertionError("it would raise a lower end that nobody asks for")
-
-    monkeypatch.setattr(Grid, "_nearly_one", refused)
-    assert known.lower <= Grid(parts).delta_upper(1.0) <= 1.0
-
-
 def test_a_delta_that_cannot_exceed_next_to_nothing_takes_no_grid(monkeypatch):
     """No δ exceeds the probability that the record is used, 2e-294."""
 

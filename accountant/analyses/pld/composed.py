@@ -10,7 +10,7 @@ import contextlib
 import math
 
 from accountant.analyses.pld.composed_law import ComposedLaw
-from accountant.analyses.pld.grid_parts import largest_loss
+from accountant.analyses.pld.loss_grid import largest_loss
 from accountant.analyses.pld.upper import TARGET, Question, TooWide, UpperEnds
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, real

@@ -12,8 +12,14 @@ import numpy as np
 from accountant._rounding import TINY, U
 from accountant._typing import FloatArray
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
-from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, on_grid, place
-from accountant.analyses.pld.loss_grid import GridLaw
+from accountant.analyses.pld.loss_grid import (
+    GridLaw,
+    GridPart,
+    GridPlan,
+    largest_loss,
+    on_grid,
+    place,
+)
 from accountant.analyses.pld.saddle_point import reach
 
 # Bytes that a knot of the total loss takes at the peak: two composed laws, a spectrum and its

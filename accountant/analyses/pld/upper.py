@@ -9,13 +9,12 @@ larger of its two directions.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-from accountant.analyses.pld.grid_parts import GridPart, GridPlan, largest_loss, refuse_huge
-from accountant.analyses.pld.lattice import lattice_parts
-from accountant.analyses.pld.memory import keep
+from accountant.analyses.pld.loss_grid import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
@@ -24,12 +23,42 @@ from accountant.analyses.pld.saddle_point import (
     saddle_at_delta,
     saddle_at_epsilon,
 )
-from accountant.analyses.pld.spacings import Spacings
+from accountant.analyses.pld.spacings import Spacings, lattice_parts
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
+from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair
+
+MOST_HELD = 256 * 2**20  # bytes
+
+_lock = ModuleLock()
+_holders: list[weakref.ref[Holder]] = []  # the last used comes last
+
+
+class Holder(Protocol):
+    """An object that keeps composed distributions for the next question."""
+
+    @property
+    def held(self) -> int:
+        """The bytes it keeps."""
+
+    def forget(self) -> None:
+        """Free them."""
+
+
+def keep(holder: Holder) -> None:
+    """Mark ``holder`` as most recently used; evict the least recently used above the limit."""
+    with _lock:
+        alive = [one for ref in _holders if (one := ref()) is not None and one is not holder]
+        total = holder.held + sum(one.held for one in alive)
+        while alive and total > MOST_HELD:
+            oldest = alive.pop(0)
+            total -= oldest.held
+            oldest.forget()
+        _holders[:] = [weakref.ref(one) for one in (*alive, holder)]
+
 
 # The default limit on the bytes of one evaluation.
 MEMORY_CAP = 512 * 2**20

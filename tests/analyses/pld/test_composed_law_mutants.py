@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from accountant.analyses import pld
-from accountant.analyses.pld import composed_law, fft, grid_parts
+from accountant.analyses.pld import composed_law, fft, loss_grid
 from accountant.analyses.pld.composed_law import ComposedLaw
-from accountant.analyses.pld.grid_parts import GridPart, GridPlan
-from accountant.analyses.pld.loss_grid import discretise
+from accountant.analyses.pld.loss_grid import GridPart, GridPlan, discretise
 from accountant.analyses.pld.saddle_point import coarse_law, reach, saddle_at_epsilon
 from support.grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 
@@ -63,7 +62,7 @@ class Built:
             self.sides.append((tilted, first, size, outside))
             return fft.compose(tilted, first, size, outside)
 
-        monkeypatch.setattr(grid_parts, "discretise", recorded_law)
+        monkeypatch.setattr(loss_grid, "discretise", recorded_law)
         monkeypatch.setattr(composed_law, "compose", recorded_side)
         self.one = ComposedLaw(self.parts, self.plan, 2**30)
         assert self.one._lower.total.size == self.one._upper.total.size
@@ -99,7 +98,7 @@ def test_errors_of_losses_are_added_up(built):
         if part.pair.support[1] < math.inf else math.inf
         for n, part in zip(built.counts, built.parts, strict=True)
     )  # fmt: skip
-    largest = grid_parts.largest_loss(built.parts)
+    largest = loss_grid.largest_loss(built.parts)
     if top == math.inf:
         assert largest == one._top == math.inf
     else:
@@ -314,7 +313,7 @@ def test_knots_reach_as_far_as_the_mass(log_mass):
     ):
         part = GridPart(pair, 4, coarse_law(pair, 4), offset, False)
         plan = GridPlan(saddle_at_epsilon([part.law], 1.0), 2.0**-6, log_mass, log_mass)
-        knots = grid_parts.place(part, plan, 3)
+        knots = loss_grid.place(part, plan, 3)
         rare = math.exp(log_mass) / 12
         p = pair.masses(np.array([knots.losses()[0], knots.losses()[-1]])).p
         assert p[2] <= rare * 1.01 + 1e-14
