@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from accountant import plots as plots
     from accountant import report as report
     from accountant import sampling as sampling
-    from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.calibration.any_mechanism import calibrate
     from accountant.certificates import Certificate, certificate
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
         Skellam,
         TruncatedCDP,
     )
+    from accountant.mechanisms.base import Explanation
     from accountant.pairs.base import DominatingPair, Problems
     from accountant.sampling.poisson import PoissonSampled
 

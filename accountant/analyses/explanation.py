@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
@@ -17,14 +16,16 @@ from accountant.analyses.replacement_steps import ReplacementGame
 from accountant.analyses.solvers import BesideGrid, Renyi, Solver
 from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
-from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.errors import AccountantError
+from accountant.mechanisms.base import (
+    Contribution,
+    Counted,
+    Explanation,
+    Mechanism,
+    relative_width,
+)
 from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Counted, Mechanism
-
 
 # Brackets no wider than this, relatively, are as narrow as rounding leaves them.
 ROUNDED = 1e-9
@@ -138,90 +139,6 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
 MOST_PARTS = 8
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """What one part of a composition contributes.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The part.
-    count : int
-        How often it runs.
-    epsilon : float
-        An upper bound on its ε at the same δ if released alone; these do not add up.
-    share : float or None
-        Its share of the Rényi divergence at the order that serves the whole best; these add up to
-        one. None when a part has no Rényi curve.
-    account : str
-        What of the part enters the answer: a closed form, its transform on a contour, its atoms or
-        its loss distribution on a grid, a pair that dominates it, or its Rényi curve.
-    width : float or None
-        By how much the bracket of ε narrows when all releases of the part are left out, relative to
-        its width, in [0, 1]. These need not add up to one: a grid that suits one part may not suit
-        another. None when the bracket has no finite width, or for more than eight parts.
-    narrower : str
-        What would narrow the bracket.
-    """
-
-    mechanism: Mechanism
-    count: int
-    epsilon: float
-    share: float | None
-    account: str
-    width: float | None
-    narrower: str
-
-    def __str__(self) -> str:
-        """Write the part on three lines."""
-        share = "" if self.share is None else f", {100.0 * self.share:.1f} % of the divergence"
-        width = "" if self.width is None else f" ({100.0 * self.width:.1f} % of the width)"
-        return (
-            f"  {self.count} × {self.mechanism!r}: alone ε ≤ {text_up(self.epsilon)}{share}\n"
-            f"    account: {self.account}{width}\n"
-            f"    narrower by: {self.narrower}"
-        )
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Which analysis answered and why; ``print`` it.
-
-    Attributes
-    ----------
-    analysis, reason : str
-        The analysis of the worst direction and why it was chosen.
-    direction : str
-        ``"remove"``, ``"add"`` or ``"both"``: the worst direction.
-    epsilon : Bounds
-        The bracket of ε(delta).
-    delta : float
-        The δ of the question.
-    relation : str
-        The neighbouring relation.
-    contributions : tuple of Contribution
-        The parts of the worst alternative, the largest share first.
-    """
-
-    analysis: str
-    reason: str
-    direction: str
-    epsilon: Bounds
-    delta: float
-    relation: str
-    contributions: tuple[Contribution, ...]
-
-    def __str__(self) -> str:
-        """Write it as a short table, ε rounded up."""
-        lower = float(self.epsilon.lower)
-        lines = [
-            f"ε ≤ {text_up(float(self.epsilon.upper))} at δ = {self.delta:g}, {self.relation}",
-            f"analysis: {self.analysis} ({self.reason}); worst direction: {self.direction}",
-            f"bracket: from {lower:.6g}, {_relative(self.epsilon):.1e} wide relatively",
-        ]
-        return "\n".join([*lines, *map(str, self.contributions)])
-
-
 @to_nearest
 def explain(mechanism: Mechanism, delta: object) -> Explanation:
     """Say which analysis answers ε(delta), why, and what each part contributes."""
@@ -243,7 +160,7 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         account = account_of(
             used,
             _pair(m, -index, alternative),
-            _relative(whole),
+            relative_width(whole),
             width,
             attained=m.attained_alone if lone else m.attained,
         )
@@ -259,14 +176,6 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         mechanism.relation.words,
         tuple(found),
     )
-
-
-def _relative(bounds: Bounds) -> float:
-    """Return the width relative to the upper end; 0 where both are 0 or infinite."""
-    width, upper = float(bounds.width), float(bounds.upper)
-    if width == 0.0:
-        return 0.0
-    return width / upper if upper < math.inf else math.inf
 
 
 def _pair(mechanism: Mechanism, direction: int, alternative: Counted) -> DominatingPair:

@@ -55,15 +55,12 @@ class Solver(ABC):
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self._variation: float | None = None
         self._answers: dict[tuple[str, float], Bounds] = {}
 
-    @property
+    @cached_property
     def variation(self) -> float:
         """An upper bound on every δ; usually the probability that the record is used at all."""
-        if self._variation is None:
-            self._variation = variation(self.parts)
-        return self._variation
+        return variation(self.parts)
 
     def epsilon_upper(self, delta: float) -> float:
         """Bound ε(delta), 0 <= delta < 1, from above; nothing is asked of a lower end."""
@@ -336,7 +333,7 @@ class Grid(Solver):
         found, met = self._ask(lambda composed: Bounds(0.0, composed.epsilon_upper(delta)))
         upper = min(pure, math.inf if found is None else float(found.upper))
         if self._renyi and (self._sharper or not met):
-            upper = min(upper, self._renyi_epsilon(delta))
+            upper = min(upper, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
         elif found is None and not upper < math.inf:
             raise PrecisionError(self._out_of_reach)
         return upper, met and not self._sharper
@@ -346,7 +343,7 @@ class Grid(Solver):
         found, met = self._ask(lambda composed: Bounds(0.0, composed.delta_upper(epsilon)))
         upper = 1.0 if found is None else float(found.upper)
         if self._renyi and (self._sharper or not met or upper <= TINY_DELTA):
-            upper = min(upper, self._renyi_delta(epsilon))
+            upper = min(upper, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
         elif found is None:
             raise PrecisionError(self._out_of_reach)
         return upper, met and not self._sharper
@@ -362,7 +359,7 @@ class Grid(Solver):
         found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
         known = capped(found, pure)
         if self._renyi and (self._sharper or not narrow):
-            known = capped(known, self._renyi_epsilon(delta))
+            known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
         elif found is None and not known.upper < math.inf:
             raise PrecisionError(self._out_of_reach)
         return known
@@ -374,14 +371,8 @@ class Grid(Solver):
         known = Bounds(0.0, 1.0).intersection(found)
         # Beyond a grid's window its upper end is the value at the window's end.
         if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
-            known = capped(known, self._renyi_delta(epsilon))
+            known = capped(known, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
         return known
-
-    def _renyi_epsilon(self, delta: float) -> float:
-        return renyi_conversion.epsilon_upper(self.parts, delta, self._curve)
-
-    def _renyi_delta(self, epsilon: float) -> float:
-        return renyi_conversion.delta_upper(self.parts, epsilon, self._curve)
 
     @property
     def _out_of_reach(self) -> str:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U, lift, up
-from accountant.analyses.profile import Profile
 from accountant.analyses.renyi_conversion import log_deltas
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Profile
 from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import mechanism_of
 from accountant.pairs.base import DominatingPair

@@ -8,9 +8,8 @@ import numpy as np
 
 from accountant import checks
 from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
-from accountant.analyses.profile import Profile
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.base import Mechanism, Selection
+from accountant.mechanisms.base import Mechanism, Profile, Selection
 from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair

@@ -20,19 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from accountant._rounding import U, half_square, lift, up
+from accountant._rounding import TINY, U, half_square, lift, up
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.search import DOUBLES, bisect
-
-if TYPE_CHECKING:
-    from accountant.pairs.atoms import Atoms
-
 
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
@@ -99,6 +95,38 @@ class Masses(NamedTuple):
     p: FloatArray
     q: FloatArray
     relative_error: float
+
+
+class Atoms(NamedTuple):
+    """The losses that carry mass, in increasing order, and their masses.
+
+    Attributes
+    ----------
+    loss : float64 array of shape (m,)
+        Finite losses; equal ones are allowed.
+    p, q : float64 array of shape (m,)
+        Their masses under P and Q, each to within ``relative_error``.
+    infinite_p, infinite_q : float
+        Upper bounds on P{L = +∞} and Q{L = -∞}, to the same relative error.
+    relative_error, loss_error : float
+        As in :class:`Masses`.
+    absolute_error : float
+        What underflow adds to the error of a mass, and at most so much mass is not listed.
+    """
+
+    loss: FloatArray
+    p: FloatArray
+    q: FloatArray
+    infinite_p: float
+    infinite_q: float
+    relative_error: float
+    loss_error: float
+    absolute_error: float = TINY
+
+    @property
+    def doubtful(self) -> float:
+        """Masses below it have lost digits to underflow."""
+        return (1e10 if self.absolute_error >= TINY else 1e16) * self.absolute_error
 
 
 class DominatingPair:

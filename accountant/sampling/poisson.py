@@ -142,7 +142,8 @@ class PoissonSampled(Mechanism):
             pair = exchanged(inner.pairs()[0], q)
             if pair is not None:
                 return (pair,)
-        return bound().sampled_replacement(inner, q)
+        found: tuple[DominatingPair, ...] = bound().sampled_replacement(inner, q)
+        return found
 
     def from_below(self) -> Mechanism | None:
         """Return the sample of what bounds the inner mechanism from below.

@@ -27,13 +27,11 @@ def grid_without_a_curve():
 @pytest.mark.parametrize("wide", [Bounds(0.0, 0.95), Bounds(0.0, 0.5), Bounds(0.1, 1.0)])
 def test_a_wide_bracket_of_a_delta_is_an_answer(grid, monkeypatch, wide):
     monkeypatch.setattr(grid, "_ask", lambda question, first=0: (wide, False))
-    monkeypatch.setattr(grid, "_nearly_one", lambda epsilon: Bounds(0.0, 1.0))
     assert grid.delta_bounds(1.0) == wide
 
 
 def test_where_nothing_is_known_it_says_so(grid, monkeypatch):
     monkeypatch.setattr(grid, "_ask", lambda question, first=0: (None, False))
-    monkeypatch.setattr(grid, "_nearly_one", lambda epsilon: Bounds(0.0, 1.0))
     with pytest.raises(PrecisionError, match="no grid"):
         grid.delta_bounds(1.0)
 

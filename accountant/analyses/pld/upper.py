@@ -73,6 +73,8 @@ SHOWS = 0.05
 # An answer further than this many scales of the profile, 1/tilt, from its saddle point is looked
 # for again, next to itself.
 MISSED = 1.5
+# A grid planned for an answer this many scales away is used again.
+SIMILAR = 8.0
 # The usual logarithm of a profile's share of the tilted law, negative, and the least one planned.
 USUAL = 4.0
 FAINTEST = -40.0
@@ -238,7 +240,7 @@ class UpperEnds:
         spacing = self._spacings.first(asked.saddle, asked.scale)
         needed = self._spacings.needed(asked.saddle, asked.scale)
         for one in self._done:
-            if one.plan.spacing <= needed and one.covers(asked.saddle.epsilon):
+            if one.plan.spacing <= needed and self._is_near(one, asked.saddle.epsilon):
                 found = asked.upper(one, self._tolerance)
                 if one.omitted(asked.point(found)) <= SHOWS * asked.wanted < math.inf:
                     return found, one
@@ -267,6 +269,14 @@ class UpperEnds:
             self._done = [one, *self._done[:1]]
             keep(self)
         return best, one
+
+    def _is_near(self, one: ComposedLaw, epsilon: float) -> bool:
+        """Tell whether a law was planned for a question like that about ``epsilon``.
+
+        What lies far below its own answer was moved up, which shows in answers farther below.
+        """
+        planned = one.plan.saddle
+        return one.covers(epsilon) and abs(epsilon - planned.epsilon) * planned.tilt <= SIMILAR
 
     def _law(self, asked: Question, plan: GridPlan, last: float = math.inf) -> ComposedLaw:
         """Return the law of the plan, or one that fits into memory and is finer than ``last``."""
