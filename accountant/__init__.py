@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from accountant import plots as plots
     from accountant import report as report
     from accountant import sampling as sampling
-    from accountant.analyses.explanation import Explanation
     from accountant.analyses.profile import Profile
     from accountant.calibration.any_mechanism import calibrate
     from accountant.certificates import Certificate, certificate
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
         Skellam,
         TruncatedCDP,
     )
+    from accountant.mechanisms.base import Explanation
     from accountant.pairs.base import DominatingPair, Problems
     from accountant.sampling.poisson import PoissonSampled
 
@@ -204,13 +204,11 @@ def _solving() -> tuple[
     Callable[[Mechanism], Problems],
     Callable[[Mechanism], Problems],
     Callable[[Mechanism], Problems],
-    Callable[[Mechanism], Profile | None],
 ]:
     from accountant.analyses.profile import Profile
-    from accountant.analyses.training_steps import training_steps
     from accountant.composition.problems import problems_of, problems_or_none, reached_problems
 
-    return Profile, problems_of, problems_or_none, reached_problems, training_steps
+    return Profile, problems_of, problems_or_none, reached_problems
 
 
 @cache
@@ -221,10 +219,7 @@ def _composing() -> type[Composition]:
 
 
 def _solve(mechanism: Mechanism) -> Profile:
-    profile, problems, problems_or_none, reached, steps = _solving()
-    quick = steps(mechanism)
-    if quick is not None:
-        return quick
+    profile, problems, problems_or_none, reached = _solving()
     found, below = problems_or_none(mechanism), mechanism.from_below()
     if found and (below is None or mechanism.attained_alone):
         return profile(found, mechanism)

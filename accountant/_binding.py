@@ -3,44 +3,40 @@
 Mechanisms describe, and import neither. The package itself, which stands above both, binds them
 here when it is imported (``accountant/__init__.py``), so that ``mechanism.epsilon(delta)`` and
 ``10 * mechanism`` read as they should without an import that runs up the layers. The quick
-functions, which stay light, meet the mechanism of a user's records in the same way.
+functions, which stay light, meet the mechanism of a user's records in the same way. The types of
+what is bound are those of the methods that call it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant.analyses.explanation import Explanation
-    from accountant.analyses.profile import Profile
-    from accountant.composition import Composition
-    from accountant.mechanisms.base import Mechanism
-    from accountant.pairs.base import DominatingPair
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
-Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
+class Bound(NamedTuple):
+    """What the methods of a mechanism and the quick functions call.
 
+    Attributes
+    ----------
+    solve : callable
+        ``solve(mechanism)`` returns its profile.
+    explain : callable
+        ``explain(mechanism, delta)`` returns the explanation of an answer.
+    compose : callable
+        ``compose(counted)`` returns the composition of counted mechanisms.
+    sampled_replacement : callable
+        ``sampled_replacement(mechanism, q)`` returns the pairs of a Poisson sample under
+        replace-one.
+    steps_of_user : callable
+        ``steps_of_user(q, sigma, steps, records)`` returns DP-SGD as a user with several records
+        sees it.
+    """
 
-class Bound:
-    """What the methods of a mechanism and the quick functions call."""
-
-    __slots__ = ("compose", "explain", "sampled_replacement", "solve", "steps_of_user")
-
-    def __init__(
-        self,
-        solve: Callable[[Mechanism], Profile],
-        explain: Callable[[Mechanism, object], Explanation],
-        compose: Callable[[Counted], Composition],
-        sampled_replacement: Callable[[Mechanism, float], tuple[DominatingPair, ...]],
-        steps_of_user: Callable[[float, float, int, int], Mechanism],
-    ) -> None:
-        self.solve = solve
-        self.explain = explain
-        self.compose = compose
-        self.sampled_replacement = sampled_replacement
-        self.steps_of_user = steps_of_user
+    solve: Callable[[Any], Any]
+    explain: Callable[[Any, object], Any]
+    compose: Callable[[Any], Any]
+    sampled_replacement: Callable[[Any, float], Any]
+    steps_of_user: Callable[[float, float, int, int], Any]
 
 
 _bound: list[Bound] = []

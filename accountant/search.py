@@ -8,10 +8,12 @@ the native core (``search.c``), which calibrates by it.
 
 For conditions that are no comparison of a cost, :func:`bisect` ends on neighbours of a grid too;
 :func:`narrow` halves an interval of numbers, for a guess or where a near miss is good enough.
+:func:`golden` looks for a least value.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 
@@ -105,3 +107,27 @@ def narrow(
         middle: float = (good * bad) ** 0.5 if geometric else 0.5 * (good + bad)
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good, bad
+
+
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+def golden(
+    cost: Callable[[float], float], low: float, high: float, refinements: int
+) -> tuple[float, float]:
+    """Return ``(cost(x), x)`` where ``cost``, unimodal between the ends, is nearly least.
+
+    It is a guess, which the caller certifies.
+    """
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = cost(left), cost(right)
+    for _ in range(refinements):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = cost(right)
+    return min((at_left, left), (at_right, right))

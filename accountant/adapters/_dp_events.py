@@ -19,10 +19,10 @@ from accountant.adapters._dp_events_releases import (
 )
 from accountant.composition import Composition
 from accountant.derived import BestOfPoissonRuns, BestOfRuns, JointRelease, SampledReplacement
-from accountant.derived.repetition_bounds import mean_runs
+from accountant.derived.repetition import mean_runs
 from accountant.errors import AccountantError
 from accountant.mechanisms import Gaussian, Mechanism
-from accountant.pairs.sums import root_of_squares
+from accountant.pairs.product import root_of_squares
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import (
     Allocated,

@@ -28,7 +28,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     RenyiCurve,
 )
-from accountant.pairs.sums import root_of_squares
+from accountant.pairs.product import root_of_squares
 from accountant.relations import NeighbouringRelation
 
 Parts: TypeAlias = tuple[tuple[Mechanism, int], ...]

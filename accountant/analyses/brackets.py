@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from accountant._core import answers as core
+from accountant._rounding import ratio_down
 from accountant.bounds import Bounds
+from accountant.pairs.base import Parts
+from accountant.pairs.product import root_of_squares, total
 
 
 def capped(bounds: Bounds | None, most: float) -> Bounds:
@@ -25,3 +30,40 @@ def is_within(bounds: Bounds, tolerance: float) -> bool:
     """Tell whether a bracket is as narrow as ``tolerance`` asks, relatively."""
     lower, upper = float(bounds.lower), float(bounds.upper)
     return upper < math.inf and upper - lower <= tolerance * upper
+
+
+def bounded_otherwise(parts: Parts, delta: float, failing: float) -> float:
+    """Bound ε(delta), 0 < delta < 1, by the largest finite losses, or by GDP; infinite if unknown.
+
+    ``failing`` is at least the probability of an infinite loss.
+    """
+    known = math.inf
+    if failing <= delta:
+        # Above every finite loss the profile is the mass of the infinite ones.
+        known = total((max(pair.support[1], 0.0), n) for pair, n in parts)
+    if known == math.inf:
+        mu = root_of_squares((pair.mu, n) for pair, n in parts)
+        if 0.0 < mu < math.inf:
+            least = ratio_down(1.0, mu)
+            known = float(core.epsilon_bounds(1.0, least, 1.0, delta, core.REMOVE)[1])
+    return known
+
+
+def epsilon_listed(counted: Callable[[float], Bounds], delta: float, left_out: float) -> Bounds:
+    """Return ``counted(delta)``, its lower end that of a profile smaller by ``left_out``.
+
+    That mass was not listed, and is infinite loss in the upper end alone.
+    """
+    found = counted(delta)
+    if not left_out > 0.0 or not found.lower > 0.0:
+        return found
+    more = math.nextafter(delta + left_out, 2.0)
+    lower = float(counted(more).lower) if more < 1.0 else 0.0
+    return Bounds(min(lower, float(found.upper)), found.upper)
+
+
+def delta_listed(found: Bounds, left_out: float) -> Bounds:
+    """Return a bracket of δ, its lower end smaller by ``left_out``."""
+    if not left_out > 0.0 or not found.lower > 0.0:
+        return found
+    return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)

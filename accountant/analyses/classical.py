@@ -12,7 +12,6 @@ from fractions import Fraction
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.optimal.composition import infinite_mass, largest_loss
 from accountant.analyses.parts import Part, merged_parts
 from accountant.environment import to_nearest
 from accountant.intervals import Interval
@@ -115,6 +114,24 @@ def advanced_epsilon(parts: object, delta: object, *, form: str = "kairouz") -> 
     if form == "kairouz" and slack.lower >= 0:
         candidates.append(largest_loss(checked).up())
     return min(candidates)
+
+
+def infinite_mass(parts: tuple[Part, ...]) -> Interval:
+    """Enclose 1 - Π (1 - δ)^count."""
+    total = iv.of(0.0)
+    for part in parts:
+        if part.delta > 0.0:
+            total = total + iv.log1p(-part.delta) * float(part.count)
+    # 0 - x, not -x: no negative zeros.
+    return iv.of(0.0) - iv.expm1(total)
+
+
+def largest_loss(parts: tuple[Part, ...]) -> Interval:
+    """Enclose Σ count · ε, the ε of basic composition."""
+    total = iv.of(0.0)
+    for part in parts:
+        total = total + iv.of(part.epsilon) * float(part.count)
+    return total
 
 
 def _sum_of_deltas(parts: tuple[Part, ...]) -> Interval:

@@ -7,15 +7,95 @@ directions of add-or-remove.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._core import answers as core
 from accountant._typing import FloatArray
-from accountant.analyses.array_evaluation import at_zero_delta, evaluate, shared
+from accountant.broadcasting import flatten, in_chunks, run_tasks
 from accountant.checks import Checked
+
+
+def evaluate(
+    fill: Callable[..., None],
+    shape: tuple[int, ...],
+    values: tuple[Checked, ...],
+    workers: int,
+    *options: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the two outputs of a native ``fill_`` loop over values broadcast to ``shape``."""
+    rows = flatten(shape, values)
+    size = math.prod(shape)
+    first, second, statuses = np.empty(size), np.empty(size), np.empty(size, dtype=np.intc)
+
+    def loop(part: slice) -> None:
+        fill(*(row[part] for row in rows), *options, first[part], second[part], statuses[part])
+
+    in_chunks(loop, size, workers)
+    core.check_statuses(statuses)
+    return first.reshape(shape), second.reshape(shape)
+
+
+def shared(
+    fill: Callable[..., None], shape: tuple[int, ...], values: tuple[Checked, ...], workers: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the two outputs of a native loop in which neighbours share what they compute.
+
+    ``values`` are q, sigma, steps and delta. The division into tasks depends on them alone, so
+    that threads change no result.
+    """
+    rows = flatten(shape, values)
+    size = math.prod(shape)
+    first, second, statuses = np.empty(size), np.empty(size), np.empty(size, dtype=np.intc)
+    order = _neighbours(*rows)
+    rows = [row[order] for row in rows]
+
+    def loop(part: slice) -> None:
+        at = order[part]
+        low, high, codes = np.empty(at.size), np.empty(at.size), np.empty(at.size, dtype=np.intc)
+        fill(*(row[part] for row in rows), low, high, codes)
+        first[at], second[at], statuses[at] = low, high, codes
+
+    run_tasks(loop, _tasks(rows[0], rows[1]), workers)
+    core.check_statuses(statuses)
+    return first.reshape(shape), second.reshape(shape)
+
+
+# Deviations of the loss within which questions about delta are neighbours.
+_DEPTH = 4.0
+# Questions a task has at least, unless there are no more, and at most.
+_FEW, _MANY = 16, 1024
+
+
+def _neighbours(
+    q: FloatArray, sigma: FloatArray, steps: FloatArray, delta: FloatArray
+) -> NDArray[np.intp]:
+    """Return the order in which neighbouring questions follow each other."""
+    depth = np.floor(np.sqrt(-2.0 * np.log(delta)) / _DEPTH)
+    keys = [row for row in (delta, steps, depth, sigma, q) if row.size and (row != row[0]).any()]
+    return np.lexsort(keys) if keys else np.arange(q.size)
+
+
+def _tasks(q: FloatArray, sigma: FloatArray) -> list[slice]:
+    """Divide sorted questions where the mechanism changes, and very many of one."""
+    edges = [0]
+    for new in (np.flatnonzero((np.diff(q) != 0.0) | (np.diff(sigma) != 0.0)) + 1).tolist():
+        edges.extend(range(edges[-1] + _MANY, new, _MANY))
+        if new - edges[-1] >= _FEW:
+            edges.append(new)
+    edges.extend(range(edges[-1] + _MANY, q.size, _MANY))
+    return [slice(*ends) for ends in itertools.pairwise([*edges, q.size]) if q.size]
+
+
+def at_zero_delta(q: Checked, sigma: Checked, steps: Checked) -> FloatArray:
+    """Return ε(0), which is infinite for Gaussian noise unless nothing is released."""
+    trivial = np.equal(q, 0.0) | np.equal(steps, 0.0) | np.equal(sigma, np.inf)
+    return np.where(trivial, 0.0, np.inf)
+
 
 EITHER = core.EITHER
 

@@ -25,19 +25,15 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-from accountant.analyses import inverted_profile
-from accountant.analyses.apart import Apart, without_parts_apart
-from accountant.analyses.by_groups import ByGroups, groups_of
+from accountant.analyses import closed_forms
+from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import MixtureContour
-from accountant.analyses.lone_losses import LoneLosses
-from accountant.analyses.mixture_compositions import MixedContour, fits
+from accountant.analyses.gaussian_mixtures import MixedContour, MixtureContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.shift_cuts import covers
-from accountant.analyses.single_release import is_one_of_losses
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
 from accountant.analyses.upper_pairs import UpperPairs
@@ -47,36 +43,33 @@ from accountant.sampling.exchange_pair import ExchangePair
 from accountant.tolerances import wanted_tolerances
 
 
-def cached_solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solver:
+def cached_solver(parts: Parts, joint: JointPair) -> Solver:
     """Return the solver of the parts, from a small cache."""
     try:
-        return _remembered(parts, joint, upper_alone, wanted_tolerances())
+        return _remembered(parts, joint, wanted_tolerances())
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        return solver(parts, joint, upper_alone=upper_alone)
+        return solver(parts, joint)
 
 
-# The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.memory`.
+# The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.upper`.
 @lru_cache(maxsize=64)
-def _remembered(parts: Parts, joint: JointPair, upper_alone: bool, _: tuple[float, ...]) -> Solver:
-    return solver(parts, joint, upper_alone=upper_alone)
+def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
+    return solver(parts, joint)
 
 
-def solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solver:
+def solver(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis for the parts of one direction.
 
     ``joint`` computes one pair for several releases on one sample, from their answers.
-    ``upper_alone`` tells that lower ends are not asked for: a grid then needs half of its work.
     """
-    if is_one_of_losses(parts):
-        return LoneLosses(parts)
-    if without_parts_apart(parts)[0] != parts:
-        return Apart(parts, partial(_whole, joint=joint, upper_alone=upper_alone))
-    return _whole(parts, joint, upper_alone)
+    if failing_parts(parts):
+        return Apart(parts, partial(_whole, joint=joint))
+    return _whole(parts, joint)
 
 
-def _whole(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+def _whole(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
@@ -99,39 +92,38 @@ def _whole(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
         if plays(parts):
             return ReplacementGame(parts)
     if plays_beside(parts):
-        # Its lower end also tells which game to play.
-        return BesideGame(parts, partial(_unplayed, joint=joint, upper_alone=False))
-    return _several(parts, joint, upper_alone)
+        return BesideGame(parts, partial(_unplayed, joint=joint))
+    return _several(parts, joint)
 
 
-def _unplayed(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+def _unplayed(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis of parts beside which no game is played."""
-    return (_several if plays_beside(parts) else _whole)(parts, joint, upper_alone)
+    return (_several if plays_beside(parts) else _whole)(parts, joint)
 
 
-def _several(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+def _several(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis of several parts, or of one that has no analysis of its own."""
     if len(parts) > 1 and fits(parts):
         return MixedContour(parts)
     if covers_line(parts):
-        return SmoothedLine(parts, partial(_grouped, joint=joint, upper_alone=upper_alone))
-    return _grouped(parts, joint, upper_alone)
+        return SmoothedLine(parts, partial(_grouped, joint=joint))
+    return _grouped(parts, joint)
 
 
-def _grouped(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+def _grouped(parts: Parts, joint: JointPair) -> Solver:
     """Choose the analysis of parts that share no line."""
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:
-        apart = tuple(_whole(p, joint, upper_alone) for p in groups)
-        return ByGroups(parts, _together(parts, joint, upper_alone), apart)
-    return _together(parts, joint, upper_alone)
+        apart = tuple(_whole(p, joint) for p in groups)
+        return ByGroups(parts, _together(parts, joint), apart)
+    return _together(parts, joint)
 
 
-def _together(parts: Parts, joint: JointPair, upper_alone: bool) -> Solver:
+def _together(parts: Parts, joint: JointPair) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
-    if inverted_profile.covers(parts):
-        return inverted_profile.InvertedProfile(parts)
+    if closed_forms.inverts_itself(parts):
+        return closed_forms.InvertedProfile(parts)
     if all(has_pld(pair) for pair, _ in parts):
-        return Grid(parts, upper_alone=upper_alone)
+        return Grid(parts)
     if all(_has_curve_alone(pair, joint) for pair, _ in parts):
         return Renyi(parts)
     return UpperPairs(parts, joint)

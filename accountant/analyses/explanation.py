@@ -1,113 +1,142 @@
-"""The explanation of an answer: its analysis, the reason, and the share of each part."""
+"""The explanation of an answer: its analysis, the reason, and the account of each part."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
+from accountant.analyses.by_groups import Apart, ByGroups
+from accountant.analyses.closed_forms import InvertedProfile, MergedGaussian, Nothing
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.part_accounts import account_of
 from accountant.analyses.profile import joint_pair
+from accountant.analyses.replacement_beside import BesideGame
+from accountant.analyses.replacement_steps import ReplacementGame
+from accountant.analyses.solvers import BesideGrid, Renyi, Solver
 from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
-from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, Parts, has_rdp
+from accountant.mechanisms.base import (
+    Contribution,
+    Counted,
+    Explanation,
+    Mechanism,
+    relative_width,
+)
+from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
 
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Counted, Mechanism
+# Brackets no wider than this, relatively, are as narrow as rounding leaves them.
+ROUNDED = 1e-9
+# The width, relatively, that the spacing of a grid may account for.
+GRID = 1e-5
+EXACT = "nothing: the bracket is exact to round-off"
+# A part without which the bracket is as wide, nearly.
+SMALL = 0.01
+OTHERS = "nothing of its own: the width is that of other parts"
+
+
+class PartAccount(NamedTuple):
+    """The account of a part, and what would narrow it, as sentences."""
+
+    account: str
+    narrower: str
+
+
+CLOSED = PartAccount("closed form", EXACT)
+FAILS = PartAccount("its δ alone, set apart exactly", EXACT)
+CONTOUR = PartAccount(
+    "its transform, inverted on a contour",
+    "a larger δ, or more releases of this kind: the transform of few releases decays slowly",
+)
+LATTICE = PartAccount(
+    "its atoms, on a grid that contains their lattice where all parts share one",
+    "parts whose losses lie on one lattice, or fewer kinds of parts",
+)
+ATOMS = PartAccount(
+    "its atoms, on a grid with chords between the knots",
+    "fewer kinds of parts, or more releases of this kind: few heavy atoms fall between knots",
+)
+DENSITY = PartAccount(
+    "its loss distribution, on a grid with chords between the knots",
+    "a larger δ, or fewer kinds of parts: the grid is then finer",
+)
+PROFILE = PartAccount(
+    "its own profile, inverted",
+    "a larger δ: the round-off of the profile is then smaller beside it",
+)
+ATTAINED = PartAccount(
+    "a pair that dominates it and that no data are known to reach, from below what some do reach",
+    "the loss distribution of the mechanism itself, by LossDistribution or DominatingPMFs: what"
+    " other data sets reach lies between the ends",
+)
+UPPER_PAIR = PartAccount(
+    "a pair that dominates its profile from above only, on a grid",
+    "a release whose own loss distribution is known: a sample for each release in place of one"
+    " that several share, or sets of records that are fixed in advance",
+)
+GAME = PartAccount(
+    "the profile of its best adversary, from below a record that stands out",
+    "nothing known: what other data sets reach lies between the ends",
+)
+UNPLAYED = PartAccount(
+    "a pair that dominates its steps, on a grid, from below a record that stands out",
+    "at most 5,000 steps, and noise of a third to ten contributions: their adversary is followed",
+)
+CURVE = PartAccount(
+    "its Rényi curve, converted from above only",
+    "its loss distribution in place of the curve: the mechanism itself, DominatingPMFs or"
+    " LossDistribution",
+)
+
+
+def account_of(
+    solver: Solver, pair: DominatingPair, width: float, share: float | None, *, attained: bool
+) -> PartAccount:
+    """Return the account that a pair gets from the solver of its composition.
+
+    ``width`` is that of the bracket of ε, relative to its upper end, and ``share`` how much of it
+    is gone without the part, where known. ``attained`` tells whether data sets reach the pair.
+    """
+    found = _account(solver, pair)
+    if not attained and width > GRID and found in (DENSITY, ATOMS, LATTICE):
+        found = ATTAINED
+    if width <= ROUNDED:
+        return found._replace(narrower=EXACT)
+    return found._replace(narrower=OTHERS) if share is not None and share < SMALL else found
+
+
+def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
+    if isinstance(solver, Apart):
+        failing = any(pair == each for each, _ in solver.failing)
+        return FAILS if failing else _account(solver.rest, pair)
+    if isinstance(solver, ByGroups):
+        return _account(solver.together, pair)
+    if isinstance(solver, (MergedGaussian, Nothing)):
+        return CLOSED
+    if isinstance(solver, ReplacementGame):
+        return GAME if solver.is_played else UNPLAYED
+    if isinstance(solver, BesideGame):
+        if pair == solver.played:
+            return GAME if solver.is_played else UNPLAYED
+        return _account(solver.together, pair)
+    if isinstance(solver, BesideGrid):
+        return CONTOUR
+    if isinstance(solver, Renyi):
+        return CURVE
+    if isinstance(solver, InvertedProfile):
+        return PROFILE
+    if not has_pld(pair):
+        is_alone = type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
+        return CURVE if is_alone else UPPER_PAIR
+    if pair.loss_atoms is None:
+        return DENSITY
+    return ATOMS if pair.lattice is None else LATTICE
 
 
 # Parts of which each is left out once, to see how much narrower the bracket is without it.
 MOST_PARTS = 8
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """What one part of a composition contributes.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The part.
-    count : int
-        How often it runs.
-    epsilon : float
-        An upper bound on its ε at the same δ if released alone; these do not add up.
-    share : float or None
-        Its share of the Rényi divergence at the order that serves the whole best; these add up to
-        one. None when a part has no Rényi curve.
-    account : str
-        What of the part enters the answer: a closed form, its transform on a contour, its atoms or
-        its loss distribution on a grid, a pair that dominates it, or its Rényi curve.
-    width : float or None
-        By how much the bracket of ε narrows when all releases of the part are left out, relative to
-        its width, in [0, 1]. These need not add up to one: a grid that suits one part may not suit
-        another. None when the bracket has no finite width, or for more than eight parts.
-    narrower : str
-        What would narrow the bracket.
-    """
-
-    mechanism: Mechanism
-    count: int
-    epsilon: float
-    share: float | None
-    account: str
-    width: float | None
-    narrower: str
-
-    def __str__(self) -> str:
-        """Write the part on three lines."""
-        share = "" if self.share is None else f", {100.0 * self.share:.1f} % of the divergence"
-        width = "" if self.width is None else f" ({100.0 * self.width:.1f} % of the width)"
-        return (
-            f"  {self.count} × {self.mechanism!r}: alone ε ≤ {text_up(self.epsilon)}{share}\n"
-            f"    account: {self.account}{width}\n"
-            f"    narrower by: {self.narrower}"
-        )
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Which analysis answered and why; ``print`` it.
-
-    Attributes
-    ----------
-    analysis, reason : str
-        The analysis of the worst direction and why it was chosen.
-    direction : str
-        ``"remove"``, ``"add"`` or ``"both"``: the worst direction.
-    epsilon : Bounds
-        The bracket of ε(delta).
-    delta : float
-        The δ of the question.
-    relation : str
-        The neighbouring relation.
-    contributions : tuple of Contribution
-        The parts of the worst alternative, the largest share first.
-    """
-
-    analysis: str
-    reason: str
-    direction: str
-    epsilon: Bounds
-    delta: float
-    relation: str
-    contributions: tuple[Contribution, ...]
-
-    def __str__(self) -> str:
-        """Write it as a short table, ε rounded up."""
-        lower = float(self.epsilon.lower)
-        lines = [
-            f"ε ≤ {text_up(float(self.epsilon.upper))} at δ = {self.delta:g}, {self.relation}",
-            f"analysis: {self.analysis} ({self.reason}); worst direction: {self.direction}",
-            f"bracket: from {lower:.6g}, {_relative(self.epsilon):.1e} wide relatively",
-        ]
-        return "\n".join([*lines, *map(str, self.contributions)])
 
 
 @to_nearest
@@ -131,7 +160,7 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         account = account_of(
             used,
             _pair(m, -index, alternative),
-            _relative(whole),
+            relative_width(whole),
             width,
             attained=m.attained_alone if lone else m.attained,
         )
@@ -147,14 +176,6 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         mechanism.relation.words,
         tuple(found),
     )
-
-
-def _relative(bounds: Bounds) -> float:
-    """Return the width relative to the upper end; 0 where both are 0 or infinite."""
-    width, upper = float(bounds.width), float(bounds.upper)
-    if width == 0.0:
-        return 0.0
-    return width / upper if upper < math.inf else math.inf
 
 
 def _pair(mechanism: Mechanism, direction: int, alternative: Counted) -> DominatingPair:

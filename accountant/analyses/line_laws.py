@@ -11,7 +11,7 @@ from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 from accountant.pairs.base import Parts
 from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, LineLaw
-from accountant.pairs.sums import infinite_mass
+from accountant.pairs.product import infinite_mass
 
 # Distances b = c - 1 that are looked at, for the line itself and for the bounds on aliases.
 DISTANCES = np.geomspace(1e-4, 1e9, 400)

@@ -10,27 +10,64 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import overload
 
 from accountant import checks
 from accountant._typing import FloatArray
-from accountant.analyses import both_directions
+from accountant.analyses import mixed
+from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.solvers import Contour, Solver
+from accountant.analyses.solvers import WIDE, Contour, Solver
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts, Problems, has_rdp
-from accountant.pairs.sums import root_of_squares, total
-from accountant.pairs.two_sided import two_sided
+from accountant.pairs.product import root_of_squares, total
+from accountant.pairs.profile_pair import two_sided
 
-# Number of different parts from which a contour gets a thread of its own.
-MANY_PARTS = 100
+
+def both_directions(solvers: Sequence[Solver], delta: float) -> Bounds | None:
+    """Bracket the worst ε(delta), or return None where the solvers are to be asked one by one.
+
+    They are where they are not the two directions of one composition of different parts, or where
+    the bracket is wide: a grid may then be narrower.
+    """
+    if len(solvers) != 2 or type(solvers[0]) is not Contour or delta == 0.0:
+        return None
+    if solvers[0].variation <= delta:
+        return None
+    (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
+    if not first or first != second or one_adds == other_adds:
+        return None
+    return narrow_bracket(first, delta)
+
+
+def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
+    """Bracket ε(delta) of different parts in both directions; None where it is wide."""
+    found = _both(rows, delta)
+    return found if is_within(found, WIDE) else None
+
+
+def _rows(solver: Solver) -> tuple[tuple[mixed.Part, ...], bool]:
+    """Return what a line is built for, and whether it adds; a plain part is its own reverse.
+
+    Nothing where the ends of a bracket need different lines.
+    """
+    if type(solver) is not Contour or len(solver.parts) < 2:
+        return (), False
+    if not all(pair.exact for pair, _ in solver.parts):
+        return (), False
+    rows = tuple([mixed.Part(q, sigma, n) for (q, sigma, _), n in solver.upper])
+    return rows, any(part.add for part, _ in solver.upper)
+
+
+@lru_cache(maxsize=256)
+def _both(rows: tuple[mixed.Part, ...], delta: float) -> Bounds:
+    return Bounds(*mixed.epsilon_bounds(rows, delta, mixed.EITHER))
 
 
 @dataclass(frozen=True)
@@ -54,12 +91,7 @@ class Profile:
 
     def solvers(self) -> tuple[Solver, ...]:
         """Return a solver for every problem."""
-        return _solvers(self.problems, self._upper_alone)
-
-    @property
-    def _upper_alone(self) -> bool:
-        """Whether the problems' lower ends are not used."""
-        return self.below is not None
+        return _solvers(self.problems)
 
     @to_nearest
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
@@ -78,7 +110,7 @@ class Profile:
     @to_nearest
     def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
         """Return the upper end of ε(delta), for each element of an array."""
-        return each_number(checks.DELTA, delta, lambda one: float(self._worst_epsilon(one).upper))
+        return each_number(checks.DELTA, delta, self._upper_epsilon)
 
     @overload
     def delta(self, epsilon: Scalar) -> float: ...
@@ -87,11 +119,7 @@ class Profile:
     @to_nearest
     def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the upper end of δ(epsilon), for each element of an array."""
-        return each_number(
-            checks.EPSILON,
-            epsilon,
-            lambda one: float(_worst_delta(self.problems, self._upper_alone, one).upper),
-        )
+        return each_number(checks.EPSILON, epsilon, self._upper_delta)
 
     @overload
     def rdp(self, order: Scalar) -> float: ...
@@ -151,93 +179,102 @@ class Profile:
         found = self.solvers()
 
         def delta(epsilon: float) -> float:
-            return max(float(one.delta_bounds(epsilon).upper) for one in found)
+            return max(one.delta_upper(epsilon) for one in found)
 
         return each_number(checks.FPR, fpr, lambda one: attacks.tradeoff(one, delta))
 
-    def _worst_epsilon(self, delta: float) -> Bounds:
-        return _worst_epsilon(self.problems, self._upper_alone, delta)
+    def _upper_epsilon(self, delta: float) -> float:
+        solvers = self.solvers()
+        both = both_directions(solvers, delta)
+        if both is not None:
+            return float(both.upper)
+        return _worst_upper(
+            solvers,
+            lambda one: one.epsilon_upper(delta),
+            lambda one: one.largest_loss,
+            lambda one: one.quick_epsilon_upper(delta),
+        )
+
+    def _upper_delta(self, epsilon: float) -> float:
+        return _worst_upper(
+            self.solvers(),
+            lambda one: one.delta_upper(epsilon),
+            lambda one: one.quick_delta_upper(epsilon),
+        )
 
     def _epsilon_bounds(self, delta: float) -> Bounds:
-        return self._both_ends(
-            self._worst_epsilon(delta), lambda some: _worst_epsilon(some, False, delta)
-        )
+        if self.below is None:
+            return _worst_epsilon(self.problems, delta)
+        upper, lower = self._upper_epsilon(delta), _worst_epsilon(self.below, delta).lower
+        if all(one.reaches for one in self.solvers()):
+            lower = max(lower, _worst_epsilon(self.problems, delta).lower)
+        return Bounds(min(float(lower), upper), upper)
 
     def _delta_bounds(self, epsilon: float) -> Bounds:
-        return self._both_ends(
-            _worst_delta(self.problems, self._upper_alone, epsilon),
-            lambda some: _worst_delta(some, False, epsilon),
-        )
+        if self.below is None:
+            return _worst_delta(self.problems, epsilon)
+        upper, lower = self._upper_delta(epsilon), _worst_delta(self.below, epsilon).lower
+        if all(one.reaches for one in self.solvers()):
+            lower = max(lower, _worst_delta(self.problems, epsilon).lower)
+        return Bounds(min(float(lower), upper), upper)
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)
 
-    def _both_ends(self, found: Bounds, ask: Callable[[Problems], Bounds]) -> Bounds:
-        if self.below is None:
-            return found
-        lower = float(ask(self.below).lower)
-        if all(one.reaches for one in self.solvers()):
-            lower = max(lower, float(found.lower))
-        return Bounds(min(lower, float(found.upper)), float(found.upper))
+
+def _solvers(problems: Problems) -> tuple[Solver, ...]:
+    return tuple([cached_solver(parts, joint_pair) for parts in problems])
 
 
-def _solvers(problems: Problems, upper_alone: bool) -> tuple[Solver, ...]:
-    return tuple([cached_solver(parts, joint_pair, upper_alone=upper_alone) for parts in problems])
-
-
-def _worst_epsilon(problems: Problems, upper_alone: bool, delta: float) -> Bounds:
-    solvers = _solvers(problems, upper_alone)
-    return both_directions.epsilon_bounds(solvers, delta) or _worst(
+def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
+    solvers = _solvers(problems)
+    return both_directions(solvers, delta) or _worst(
         solvers,
         lambda one: one.epsilon_bounds(delta),
         lambda one: one.largest_loss,
         lambda one: one.quick_epsilon_upper(delta),
-        upper_alone=upper_alone,
     )
 
 
-def _worst_delta(problems: Problems, upper_alone: bool, epsilon: float) -> Bounds:
+def _worst_delta(problems: Problems, epsilon: float) -> Bounds:
     return _worst(
-        _solvers(problems, upper_alone),
+        _solvers(problems),
         lambda one: one.delta_bounds(epsilon),
         lambda one: one.quick_delta_upper(epsilon),
-        upper_alone=upper_alone,
     )
+
+
+def _worst_upper(
+    solvers: Sequence[Solver], ask: Callable[[Solver], float], *quick: Callable[[Solver], float]
+) -> float:
+    """Return the largest upper end; each of ``quick`` bounds it at little cost."""
+    upper = 0.0
+    for one in _dearest_first(solvers, quick):
+        # A direction that cannot exceed the worst one so far needs no more digits.
+        if not upper > 0.0 or all(bound(one) > upper for bound in quick):
+            upper = max(upper, ask(one))
+    return upper
 
 
 def _worst(
-    solvers: Sequence[Solver],
-    ask: Callable[[Solver], Bounds],
-    *quick: Callable[[Solver], float],
-    upper_alone: bool = False,
+    solvers: Sequence[Solver], ask: Callable[[Solver], Bounds], *quick: Callable[[Solver], float]
 ) -> Bounds:
-    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost.
-
-    ``upper_alone`` tells that nothing is asked of the lower end.
-    """
-    if len(solvers) == 1:
-        return ask(solvers[0])
-    if len(solvers) > 1 and all(
-        isinstance(one, Contour) and len(one.parts) >= MANY_PARTS for one in solvers
-    ):
-        # The native core releases the GIL, so both directions run at the same time.
-        with ThreadPoolExecutor(min(len(solvers), 4)) as pool:
-            brackets = list(pool.map(ask, solvers))
-        return Bounds(
-            max(float(each.lower) for each in brackets),
-            max(float(each.upper) for each in brackets),
-        )
+    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost."""
     lower = upper = 0.0
-    if len(solvers) > 2:  # the worst first, so that most others need no more than a quick bound
-        solvers = sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))
-    for one in solvers:
-        # A direction that cannot exceed the worst one so far needs no more digits.
-        enough = upper if upper_alone else lower
-        if enough > 0.0 and any(bound(one) <= enough for bound in quick):
-            continue
-        bounds = ask(one)
-        lower, upper = max(lower, float(bounds.lower)), max(upper, float(bounds.upper))
+    for one in _dearest_first(solvers, quick):
+        if not lower > 0.0 or all(bound(one) > lower for bound in quick):
+            found = ask(one)
+            lower, upper = max(lower, float(found.lower)), max(upper, float(found.upper))
     return Bounds(lower, upper)
+
+
+def _dearest_first(
+    solvers: Sequence[Solver], quick: Sequence[Callable[[Solver], float]]
+) -> Sequence[Solver]:
+    """Return the solvers in the order in which most of them need no more than a quick bound."""
+    if len(solvers) < 3:
+        return solvers
+    return sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))
 
 
 def solve(

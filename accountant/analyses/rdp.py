@@ -14,7 +14,7 @@ import numpy as np
 from accountant._core import answers as core
 from accountant._rounding import NORMAL, lift
 from accountant._typing import FloatArray
-from accountant.analyses.array_evaluation import at_zero_delta, evaluate
+from accountant.analyses.contour import at_zero_delta, evaluate
 from accountant.checks import Checked
 
 # The native entry itself, for delta > 0: it returns the order as well.

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from accountant import intervals as iv
 from accountant._rounding import U
-from accountant.analyses.golden_section import golden
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.sums import infinite_mass, total
+from accountant.pairs.product import infinite_mass, total
+from accountant.search import golden
 
 RenyiCurve: TypeAlias = Callable[[float], float]
 Parts: TypeAlias = Sequence[tuple["DominatingPair", int]]

@@ -21,7 +21,7 @@ from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.pairs.two_sided import TwoSidedPair
+from accountant.pairs.profile_pair import TwoSidedPair
 
 # The least δ for which a game is played.
 _LEAST = 1e-15

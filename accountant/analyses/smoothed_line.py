@@ -67,11 +67,11 @@ class SmoothedLine(Solver):
 
     def __init__(self, parts: Parts, otherwise: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
-        self._otherwise = otherwise
+        self._fallback = otherwise
 
     @cached_property
     def _other(self) -> Solver:
-        return self._otherwise(self.parts)
+        return self._fallback(self.parts)
 
     def _least(self) -> float:
         return self._other._least()
@@ -83,6 +83,14 @@ class SmoothedLine(Solver):
     def _epsilon(self, delta: float) -> Bounds:
         known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
         return self._beside(known, lambda other: other.epsilon_bounds(delta))
+
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
+        return self._beside(known, lambda other: Bounds(0.0, other.epsilon_upper(delta)))
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)
+        return self._beside(known, lambda other: Bounds(0.0, other.delta_upper(epsilon)))
 
     def _delta(self, epsilon: float) -> Bounds:
         known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)

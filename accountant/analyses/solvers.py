@@ -13,32 +13,33 @@ import numpy as np
 from accountant._core import answers as core
 from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
-from accountant.analyses.brackets import capped, is_within
-from accountant.analyses.direct import Direct
-from accountant.analyses.far_losses import is_far
-from accountant.analyses.not_listed import delta_listed, epsilon_listed
-from accountant.analyses.other_bounds import bounded_otherwise
-from accountant.analyses.pld import Composed
+from accountant.analyses.brackets import (
+    bounded_otherwise,
+    capped,
+    delta_listed,
+    epsilon_listed,
+    is_within,
+)
+from accountant.analyses.pld import Composed, TooWide
+from accountant.analyses.pld.saddle_point import is_far
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import GaussianPart, Parts, has_rdp
-from accountant.pairs.sums import infinite_mass, total, variation
+from accountant.pairs.product import infinite_mass, total, variation
 from accountant.tolerances import TOLERANCES, wanted_tolerances
 
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
-
-# A contour's bracket wider than this, relatively, is narrowed by another analysis. Probabilities
-# below LEAST count as zero.
+# A contour's bracket wider than this, relatively, is narrowed by another analysis.
 WIDE = 1e-4
+# Probabilities below count as zero.
 LEAST = 1e-280
 # Number of different parts up to which the grid narrows a contour at these tolerances, and which
 # costs about 0.1 s or 0.01 s a part.
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
-NEAR_ONE = (1.0 - 1e-9, 1.0 - 1e-4, 0.9)  # whose ε tells that another ε has no smaller δ
-NEGLIGIBLE = 1e-12  # absolute width of a δ for which no grid is computed
-
 MOST_ANSWERS = 512  # that a solver caches
+# A δ below it may be the end of a grid's window, beyond which the curve may be lower.
+TINY_DELTA = 1e-270
 
 Bracket: TypeAlias = Callable[..., tuple[float, float]]
 GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
@@ -54,41 +55,67 @@ class Solver(ABC):
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self._variation: float | None = None
         self._answers: dict[tuple[str, float], Bounds] = {}
 
-    @property
+    @cached_property
     def variation(self) -> float:
         """An upper bound on every δ; usually the probability that the record is used at all."""
-        if self._variation is None:
-            self._variation = variation(self.parts)
-        return self._variation
+        return variation(self.parts)
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Bound ε(delta), 0 <= delta < 1, from above; nothing is asked of a lower end."""
+        known = self._known_epsilon(delta)
+        if known is not None:
+            return float(known.upper)
+        found = float(self._once("upper epsilon", delta, self._upper_epsilon).upper)
+        return min(found, self._otherwise(delta, found))
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta), 0 <= delta < 1."""
-        if delta == 0.0:
-            # At δ = 0 the losses must be bounded, and the bounds add up.
-            pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-            upper = min(pure, self.largest_loss)
-            return Bounds(min(self._least(), upper), upper)
-        failing = infinite_mass(self.parts)
-        if failing >= 1.0:
-            return Bounds(0.0, math.inf)
-        if self.variation <= delta:
-            return Bounds(0.0, 0.0)
+        known = self._known_epsilon(delta)
+        if known is not None:
+            return Bounds(min(self._least(), known.upper), known.upper) if delta == 0.0 else known
         found = self._once("epsilon", delta, self._epsilon)
-        if found.upper < math.inf and failing == 0.0:
-            return found
-        return capped(found, bounded_otherwise(self.parts, delta, failing))
+        return capped(found, self._otherwise(delta, float(found.upper)))
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Bound δ(epsilon), 0 <= epsilon <= inf, from above."""
+        known = self._known_delta(epsilon)
+        if known is not None:
+            return float(known.upper)
+        found = float(self._once("upper delta", epsilon, self._upper_delta).upper)
+        return min(found, self.variation)
 
     def delta_bounds(self, epsilon: float) -> Bounds:
         """Bracket δ(epsilon), 0 <= epsilon <= inf."""
+        known = self._known_delta(epsilon)
+        if known is not None:
+            return known
+        return capped(self._once("delta", epsilon, self._delta), self.variation)
+
+    def _known_epsilon(self, delta: float) -> Bounds | None:
+        """Return ε(delta) where it needs no analysis; at δ = 0 the upper end alone."""
+        if delta == 0.0:
+            # At δ = 0 the losses must be bounded, and the bounds add up.
+            pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
+            return Bounds(0.0, min(pure, self.largest_loss))
+        if infinite_mass(self.parts) >= 1.0:
+            return Bounds(0.0, math.inf)
+        return Bounds(0.0, 0.0) if self.variation <= delta else None
+
+    def _known_delta(self, epsilon: float) -> Bounds | None:
+        """Return δ(epsilon) where it needs no analysis."""
         if epsilon == math.inf:
             return Bounds(0.0, infinite_mass(self.parts))
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        if epsilon >= min(pure, self.largest_loss):
-            return Bounds(0.0, 0.0)
-        return capped(self._once("delta", epsilon, self._delta), self.variation)
+        return Bounds(0.0, 0.0) if epsilon >= min(pure, self.largest_loss) else None
+
+    def _otherwise(self, delta: float, found: float) -> float:
+        """Bound ε(delta) whatever the analysis; infinite where ``found`` cannot be above it."""
+        failing = infinite_mass(self.parts)
+        if found < math.inf and failing == 0.0:
+            return math.inf
+        return bounded_otherwise(self.parts, delta, failing)
 
     @cached_property
     def largest_loss(self) -> float:
@@ -118,6 +145,13 @@ class Solver(ABC):
     def _least(self) -> float:
         """Bound ε(0) from below."""
         return 0.0
+
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        """Bound ε(delta) from above; the default needs both ends for it."""
+        return self._once("epsilon", delta, self._epsilon)
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        return self._once("delta", epsilon, self._delta)
 
     @abstractmethod
     def _epsilon(self, delta: float) -> Bounds: ...
@@ -211,24 +245,16 @@ class Grid(Solver):
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
 
-    def __init__(
-        self,
-        parts: Parts,
-        tolerances: Sequence[float] | None = None,
-        *,
-        upper_alone: bool = False,  # lower ends say nothing
-    ) -> None:
+    def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
         super().__init__(parts)
         self._tolerances = tolerances = tolerances or wanted_tolerances()
-        self._upper_alone = upper_alone
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)
-        self._direct = Direct(parts)
         self._left_out = total((pair.left_out, n) for pair, n in parts)
         # The profile of one release is at most the conversion of its curve.
-        sharper = not self._direct.is_lone and self._renyi
-        self._sharper = sharper and any(pair.sharper_rdp for pair, _ in parts)
+        several = sum(n for _, n in parts) > 1
+        self._sharper = several and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
 
     @cached_property
     def _curve(self) -> Callable[[float], float]:
@@ -251,37 +277,30 @@ class Grid(Solver):
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
     def quick_epsilon_upper(self, delta: float) -> float:
-        """Evaluate the coarsest grid; what needs none has no cheaper bound than its answer."""
-        if delta == 0.0 or self._direct.is_known():
+        """Evaluate the coarsest grid."""
+        if delta == 0.0:
             return math.inf
-        return self._roughly(lambda rough: rough.epsilon_bounds(delta))
+        return self._roughly(lambda rough: rough.epsilon_upper(delta))
 
     def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid; what needs none has no cheaper bound than its answer."""
-        if self._direct.is_known():
-            return math.inf
-        return self._roughly(lambda rough: rough.delta_bounds(epsilon))
+        """Evaluate the coarsest grid."""
+        return self._roughly(lambda rough: rough.delta_upper(epsilon))
 
-    def _roughly(self, question: Callable[[Composed], Bounds]) -> float:
+    def _roughly(self, question: Callable[[Composed], float]) -> float:
         if self._far or self._misses[0]:
             return math.inf
         try:
-            return float(question(self._composed(self._tolerances[-1])).upper)
+            return question(self._composed(self._tolerances[-1]))
         except PrecisionError:
             return math.inf
 
     def _composed(self, tolerance: float) -> Composed:
         """Return the composition on a grid, made when first needed and kept."""
         if tolerance not in self._grids:
-            from accountant.analyses.pld import Composed
-
-            grid = Composed(self.parts, tolerance=tolerance, upper_alone=self._upper_alone)
-            self._grids[tolerance] = grid
+            self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
         return self._grids[tolerance]
 
-    def _ask(
-        self, question: Callable[[Composed], Bounds], first: int = 0
-    ) -> tuple[Bounds | None, bool]:
+    def _ask(self, question: Callable[[Composed], Bounds]) -> tuple[Bounds | None, bool]:
         """Return the intersection of all grids' brackets, and whether one met its tolerance."""
         known: Bounds | None = None
         if self._far:
@@ -289,23 +308,45 @@ class Grid(Solver):
         for place, tolerance in enumerate(self._tolerances):
             if known is not None and is_within(known, tolerance):  # too wide for a finer one
                 return known, True
-            missed = self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]
-            if place < first or missed:
+            if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:
                 continue
             try:
-                return question(self._composed(tolerance)).intersection(known), self._met(place)
+                found = question(self._composed(tolerance)).intersection(known)
+                self._misses[place] = 0
+                return found, True
             except PrecisionError as error:
                 # Close to the largest loss no grid has an answer; at other ε it has one.
                 self._misses[place] += 1
-                wide: Bounds | None = getattr(error, "known", None)
-                known = known if wide is None else wide.intersection(known)
-                if getattr(error, "blind", False):
-                    break
+                if isinstance(error, TooWide) and error.known is not None:
+                    known = error.known.intersection(known)
         return known, False
 
-    def _met(self, place: int) -> bool:
-        self._misses[place] = 0
-        return True
+    def _upper_epsilon(self, delta: float) -> Bounds:
+        return Bounds(0.0, self.epsilon_upper_met(delta)[0])
+
+    def _upper_delta(self, epsilon: float) -> Bounds:
+        return Bounds(0.0, self.delta_upper_met(epsilon)[0])
+
+    def epsilon_upper_met(self, delta: float) -> tuple[float, bool]:
+        """Bound ε(delta), 0 < delta < 1, from above; tell whether a grid's is as near as asked."""
+        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
+        found, met = self._ask(lambda composed: Bounds(0.0, composed.epsilon_upper(delta)))
+        upper = min(pure, math.inf if found is None else float(found.upper))
+        if self._renyi and (self._sharper or not met):
+            upper = min(upper, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
+        elif found is None and not upper < math.inf:
+            raise PrecisionError(self._out_of_reach)
+        return upper, met and not self._sharper
+
+    def delta_upper_met(self, epsilon: float) -> tuple[float, bool]:
+        """Bound δ(epsilon) from above; tell whether a grid's bound is as near as asked."""
+        found, met = self._ask(lambda composed: Bounds(0.0, composed.delta_upper(epsilon)))
+        upper = 1.0 if found is None else float(found.upper)
+        if self._renyi and (self._sharper or not met or upper <= TINY_DELTA):
+            upper = min(upper, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
+        elif found is None:
+            raise PrecisionError(self._out_of_reach)
+        return upper, met and not self._sharper
 
     def _epsilon(self, delta: float) -> Bounds:
         return epsilon_listed(self._counted_epsilon, delta, self._left_out)
@@ -314,64 +355,24 @@ class Grid(Solver):
         return delta_listed(self._counted_delta(epsilon), self._left_out)
 
     def _counted_epsilon(self, delta: float) -> Bounds:
-        """Bracket ε(delta) where what was left out is infinite loss."""
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        exact = self._direct.epsilon_bounds(delta)
-        if exact is not None and not self._sharper and is_within(exact, TOLERANCES[0]):
-            return capped(exact, pure)
         found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
         known = capped(found, pure)
-        known = known if exact is None else known.intersection(exact)
         if self._renyi and (self._sharper or not narrow):
-            known = capped(known, self._renyi_epsilon(delta))
+            known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
         elif found is None and not known.upper < math.inf:
             raise PrecisionError(self._out_of_reach)
         return known
 
     def _counted_delta(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon) where what was left out is infinite loss."""
-        exact = self._direct.delta_bounds(epsilon)
-        if exact is not None and not self._sharper and self._settles(exact):
-            return exact
-        # Masses that do not decide it at two edges take a grid long to narrow down.
-        found, narrow = self._ask(
-            lambda composed: composed.delta_bounds(epsilon), int(exact is not None)
-        )
-        if exact is None and (found is None or found.lower < NEAR_ONE[-1] < found.upper):
-            # It is only the lower end that a δ near 1 raises.
-            one = Bounds(0.0, 1.0) if self._upper_alone else self._nearly_one(epsilon)
-            found = one.intersection(found)
-            if not (self._renyi or found.lower > 0.0 or found.upper < 1.0):
-                raise PrecisionError(self._out_of_reach)
-        known = Bounds(0.0, 1.0).intersection(found).intersection(exact)
+        found, narrow = self._ask(lambda composed: composed.delta_bounds(epsilon))
+        if found is None and not self._renyi:
+            raise PrecisionError(self._out_of_reach)
+        known = Bounds(0.0, 1.0).intersection(found)
         # Beyond a grid's window its upper end is the value at the window's end.
         if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
-            known = capped(known, self._renyi_delta(epsilon))
+            known = capped(known, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
         return known
-
-    def _nearly_one(self, epsilon: float) -> Bounds:
-        """Bracket a δ far above the saddle point's by a δ near 1 that has a larger ε."""
-        for delta in NEAR_ONE:
-            found, _ = self._ask(lambda composed, at=delta: composed.epsilon_bounds(at))  # type: ignore[misc]
-            # Only where that ε is positive: at 0 it may be the end of its range, not the root.
-            if found is not None and found.lower >= epsilon and found.lower > 0.0:
-                return Bounds(delta, 1.0)
-        return Bounds(0.0, 1.0)
-
-    def _settles(self, found: Bounds) -> bool:
-        """Tell whether a bracket without a grid is as narrow as one with it, or nearly."""
-        lower, upper = float(found.lower), float(found.upper)
-        # The error of the losses limits every grid, and a negligible δ needs no narrow bracket.
-        wide = min(max(TOLERANCES[0], 64.0 * self._direct.loss_error), TOLERANCES[-1])
-        if upper - lower <= NEGLIGIBLE:
-            wide = max(wide, TOLERANCES[1])
-        return upper <= max(lower * (1.0 + wide), LEAST)
-
-    def _renyi_epsilon(self, delta: float) -> float:
-        return renyi_conversion.epsilon_upper(self.parts, delta, self._curve)
-
-    def _renyi_delta(self, epsilon: float) -> float:
-        return renyi_conversion.delta_upper(self.parts, epsilon, self._curve)
 
     @property
     def _out_of_reach(self) -> str:

@@ -19,12 +19,12 @@ from typing import TypeAlias
 
 from accountant import checks
 from accountant import intervals as iv
-from accountant.analyses.golden_section import golden
 from accountant.analyses.tradeoff_upper import bounded_above
 from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
+from accountant.search import golden
 
 __all__ = [
     "attack_tpr",

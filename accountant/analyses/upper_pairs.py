@@ -12,8 +12,8 @@ from accountant.analyses.solvers import Grid, Renyi, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.product import total
 from accountant.pairs.profile_pair import ProfilePair
-from accountant.pairs.sums import total
 from accountant.tolerances import wanted_tolerances
 
 # A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
@@ -102,16 +102,24 @@ class UpperPairs(Solver):
         pairs = dominating(parts, joint)
         has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
         tolerances = _roomy(wanted_tolerances()) if has_curve else None
-        self._grid = Grid(pairs, tolerances, upper_alone=True)
+        self._grid = Grid(pairs, tolerances)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
+    def epsilon_upper(self, delta: float) -> float:
         """Bound ε(delta) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.epsilon_bounds(delta))
+        return self._narrower(lambda one: one.epsilon_upper(delta))
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Bound δ(epsilon) from above by the dominating pairs, and by the curves."""
+        return self._narrower(lambda one: one.delta_upper(epsilon))
+
+    def epsilon_bounds(self, delta: float) -> Bounds:
+        """Bracket ε(delta) with a lower end of 0."""
+        return Bounds(0.0, self.epsilon_upper(delta))
 
     def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bound δ(epsilon) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.delta_bounds(epsilon))
+        """Bracket δ(epsilon) with a lower end of 0."""
+        return Bounds(0.0, self.delta_upper(epsilon))
 
     def quick_epsilon_upper(self, delta: float) -> float:
         """Evaluate the coarsest grid of the dominating pairs."""
@@ -121,16 +129,16 @@ class UpperPairs(Solver):
         """Evaluate the coarsest grid of the dominating pairs."""
         return self._grid.quick_delta_upper(epsilon)
 
-    def _narrower(self, ask: Callable[[Solver], Bounds]) -> Bounds:
+    def _narrower(self, ask: Callable[[Solver], float]) -> float:
         try:
-            known = math.inf if self._curves is None else float(ask(self._curves).upper)
+            known = math.inf if self._curves is None else ask(self._curves)
         except UnsupportedError:  # some part has a dominating pair and no curve
             known = math.inf
         try:
-            return Bounds(0.0, min(float(ask(self._grid).upper), known))
+            return min(ask(self._grid), known)
         except AccountantError:
             if known == math.inf:
                 raise
-            return Bounds(0.0, known)
+            return known
 
     _epsilon, _delta = epsilon_bounds, delta_bounds

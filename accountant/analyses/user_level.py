@@ -83,4 +83,5 @@ def _is_nothing(q: float, sigma: float, steps: float) -> bool:
 
 
 def _mechanism(q: float, sigma: float, steps: float, records: float) -> Mechanism:
-    return bound().steps_of_user(q, sigma, int(steps), int(records))
+    found: Mechanism = bound().steps_of_user(q, sigma, int(steps), int(records))
+    return found

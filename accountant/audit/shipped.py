@@ -26,7 +26,7 @@ from accountant.learn.pate import GNMax
 from accountant.learn.release import Privatiser
 from accountant.learn.secrecy import silence
 from accountant.learn.selection import report_noisy_max
-from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
+from accountant.mechanisms.discrete import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.signal import fftconvolve
 
 from accountant._typing import FloatArray
-from accountant.analyses.pld.lattice import common_spacing
+from accountant.analyses.pld.spacings import common_spacing
 from accountant.pairs.base import DominatingPair, Parts, has_pld
 
 # What a transform leaves where there is no mass, relative to the largest one.

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import TypeGuard
 
 from accountant import checks
 from accountant.checks import MAX_COUNT
 from accountant.composition.problems import limited, problems_or_none, symmetrised_pairs
-from accountant.composition.same_relation import must_be_mechanism, same_relation
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
 from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.gaussian import GaussianPair, merged
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import ProductPair
 from accountant.relations import NeighbouringRelation
+
+
+def must_be_mechanism(value: object) -> None:
+    """Raise if a value is not a mechanism."""
+    if not isinstance(value, Mechanism):
+        raise ArgumentTypeError(
+            f"only mechanisms compose, such as Gaussian(1.1) or n * PoissonSampled(...);"
+            f" got {value!r}"
+        )
+
+
+def same_relation(mechanisms: Iterable[Mechanism]) -> None:
+    """Raise if the relations differ."""
+
+    def same(first: Mechanism, other: Mechanism) -> Mechanism:
+        if first.relation is other.relation:
+            return first
+        raise UnsupportedError(
+            f"guarantees under different relations do not compose: {first!r} is under"
+            f" {first.relation!r}, {other!r} under {other.relation!r}. State one under the"
+            " other's, as in mechanism.under(relation)"
+        )
+
+    reduce(same, mechanisms)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

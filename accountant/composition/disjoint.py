@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from accountant import checks
-from accountant.composition.composition import Composition
+from accountant.composition.composition import Composition, must_be_mechanism, same_relation
 from accountant.composition.problems import problems_or_none
-from accountant.composition.same_relation import must_be_mechanism, same_relation
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
 from accountant.pairs.base import DominatingPair

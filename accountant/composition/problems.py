@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from accountant.environment import to_nearest
+from accountant.mechanisms.base import Counted, Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair, Parts, Problems
 from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Counted, Mechanism
-
 
 MOST_ALTERNATIVES = 64
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

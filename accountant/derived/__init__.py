@@ -6,8 +6,9 @@ replace-one, and ``shuffle_model`` the reports of many users in random order.
 """
 
 from accountant.derived.any_of import AnyOf
+from accountant.derived.first_above import FirstAboveThreshold
 from accountant.derived.joint import JointRelease
-from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns, FirstAboveThreshold
+from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.derived.sampled_replacement import SampledReplacement
 from accountant.derived.shuffle_model import ShuffleModel
 

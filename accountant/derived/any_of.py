@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accountant.derived.repetition_bounds import AnyOfBounds
 from accountant.errors import DomainError
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Profile
 from accountant.mechanisms.fields import mechanism_of
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.two_sided import two_sided
+from accountant.pairs.profile_pair import two_sided
 from accountant.relations import NeighbouringRelation
+
+
+@dataclass(frozen=True)
+class AnyOfBounds:
+    """The largest bound of several mechanisms (Theorem P18)."""
+
+    profiles: tuple[Profile, ...]
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order of each."""
+        return max(each.rdp(order) for each in self.profiles)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile of each at ``epsilon``."""
+        return max(each.delta(epsilon) for each in self.profiles)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """A bound on the loss of each."""
+        return max(each.pure_epsilon for each in self.profiles)
 
 
 @dataclass(frozen=True, repr=False)

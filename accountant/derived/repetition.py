@@ -5,25 +5,173 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._rounding import U, lift, up
+from accountant.analyses.renyi_conversion import log_deltas
 from accountant.checks import Argument
 from accountant.derived.any_of import one_of
-from accountant.derived.repetition_bounds import (
-    BestOfPoissonRunsBounds,
-    BestOfRunsBounds,
-    FirstAboveThresholdBounds,
-    excess,
-    mean_runs,
-)
 from accountant.environment import to_nearest
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Mechanism, Profile
 from accountant.mechanisms.dominated_by import nothing
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.profile_pair import ProfileBounds
-from accountant.pairs.two_sided import two_sided
+from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound, two_sided
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, bisect
+
+# Rényi orders at which Theorems P5 and P6 are converted for the profile.
+ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
+
+
+@dataclass(frozen=True)
+class BestOfRunsBounds:
+    """Bounds on the best of a negative binomial number of runs, from bounds on one run.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of one run.
+    gamma, eta : float
+        Of the distribution of the number of runs.
+    """
+
+    profile: Profile
+    gamma: float
+    eta: float
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order by Theorem P5."""
+        one = self.profile.rdp(order)
+        most = excess(self.profile, self.gamma, self.eta)
+        term = _rdp_term(self.profile, self.gamma)
+        choice = min(most, up((1.0 + self.eta) * term, 4.0))
+        return up(one + math.log(mean_runs(self.gamma, self.eta)) / (order - 1.0) + choice, 16.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile at ``epsilon`` by Theorem P4, or P5."""
+        shifted = epsilon - excess(self.profile, self.gamma, self.eta)
+        runs = mean_runs(self.gamma, self.eta)
+        near = runs * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
+        pure = response_delta(self.pure_epsilon, epsilon)
+        return up(min(near, pure, converted(self, epsilon)), 4.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """A bound on the loss: one run's, plus the excess."""
+        pure = self.profile.pure_epsilon
+        if pure == math.inf:
+            return pure
+        return up(pure + excess(self.profile, self.gamma, self.eta), 4.0)
+
+
+@dataclass(frozen=True)
+class BestOfPoissonRunsBounds:
+    """Bounds on the best of a Poisson number of runs, from bounds on one run.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of one run.
+    mean : float
+        Of the number of runs.
+    """
+
+    profile: Profile
+    mean: float
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order by Theorem P6."""
+        one = self.profile.rdp(order)
+        below, m = order - 1.0, self.mean
+        distance = self.profile.delta(max(math.log1p(1.0 / below) * (1.0 - 8.0 * U), 0.0))
+        exponent = below * (one + m * distance) + math.log(m)
+        # The fixed output of no run has mass e^{-m} and no loss.
+        total = max(exponent, -m) + math.log1p(math.exp(-abs(exponent + m)))
+        size = below * (one + m * distance) + abs(math.log(m)) + m + 1.0
+        return max((total + 16.0 * U * size) / below * (1.0 + 4.0 * U), 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile at ``epsilon`` by Theorem P6."""
+        shifted = epsilon - up(self.mean * self.profile.delta(0.0), 4.0)
+        near = self.mean * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
+        pure = response_delta(self.pure_epsilon, epsilon)
+        return up(min(near, pure, converted(self, epsilon)), 4.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Return a bound on the loss: one run's, plus m times the total variation."""
+        return up(self.profile.pure_epsilon + self.mean * self.profile.delta(0.0), 8.0)
+
+
+@to_nearest
+def mean_runs(gamma: float, eta: float) -> float:
+    """Return E[K] of the truncated negative binomial distribution, rounded up."""
+    log = -math.log(gamma)
+    if log == 0.0:
+        return 1.0
+    # η(1-γ)/(γ(1-γ^η)), and its limit at η = 0, or next to it.
+    share = log if abs(eta * log) < 1e-20 else -math.expm1(-eta * log) / eta
+    return max(up((1.0 - gamma) / (gamma * share), 32.0 + 8.0 * abs(eta) * log), 1.0)
+
+
+@lru_cache(maxsize=64)
+def excess(profile: Profile, gamma: float, eta: float) -> float:
+    """Return (1+η)·c, rounded up (Theorem P4)."""
+    return up((1.0 + eta) * _contrast(profile, gamma), 4.0)
+
+
+@lru_cache(maxsize=64)
+def _contrast(profile: Profile, gamma: float) -> float:
+    """Return a c with δ(c) <= γ(e^c - 1)/(1 - γ), nearly the least."""
+    odds = gamma / (1.0 - gamma) * (1.0 - 8.0 * U)
+
+    def holds(c: float) -> bool:
+        return profile.delta(c) <= odds * math.expm1(min(c, 700.0)) * (1.0 - 8.0 * U)
+
+    return least_point(holds)
+
+
+@lru_cache(maxsize=64)
+def _rdp_term(profile: Profile, gamma: float) -> float:
+    """Return the least of (1 - 1/λ)·D_λ + log(1/γ)/λ over orders λ >= 1, rounded up."""
+    log = -math.log(gamma)
+
+    def term(x: float) -> float:
+        order = 1.0 + math.exp(x)
+        return (1.0 - 1.0 / order) * profile.rdp(order) + log / order
+
+    best = min((-6.0 + 0.5 * k for k in range(33)), key=term)
+    fine = [best + 0.05 * k for k in range(-10, 11)]
+    return up(min(log, *(term(x) for x in fine)), 32.0)
+
+
+@lru_cache(maxsize=64)
+def _curve(bounds: ProfileBounds) -> NDArray[np.float64]:
+    """Return rows of order - 1 and a bound on the divergence, where the bound is finite."""
+    rows = [(order - 1.0, rdp_bound(bounds, order)) for order in ORDERS]
+    return np.array([row for row in rows if row[1] < 1e300]).reshape(-1, 2)
+
+
+def response_delta(bound: float, epsilon: float) -> float:
+    """Bound δ(epsilon), epsilon >= 0, of losses of at most ``bound`` either way (Theorem M10)."""
+    if not epsilon < bound < 600.0:
+        return 0.0 if epsilon >= bound else 1.0
+    # (e^b - e^ε)/(1 + e^b).
+    return up(-math.expm1(epsilon - bound) / (1.0 + math.exp(-bound)), 8.0)
+
+
+def converted(bounds: ProfileBounds, epsilon: float) -> float:
+    """Bound the profile by the Rényi divergences at a list of orders (Theorem C10)."""
+    below, rho = _curve(bounds).T
+    exponents = log_deltas(rho, 1.0 + below, epsilon)
+    # A logarithm above -745 is the sum of terms of that size, so it is wrong by less than 1e-12;
+    # below that exp underflows, and lift covers the error.
+    return lift(math.exp(min([0.0, *exponents.tolist()])) * (1.0 + 5e-10))
+
 
 STOPPING = Argument(
     "stopping_probability",
@@ -205,73 +353,6 @@ class BestOfPoissonRuns(Mechanism):
     def under(self, relation: NeighbouringRelation) -> BestOfPoissonRuns:
         """Return the search with one run's bound stated under another relation."""
         return BestOfPoissonRuns(self.base.under(relation), self.mean)
-
-
-@dataclass(frozen=True, repr=False)
-class FirstAboveThreshold(Mechanism):
-    """Run until a score reaches a threshold known beforehand, and release that run's output.
-
-    Parameters
-    ----------
-    base : Mechanism or sequence of Mechanism
-        As in :class:`BestOfRuns`.
-    stopping_probability : float
-        γ in (0, 1]: after a run below the threshold the search ends with this probability, and
-        releases that nothing was found.
-
-    Notes
-    -----
-    *Guarantee.* The profile is at most δ(ε - c)/γ, δ the profile of one run and c least with
-    δ(c) <= γ(e^c - 1)/(1 - γ) (docs/theorems_selection.md, Theorem P19): twice the ε of a pure run,
-    where :class:`BestOfRuns` with as many runs costs three times (Liu, Talwar 2019). The threshold
-    is fixed without the data; outputs below it and the number of runs must stay secret.
-
-    Examples
-    --------
-    >>> import accountant as ac
-    >>> from accountant.derived import FirstAboveThreshold
-    >>> FirstAboveThreshold(ac.PureDP(0.5), 0.01).epsilon(0.0) <= 1.0 + 1e-9
-    True
-    """
-
-    theorems = ("P19",)
-    about = "Run until a score reaches a threshold known beforehand, and release that run's output."
-
-    base: Mechanism
-    stopping_probability: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "base", one_of(self.base))
-        gamma = checks.number(STOPPING, self.stopping_probability)
-        object.__setattr__(self, "stopping_probability", gamma)
-
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of one run."""
-        return self.base.relation
-
-    def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return one pair for the larger profile of the two directions."""
-        if self.stopping_probability == 1.0:
-            return self.base.pairs()
-        return (_pair(FirstAboveThresholdBounds(self.base.profile(), self.stopping_probability)),)
-
-    def from_below(self) -> Mechanism | None:
-        """Return one run: every score may reach the threshold."""
-        return self.base.from_below() or self.base
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the bound of the base does."""
-        return self.base.covers_removal
-
-    def group(self, size: int) -> FirstAboveThreshold:
-        """Return the search with one run's bound for a group."""
-        return FirstAboveThreshold(self.base.group(size), self.stopping_probability)
-
-    def under(self, relation: NeighbouringRelation) -> FirstAboveThreshold:
-        """Return the search with one run's bound stated under another relation."""
-        return FirstAboveThreshold(self.base.under(relation), self.stopping_probability)
 
 
 def _pair(bounds: ProfileBounds) -> DominatingPair:

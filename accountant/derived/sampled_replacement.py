@@ -8,15 +8,14 @@ import numpy as np
 
 from accountant import checks
 from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
-from accountant.analyses.profile import Profile
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.base import Mechanism, Selection
+from accountant.mechanisms.base import Mechanism, Profile, Selection
 from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.sampled_loss import loss_of_sample, loss_of_sample_inverse
-from accountant.pairs.two_sided import two_sided
+from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.profile_pair import two_sided
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import sampled

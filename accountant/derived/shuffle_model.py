@@ -8,16 +8,15 @@ from functools import lru_cache
 
 from accountant import checks
 from accountant.bounds import Bounds
-from accountant.derived.shuffle_bounds import FINE, BlanketBounds, Randomizer, epsilon_at
-from accountant.derived.shuffle_data import DataPair
+from accountant.derived.shuffle_bounds import FINE, BlanketBounds, DataPair, Randomizer, epsilon_at
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.base import DominatingPair
+from accountant.pairs.profile_pair import TwoSidedPair
 from accountant.pairs.response import ResponsePair
-from accountant.pairs.two_sided import TwoSidedPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
 

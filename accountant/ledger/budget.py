@@ -9,7 +9,7 @@ from typing import Any
 
 from accountant import checks
 from accountant.analyses import renyi_conversion
-from accountant.composition.same_relation import same_relation
+from accountant.composition.composition import same_relation
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
-from accountant.analyses.adaptive_counts.game import Lattice, Packet, capacity, lattice_for
+from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import DomainError, PrecisionError, UnsupportedError
 from accountant.ledger.fixed_parameters import FixedMeter

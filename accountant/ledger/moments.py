@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from accountant._rounding import fraction_up
-from accountant.analyses.moments import mixture
-from accountant.analyses.moments.truncated import truncated
+from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
@@ -67,13 +66,13 @@ class MomentsMeter(Meter):
             return True
         goal = self._target
         logs = [exact_sums.quickly_up(k) for k in moments]
-        return mixture.is_within(logs, goal.below, goal.epsilon, goal.delta)
+        return is_within(logs, goal.below, goal.epsilon, goal.delta)
 
     def _scarcest(self, row: Sequence[int]) -> tuple[float, float, float, str]:
         *moments, most, mass = row
         goal = self._target
         logs = [exact_sums.quickly_up(k) for k in moments]
-        part = mixture.used(logs, goal.below, goal.epsilon, goal.delta)
+        part = used(logs, goal.below, goal.epsilon, goal.delta)
         if part > 1.0 and self._keeps([*moments, self._epsilon + 1, 0]):
             part = 1.0
         losses = _described(most, self._epsilon, "ε, in nats")
@@ -155,7 +154,7 @@ def _gain(goal: _Target) -> float:
     """Return about which part of one order's sums the mixture charges, for Gaussian noise."""
     logs = [b * (b + 1.0) for b in goal.below]
     one = min((k / c for k, c in zip(logs, goal.alone, strict=True) if c > 0.0), default=1.0)
-    return min(mixture.used(logs, goal.below, goal.epsilon, goal.delta) / one, 1.0)
+    return min(used(logs, goal.below, goal.epsilon, goal.delta) / one, 1.0)
 
 
 def _part(price: _Price, goal: _Target) -> float:

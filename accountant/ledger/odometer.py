@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.analyses.over_steps.by_renyi import least_over_orders
-from accountant.analyses.over_steps.divergences import total
+from accountant.analyses.over_steps.history import total
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger.accountant import Accountant

@@ -8,9 +8,8 @@ profile of another one in :mod:`accountant.derived`, and Poisson-sampled pairs i
 
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
-from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
 from accountant.mechanisms.discrete_sum import DiscreteGaussianSum
-from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.laplace import Laplace

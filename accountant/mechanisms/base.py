@@ -8,60 +8,72 @@ directions differ, one when they do not. Its questions (``epsilon``, ``rdp``, �
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, overload
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias, overload
 
 from accountant._binding import bound
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.checks import ArrayLike, Scalar
+from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.pairs.base import DominatingPair, has_pld
+from accountant.mechanisms.described import Described as Described
+from accountant.mechanisms.described import Selection as Selection
+from accountant.pairs.base import DominatingPair, Problems, has_pld
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.analyses.explanation import Explanation
-    from accountant.analyses.profile import Profile
-    from accountant.composition import Composition
-
 
 # Counted mechanisms that are released together.
 Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
 
 
-class Described:
-    """A dataclass whose ``repr`` is the shortest constructor call."""
+class Profile(Protocol):
+    """Everything that is known of a release; :mod:`accountant.analyses.profile` has it."""
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the keyword arguments of the shortest constructor call that makes this value."""
-        found: dict[str, Any] = {}
-        for name, argument, default, _ in _parts(type(self)):  # type: ignore[arg-type]
-            value = getattr(self, name)
-            if default is MISSING or value != default:
-                found[argument] = value
-        return found
+    def __hash__(self) -> int:
+        """Return a hash by value: profiles are cached."""
 
-    def __repr__(self) -> str:
-        """Return the shortest constructor call."""
-        shown = []
-        for name, argument, default, by_name in _parts(type(self)):  # type: ignore[arg-type]
-            value = getattr(self, name)
-            if default is MISSING and not by_name:
-                shown.append(repr(value))
-            elif value is not default and (default is MISSING or value != default):
-                shown.append(f"{argument}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+    def solvers(self) -> tuple[Any, ...]:
+        """Return the analyses of the problems."""
 
+    @property
+    def problems(self) -> Problems:
+        """The counted pairs of every direction of every alternative."""
 
-class Selection(NamedTuple):
-    """How a mechanism chooses records, in words, and what a reviewer must find in the code."""
+    @property
+    def pure_epsilon(self) -> float:
+        """The ε at δ = 0."""
 
-    words: str
-    check: str
+    @overload
+    def epsilon(self, delta: Scalar) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> FloatArray: ...
+    def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
+        """Bracket ε(delta)."""
+
+    @overload
+    def delta(self, epsilon: Scalar) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> FloatArray: ...
+    def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
+        """Bracket δ(epsilon)."""
+
+    @overload
+    def rdp(self, order: Scalar) -> float: ...
+    @overload
+    def rdp(self, order: ArrayLike) -> FloatArray: ...
+    @overload
+    def tradeoff(self, fpr: Scalar) -> float: ...
+    @overload
+    def tradeoff(self, fpr: ArrayLike) -> FloatArray: ...
+    def mu(self) -> float:
+        """Return the μ of a Gaussian mechanism that dominates."""
+
+    def rho(self) -> float:
+        """Return the ρ of zero-concentrated differential privacy."""
 
 
 class Mechanism(Described, ABC):
@@ -173,7 +185,8 @@ class Mechanism(Described, ABC):
     @to_nearest
     def profile(self) -> Profile:
         """Return everything that is known of this release: one object for every question."""
-        return bound().solve(self)
+        found: Profile = bound().solve(self)
+        return found
 
     @overload
     def epsilon(self, delta: Scalar) -> float: ...
@@ -269,17 +282,20 @@ class Mechanism(Described, ABC):
 
     def explain(self, delta: float) -> Explanation:
         """Say which analysis answers :meth:`epsilon`, why, and what each part contributes."""
-        return bound().explain(self, delta)
+        found: Explanation = bound().explain(self, delta)
+        return found
 
-    def __mul__(self, count: int) -> Composition:
-        return bound().compose(((self, count),))
+    def __mul__(self, count: int) -> Mechanism:
+        found: Mechanism = bound().compose(((self, count),))
+        return found
 
     __rmul__ = __mul__
 
-    def __add__(self, other: Mechanism) -> Composition:
+    def __add__(self, other: Mechanism) -> Mechanism:
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return bound().compose(((self, 1), (other, 1)))
+        found: Mechanism = bound().compose(((self, 1), (other, 1)))
+        return found
 
     def __radd__(self, other: object) -> Mechanism:
         # sum(mechanisms) starts from the integer 0.
@@ -288,16 +304,93 @@ class Mechanism(Described, ABC):
         return NotImplemented
 
 
-@cache
-def _parts(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Return name, argument, default of each field, and whether it is keyword-only."""
-    # A field cannot have the name of a question (epsilon, delta, mu, rho), an argument can.
-    return tuple(
-        (
-            part.name,
-            str(part.metadata.get("argument", part.name)),
-            part.default,
-            part.kw_only is True,
+@dataclass(frozen=True)
+class Contribution:
+    """What one part of a composition contributes.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The part.
+    count : int
+        How often it runs.
+    epsilon : float
+        An upper bound on its ε at the same δ if released alone; these do not add up.
+    share : float or None
+        Its share of the Rényi divergence at the order that serves the whole best; these add up to
+        one. None when a part has no Rényi curve.
+    account : str
+        What of the part enters the answer: a closed form, its transform on a contour, its atoms or
+        its loss distribution on a grid, a pair that dominates it, or its Rényi curve.
+    width : float or None
+        By how much the bracket of ε narrows when all releases of the part are left out, relative to
+        its width, in [0, 1]. These need not add up to one: a grid that suits one part may not suit
+        another. None when the bracket has no finite width, or for more than eight parts.
+    narrower : str
+        What would narrow the bracket.
+    """
+
+    mechanism: Mechanism
+    count: int
+    epsilon: float
+    share: float | None
+    account: str
+    width: float | None
+    narrower: str
+
+    def __str__(self) -> str:
+        """Write the part on three lines."""
+        share = "" if self.share is None else f", {100.0 * self.share:.1f} % of the divergence"
+        width = "" if self.width is None else f" ({100.0 * self.width:.1f} % of the width)"
+        return (
+            f"  {self.count} × {self.mechanism!r}: alone ε ≤ {text_up(self.epsilon)}{share}\n"
+            f"    account: {self.account}{width}\n"
+            f"    narrower by: {self.narrower}"
         )
-        for part in fields(kind)
-    )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which analysis answered and why; ``print`` it.
+
+    Attributes
+    ----------
+    analysis, reason : str
+        The analysis of the worst direction and why it was chosen.
+    direction : str
+        ``"remove"``, ``"add"`` or ``"both"``: the worst direction.
+    epsilon : Bounds
+        The bracket of ε(delta).
+    delta : float
+        The δ of the question.
+    relation : str
+        The neighbouring relation.
+    contributions : tuple of Contribution
+        The parts of the worst alternative, the largest share first.
+    """
+
+    analysis: str
+    reason: str
+    direction: str
+    epsilon: Bounds
+    delta: float
+    relation: str
+    contributions: tuple[Contribution, ...]
+
+    def __str__(self) -> str:
+        """Write it as a short table, ε rounded up."""
+        lower = float(self.epsilon.lower)
+        lines = [
+            f"ε ≤ {text_up(float(self.epsilon.upper))} at δ = {self.delta:g}, {self.relation}",
+            f"analysis: {self.analysis} ({self.reason}); worst direction: {self.direction}",
+            f"bracket: from {lower:.6g}, {relative_width(self.epsilon):.1e} wide relatively",
+        ]
+        return "\n".join([*lines, *map(str, self.contributions)])
+
+
+def relative_width(bounds: Bounds) -> float:
+    """Return the width relative to the upper end; 0 where both are 0 or infinite."""
+    width, upper = float(bounds.width), float(bounds.upper)
+    if width == 0.0:
+        return 0.0
+    return width / upper if upper < math.inf else math.inf

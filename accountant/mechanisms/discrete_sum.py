@@ -13,9 +13,8 @@ from accountant import checks
 from accountant._rounding import U, up
 from accountant._typing import FloatArray
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.discrete import MOST_ATOMS
-from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation

@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.base import Counted, Mechanism
 from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Counted
-
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 

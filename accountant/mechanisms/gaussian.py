@@ -18,12 +18,11 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.contributions import BoundedContribution
-from accountant.mechanisms.fields import group_factor, set_fields
+from accountant.mechanisms.fields import BoundedContribution, group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
+from accountant.pairs.excess import loss_of_sample_inverse
 from accountant.pairs.line import GAUSSIAN, LineLaw
-from accountant.pairs.sampled_loss import loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

@@ -11,8 +11,7 @@ from accountant import checks
 from accountant._rounding import U, lift, ratio_up, up
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
-from accountant.mechanisms.contributions import BoundedContribution
-from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import exp_minus_linear
 from accountant.pairs.line import LAPLACE, LineLaw

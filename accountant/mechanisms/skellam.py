@@ -10,8 +10,7 @@ import numpy as np
 from accountant import checks
 from accountant._rounding import U, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.contributions import BoundedContribution
-from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation

@@ -18,7 +18,6 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.tails import Tails
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
@@ -262,18 +261,6 @@ class GivenLossPair(DominatingPair):
         q, lost_q = _differences(below_q(edges), above_q(edges))
         lost = max(lost_p, lost_q)
         return Masses(p, q, (self.relative_error + 2.0 * U) * lost + 4.0 * U)
-
-    def tails(self, edges: FloatArray) -> Tails:
-        """Return the given functions."""
-        edges = np.asarray(edges, dtype=np.float64)
-        at = -edges if self.reverse else edges
-        below_p, above_p, below_q, above_q = (
-            np.asarray(function(at), dtype=np.float64) for function in self.functions
-        )
-        error = self.relative_error + 2.0 * U
-        if self.reverse:  # outcomes of loss t itself add nothing to P - e^t·Q
-            return Tails(below_q, above_q, below_p, above_p, error)
-        return Tails(above_p, below_p, above_q, below_q, error)
 
 
 def _pmf(name: str, values: Sequence[float]) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import OrderedDict
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,54 +14,10 @@ from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.locks import ModuleLock
+from accountant.pairs.base import Atoms as Atoms
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
 from accountant.pairs.line import ATOMS, LineLaw
-
-Rows: TypeAlias = "list[tuple[float, float]]"
-
-
-class Atoms(NamedTuple):
-    """The losses that carry mass, in increasing order, and their masses.
-
-    Attributes
-    ----------
-    loss : float64 array of shape (m,)
-        Finite losses; equal ones are allowed.
-    p, q : float64 array of shape (m,)
-        Their masses under P and Q, each to within ``relative_error``.
-    infinite_p, infinite_q : float
-        Upper bounds on P{L = +∞} and Q{L = -∞}, to the same relative error.
-    relative_error, loss_error : float
-        As in :class:`~accountant.pairs.base.Masses`.
-    absolute_error : float
-        What underflow adds to the error of a mass, and at most so much mass is not listed.
-    """
-
-    loss: FloatArray
-    p: FloatArray
-    q: FloatArray
-    infinite_p: float
-    infinite_q: float
-    relative_error: float
-    loss_error: float
-    absolute_error: float = TINY
-
-    @property
-    def doubtful(self) -> float:
-        """Masses below it have lost digits to underflow."""
-        return (1e10 if self.absolute_error >= TINY else 1e16) * self.absolute_error
-
-
-class Losses(NamedTuple):
-    """As :class:`Atoms`, under P alone."""
-
-    loss: FloatArray
-    p: FloatArray
-    infinite_p: float
-    relative_error: float
-    loss_error: float
-    absolute_error: float = TINY
 
 
 class AtomicPair(DominatingPair):
@@ -252,16 +208,9 @@ def _spaced(losses: FloatArray) -> tuple[float, float] | None:
     return None if np.any(np.abs(off) > doubt) else (first, spacing)
 
 
-def profile_of_losses(table: Atoms | Losses, epsilon: float) -> Bounds:
+def profile_of_losses(table: Atoms, epsilon: float) -> Bounds:
     """Bracket H(ε) of a table by a sum over its losses above ε."""
-    return Bounds(*ends_of_profile(table, epsilon))
-
-
-def ends_of_profile(table: Atoms | Losses, epsilon: float) -> tuple[float, float]:
-    """Return the two ends of :func:`profile_of_losses`."""
     shift, first = table.loss_error, 0
-    if table.loss.size <= LOOPED and abs(epsilon) + shift < 1e280:
-        return ends_of_rows(table, rows_of(table), epsilon)
     if epsilon >= 0.0 and shift < 1e280:
         # The losses are in order. No difference to those above ε overflows.
         first = int(table.loss.searchsorted(epsilon - 2.0 * shift))
@@ -273,42 +222,6 @@ def ends_of_profile(table: Atoms | Losses, epsilon: float) -> tuple[float, float
     least = most = _lost(masses, beyond)
     if shift > 0.0:
         least, most = _lost(masses, beyond + shift), _lost(masses, beyond - shift)
-    return _around(table, epsilon, least, most)
-
-
-def rows_of(table: Atoms | Losses) -> Rows:
-    """Return the losses and their masses as numbers of Python, the largest loss first."""
-    losses, masses = table.loss.tolist(), table.p.tolist()
-    losses.reverse()
-    masses.reverse()
-    return list(zip(losses, masses, strict=True))
-
-
-def ends_of_rows(table: Atoms | Losses, rows: Rows, epsilon: float) -> tuple[float, float]:
-    """Return :func:`ends_of_profile` by a loop, which for a few losses is faster than arrays."""
-    shift = table.loss_error
-    least = most = 0.0
-    if shift == 0.0:
-        for loss, p in rows:
-            if not epsilon < loss:  # so are all smaller losses
-                break
-            most -= p * math.expm1(epsilon - loss)
-        return _around(table, epsilon, most, most)
-    for loss, p in rows:
-        beyond = epsilon - loss
-        if not beyond < shift:
-            break
-        # losses moved up, then down
-        most -= p * math.expm1(beyond - shift)
-        if beyond < -shift:
-            least -= p * math.expm1(beyond + shift)
-    return _around(table, epsilon, least, most)
-
-
-def _around(
-    table: Atoms | Losses, epsilon: float, least: float, most: float
-) -> tuple[float, float]:
-    """Return the bracket of a sum, with its round-off."""
     size = table.p.size
     error = 4.0 * table.relative_error + (size + 16) * U
     # Each mass may be off by as much as all that are not listed carry.
@@ -316,7 +229,7 @@ def _around(
     upper = (most + table.infinite_p) * (1.0 + error) + faint
     lower = (least + table.infinite_p) * (1.0 - error) - faint
     upper = max(min(up(upper, 4.0), 1.0), -math.expm1(min(epsilon, 0.0)))
-    return min(max(lower, 0.0), upper), upper
+    return Bounds(min(max(lower, 0.0), upper), upper)
 
 
 def _lost(masses: FloatArray, beyond: FloatArray) -> float:

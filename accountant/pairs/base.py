@@ -11,7 +11,6 @@ the capabilities below. An analysis checks for the one it needs (:func:`has_pld`
 ``gaussian_mixture``  Gaussian noise that a record shifts at random, whose transform is known, too
 ``profile``           the privacy profile in closed form
 ``pld_upper_pair``    a dominating pair with a loss distribution, computed from other answers
-``tails``             distribution functions of the loss, where masses are their differences
 ====================  ==========================================================================
 
 A user-defined mechanism needs only one of the first five.
@@ -21,21 +20,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from accountant._rounding import U, half_square, lift, up
+from accountant._rounding import TINY, U, half_square, lift, up
 from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.line import LineLaw
-from accountant.pairs.tails import Tails
 from accountant.search import DOUBLES, bisect
-
-if TYPE_CHECKING:
-    from accountant.pairs.atoms import Atoms
-
 
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
@@ -102,6 +96,38 @@ class Masses(NamedTuple):
     p: FloatArray
     q: FloatArray
     relative_error: float
+
+
+class Atoms(NamedTuple):
+    """The losses that carry mass, in increasing order, and their masses.
+
+    Attributes
+    ----------
+    loss : float64 array of shape (m,)
+        Finite losses; equal ones are allowed.
+    p, q : float64 array of shape (m,)
+        Their masses under P and Q, each to within ``relative_error``.
+    infinite_p, infinite_q : float
+        Upper bounds on P{L = +∞} and Q{L = -∞}, to the same relative error.
+    relative_error, loss_error : float
+        As in :class:`Masses`.
+    absolute_error : float
+        What underflow adds to the error of a mass, and at most so much mass is not listed.
+    """
+
+    loss: FloatArray
+    p: FloatArray
+    q: FloatArray
+    infinite_p: float
+    infinite_q: float
+    relative_error: float
+    loss_error: float
+    absolute_error: float = TINY
+
+    @property
+    def doubtful(self) -> float:
+        """Masses below it have lost digits to underflow."""
+        return (1e10 if self.absolute_error >= TINY else 1e16) * self.absolute_error
 
 
 class DominatingPair:
@@ -258,10 +284,6 @@ class DominatingPair:
         """Return the masses of the cells between increasing ``edges`` of the loss."""
         raise UnsupportedError(f"{type(self).__name__} has no loss distribution")
 
-    def tails(self, edges: FloatArray) -> Tails | None:
-        """Return the distribution functions at ``edges``, where masses are their differences."""
-        return None
-
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E_P[(1 - e^{ε - L})₊] at any real ``epsilon``."""
         raise UnsupportedError(f"{type(self).__name__} has no closed-form privacy profile")
@@ -308,6 +330,14 @@ def has_rdp(pair: DominatingPair) -> TypeGuard[HasRDP]:
 def has_profile(pair: DominatingPair) -> TypeGuard[HasProfile]:
     """Tell whether a pair has a privacy profile in closed form."""
     return type(pair).profile is not DominatingPair.profile
+
+
+def gaussian_part(pair: DominatingPair) -> GaussianPart:
+    """Return the parameters of a pair that is Gaussian."""
+    part = pair.gaussian_part
+    if part is None:  # pragma: no cover (chosen by the caller)
+        raise UnsupportedError(f"{pair!r} is not Gaussian")
+    return part
 
 
 def rho_of_pure(epsilon: float) -> float:

@@ -1,4 +1,8 @@
-"""A pair made from bounds on its profile: the chords between its values lie above it."""
+"""Pairs made from bounds on a profile: the chords between its values lie above it.
+
+:class:`ProfilePair` is for one direction (Theorem P7), and :func:`two_sided` for both, from bounds
+on the larger of their profiles (Theorem E1). Hulls are computed in rational arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,41 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from accountant._rounding import U
 from accountant.errors import UnsupportedError
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.lower_hull import lower_hull
+from accountant.pairs.base import DominatingPair
+from accountant.pairs.response import ResponsePair
+
+# Abscissa, ordinate, and the loss whose exponential the abscissa is.
+Point: TypeAlias = tuple[Fraction, Fraction, float]
+
+
+def lower_hull(points: list[Point]) -> list[Point]:
+    """Return the vertices of the lower convex hull, for points with increasing abscissae."""
+    # In units of which all are multiples: integers need no common divisors.
+    across, up = _whole([point[0] for point in points]), _whole([point[1] for point in points])
+    kept: list[int] = []
+    for last in range(len(points)):
+        while len(kept) >= 2:
+            first, middle = kept[-2:]
+            left = (up[middle] - up[first]) * (across[last] - across[first])
+            if left < (up[last] - up[first]) * (across[middle] - across[first]):
+                break
+            kept.pop()
+        kept.append(last)
+    return [points[index] for index in kept]
+
+
+def _whole(values: list[Fraction]) -> list[int]:
+    """Return the values times one number that makes all of them integers."""
+    unit = math.lcm(*(value.denominator for value in values))
+    return [value.numerator * (unit // value.denominator) for value in values]
+
 
 POINTS = 500  # of the profile, joined by chords
 LEAST = 1e-25  # of the profile; what is left is mass at infinity
@@ -134,3 +165,66 @@ def rdp_bound(bounds: ProfileBounds, order: float) -> float:
         return bounds.rdp(order)
     except UnsupportedError:
         return math.inf
+
+
+def two_sided(bounds: ProfileBounds) -> DominatingPair:
+    """Return the pair that bounds on profile, Rényi divergence and loss imply (E1)."""
+    return constant_profile_pair(bounds) or TwoSidedPair(bounds)
+
+
+@dataclass(frozen=True)
+class TwoSidedPair(ProfilePair):
+    """Values of a profile that bounds both directions, joined by chords and mirrored (E1)."""
+
+    def atoms(self) -> Atoms:
+        """Return atoms at ±ε for the changes of slope, and the rest at 0."""
+        grid, values = self._values()
+        points = [
+            (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
+            for x, h in zip(grid, values, strict=True)
+        ]
+        kept = lower_hull([_lowered(points), *points[1:]])
+        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
+        slopes.append(Fraction(0))
+        q = [before - after for before, after in pairwise(slopes)]
+        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
+        upper = [tuple(float(entry) for entry in row) for row in rows]
+        zero = float(_rest(kept))
+        table = np.array(
+            [(-loss, below, above) for loss, above, below in reversed(upper)]
+            + [(0.0, zero, zero)]
+            + upper
+        )
+        infinite = float(kept[-1][1])
+        error = 8.0 * U * (1.0 + grid[-1])
+        loss, p, q_mass = (table[:, column].copy() for column in range(3))
+        return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
+
+
+def _lowered(points: list[Point]) -> Point:
+    """Return the point at 0, below the chords from every other to its mirror image."""
+    (x, most, loss), others = points[0], points[1:]
+    return x, min([most, *((t - 1 + 2 * h) / (t + 1) for t, h, _ in others)]), loss
+
+
+def _rest(kept: list[Point]) -> Fraction:
+    """Return the mass at loss 0, one minus the masses of the mirrored halves."""
+    start = kept[0][1]
+    if len(kept) == 1:
+        return 1 - start
+    slope = (start - kept[1][1]) / (kept[1][0] - kept[0][0])
+    return 1 - start - 2 * slope
+
+
+FAR = 800.0
+
+
+def constant_profile_pair(bounds: ProfileBounds) -> ResponsePair | None:
+    """Return the (0, δ) pair if the profile is almost constant, None otherwise.
+
+    Then the mechanism adds essentially no noise, and chords of the profile give no pair.
+    """
+    everywhere = bounds.delta(0.0)
+    if bounds.delta(FAR) * 1.001 >= everywhere:
+        return ResponsePair(0.0, infinite=min(everywhere, 1.0))
+    return None

@@ -16,9 +16,8 @@ from accountant._binding import bound
 from accountant._rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.contributions import BoundedContribution
 from accountant.mechanisms.dominated_by import nothing
-from accountant.mechanisms.fields import mechanism_of
+from accountant.mechanisms.fields import BoundedContribution, mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.pairs.base import DominatingPair
@@ -148,7 +147,8 @@ class PoissonSampled(Mechanism):
             pair = exchanged(inner.pairs()[0], q)
             if pair is not None:
                 return (pair,)
-        return bound().sampled_replacement(inner, q)
+        found: tuple[DominatingPair, ...] = bound().sampled_replacement(inner, q)
+        return found
 
     def from_below(self) -> Mechanism | None:
         """Return the sample of what bounds the inner mechanism from below.

@@ -16,7 +16,7 @@ from accountant._rounding import TINY, U, lift, product_up, up
 from accountant._typing import FloatArray
 from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.sampled_loss import loss_of_sample, loss_of_the_rest, one_loss_of_sample
+from accountant.pairs.excess import loss_of_sample, loss_of_the_rest, one_loss_of_sample
 
 Curve: TypeAlias = Callable[[float], float]
 # The largest integer order of an amplified curve.

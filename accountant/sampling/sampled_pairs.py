@@ -22,15 +22,15 @@ from accountant.pairs.base import (
     mu_of_pure,
     rho_of_pure,
 )
-from accountant.pairs.excess import chord_excess, divergence
-from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.pairs.sampled_loss import (
+from accountant.pairs.excess import (
+    chord_excess,
+    divergence,
     ends_of_sample,
     loss_of_sample,
     loss_of_sample_inverse,
     loss_of_the_rest,
 )
-from accountant.pairs.tails import Tails
+from accountant.pairs.mixture_curve import mixture_rdp
 from accountant.sampling.sampled_atoms import SampledAtoms, curve_of_sample
 
 # Cells of the chords of a Rényi divergence: fewer make it larger.
@@ -207,36 +207,6 @@ class SampledPair(SampledCurve):
         padding = np.zeros(below)
         return Masses(
             np.concatenate([padding, mixed]), np.concatenate([padding, q]), error + 4.0 * U
-        )
-
-    def tails(self, edges: FloatArray) -> Tails | None:
-        """Return those of the inner pair at edges that are carried back to it."""
-        edges = np.asarray(edges, dtype=np.float64)
-        end = math.log1p(-self.q)
-        if self.add:
-            kept = slice(0, int(np.searchsorted(edges, -end, side="left")))
-            inner_edges = np.maximum.accumulate(-loss_of_sample_inverse(self.q, -edges[kept]))
-        else:
-            kept = slice(int(np.searchsorted(edges, end, side="left")), edges.size)
-            inner_edges = np.maximum.accumulate(loss_of_sample_inverse(self.q, edges[kept]))
-        inner = self.inner.tails(inner_edges)
-        if inner is None or inner.q != 1.0:
-            return None
-
-        def filled(column: FloatArray, is_below: bool) -> FloatArray:
-            # below all losses of a removal, above all of an addition
-            whole = np.full(edges.size, float(is_below == self.add))
-            whole[kept] = column
-            return whole
-
-        return Tails(
-            filled(inner.above_p, False),
-            filled(inner.below_p, True),
-            filled(inner.above_q, False),
-            filled(inner.below_q, True),
-            inner.relative_error + 4.0 * U,
-            self.q,
-            self.add,
         )
 
     def _add(self, edges: FloatArray) -> Masses:

@@ -242,7 +242,7 @@ def test_a_level_of_the_tree_is_one_unit_of_squared_sensitivity():
 
 
 def test_the_mean_number_of_runs_is_not_rounded_down():
-    from accountant.derived.repetition_bounds import mean_runs
+    from accountant.derived.repetition import mean_runs
 
     for mean in (1.0 + 2.0**-50, 1.5, 7.3, 1e6):
         for shape in (0.0, 0.3, 1.0, 5.0):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.analyses.apart import Apart, without_parts_apart
+from accountant.analyses.by_groups import Apart
 
 pytest.importorskip("flint")
 from flint import arb
@@ -73,21 +73,6 @@ def test_a_small_delta_does_not_leave_them_out():
     seldom = ac.PoissonSampled(ac.Gaussian(0.5), 1e-20)
     whole = ac.Gaussian(2.0) + 1000 * seldom
     assert whole.epsilon(1e-19) >= (1000 * seldom).epsilon_bounds(1e-19).lower > 0.0
-    # Without any other part they are the whole answer.
-    assert without_parts_apart((((1 * seldom).parts[0][0].pairs()[0], 1),))[1:] == ((), ())
-
-
-def test_a_contour_keeps_its_digits_and_a_grid_is_spared():
-    """Both answered by all parts together, the second took seconds."""
-    rare = 1000 * ac.PoissonSampled(ac.Gaussian(1.0), 1e-19)
-
-    def seldom(other):
-        parts = (other + rare).profile().solvers()[0].parts
-        return [pair.sampling_probability for pair, _ in without_parts_apart(parts)[2]]
-
-    assert seldom(ac.Gaussian(2.0)) == seldom(5 * ac.PoissonSampled(ac.Gaussian(1.0), 0.1)) == []
-    assert seldom(ac.Gaussian(2.0) + ac.ApproximateDP(0.0, delta=1e-9)) == []
-    assert seldom(17 * ac.PureDP(0.3)) == seldom(ac.Laplace(2.0) + ac.Gaussian(3.0)) == [1e-19]
 
 
 def test_it_is_chosen_for_such_parts_alone():
@@ -142,21 +127,3 @@ def test_rare_responses_are_bracketed_beside_gaussian_noise(rate):
         assert any(not arb(again.lower) > end for end in high)
     assert found.upper - found.lower <= 3e-6 * found.upper
     assert again.upper - again.lower <= 3e-5 * again.upper
-
-
-def test_a_rare_part_does_not_widen_the_bracket_of_the_others():
-    """The lower end was 2e-5 below that of the others alone, after seconds."""
-    many, rare = 10**6, ac.PoissonSampled(ac.Laplace(5.0), 1e-20)
-    for other in (ac.DiscreteGaussian(2.5), ac.Skellam(6.0)):
-        alone = (many * other).epsilon_bounds(1e-6)
-        found = (many * other + many * rare).epsilon_bounds(1e-6)
-        assert found.lower >= alone.lower * (1.0 - 1e-9)
-        assert found.upper <= alone.upper * (1.0 + 1e-8)
-        assert found.upper >= alone.lower
-
-
-def test_a_sum_of_few_losses_keeps_its_digits():
-    """Both responses are listed, so the rare one is no reason for a wider bracket."""
-    rare = ac.PoissonSampled(ac.RandomizedResponse(1.0), 1e-10)
-    found = (3 * ac.RandomizedResponse(0.5) + rare).epsilon_bounds(1e-2)
-    assert 0.0 < found.upper - found.lower <= 1e-11 * found.upper

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.analyses import both_directions, mixed
+from accountant.analyses import mixed, profile
 from accountant.analyses.dispatch import solver
 
 SCHEDULES = {
@@ -38,7 +38,7 @@ def solvers(rows):
 
 
 def test_one_line_serves_both_directions(monkeypatch):
-    both_directions._bracket.cache_clear()
+    profile._both.cache_clear()
     asked = []
 
     def bracket(rows, delta, direction):
@@ -47,22 +47,22 @@ def test_one_line_serves_both_directions(monkeypatch):
 
     monkeypatch.setattr(mixed, "epsilon_bounds", bracket)
     found = solvers(SCHEDULES["two kinds"])
-    assert both_directions.epsilon_bounds(found, 1e-5) == ac.Bounds(1.0, 1.0)
-    assert both_directions.epsilon_bounds(found, 1e-5) == ac.Bounds(1.0, 1.0)
+    assert profile.both_directions(found, 1e-5) == ac.Bounds(1.0, 1.0)
+    assert profile.both_directions(found, 1e-5) == ac.Bounds(1.0, 1.0)
     assert asked == [mixed.EITHER], "the add direction may cost more"
-    both_directions._bracket.cache_clear()
+    profile._both.cache_clear()
 
 
 def test_other_questions_are_asked_one_by_one(monkeypatch):
-    both_directions._bracket.cache_clear()
+    profile._both.cache_clear()
     found = solvers(SCHEDULES["two kinds"])
-    assert both_directions.epsilon_bounds(found, 0.0) is None
-    assert both_directions.epsilon_bounds(found, 0.999) is None, "0 by the total variation"
-    assert both_directions.epsilon_bounds(found[:1], 1e-5) is None
-    assert both_directions.epsilon_bounds([found[1], found[1]], 1e-5) is None, "one direction"
+    assert profile.both_directions(found, 0.0) is None
+    assert profile.both_directions(found, 0.999) is None, "0 by the total variation"
+    assert profile.both_directions(found[:1], 1e-5) is None
+    assert profile.both_directions([found[1], found[1]], 1e-5) is None, "one direction"
     other = solvers(SCHEDULES["with a plain part"])
-    assert both_directions.epsilon_bounds([found[0], other[1]], 1e-5) is None
-    assert both_directions.epsilon_bounds(solvers([(1.0, 0.01, 100)]), 1e-5) is None
+    assert profile.both_directions([found[0], other[1]], 1e-5) is None
+    assert profile.both_directions(solvers([(1.0, 0.01, 100)]), 1e-5) is None
     monkeypatch.setattr(mixed, "epsilon_bounds", lambda *_: (0.0, math.inf))
-    assert both_directions.epsilon_bounds(found, 1e-5) is None, "the grid may be narrower"
-    both_directions._bracket.cache_clear()
+    assert profile.both_directions(found, 1e-5) is None, "the grid may be narrower"
+    profile._both.cache_clear()

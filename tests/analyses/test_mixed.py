@@ -12,8 +12,8 @@ import accountant as ac
 from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.mixed import ADD, EITHER, REMOVE, Part
-from accountant.analyses.over_steps import gaussian
-from accountant.analyses.over_steps.divergences import gaussian_settings
+from accountant.analyses.over_steps import curve
+from accountant.analyses.over_steps.history import gaussian_settings
 
 DIRECTIONS = [REMOVE, ADD]
 
@@ -261,7 +261,7 @@ def test_the_ledger_reads_both_ends_of_single_steps():
     ledger = ac.Accountant()
     for k in range(600):
         ledger.step(noise_multiplier=1.2 + 1e-3 * (k % 97), sampling_probability=0.02)
-    lower, upper = gaussian._exactly(ledger.history, gaussian_settings(ledger.history), 1e-5)
+    lower, upper = curve._exactly(ledger.history, gaussian_settings(ledger.history), 1e-5)
     np.testing.assert_array_equal(upper[-100:] - lower[-100:] <= 1e-8 * upper[-100:], True)
 
 

@@ -11,7 +11,7 @@ import pytest
 import accountant as ac
 from accountant.analyses import gaussian_mixtures
 from accountant.analyses.dispatch import solver
-from accountant.analyses.mixture_compositions import MixedContour, fits
+from accountant.analyses.gaussian_mixtures import MixedContour, fits
 from accountant.analyses.solvers import Contour, Grid
 from accountant.composition.problems import problems_of
 from accountant.mechanisms.gaussian import GaussianPair

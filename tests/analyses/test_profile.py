@@ -4,7 +4,7 @@ import pytest
 
 import accountant as ac
 from accountant.analyses import dispatch, profile
-from accountant.analyses.pld import Composed
+from accountant.analyses.pld.composed_law import ComposedLaw
 from accountant.bounds import Bounds
 
 
@@ -44,10 +44,8 @@ def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_f
     assert worst(problems).upper == 1.0
     assert [one.asked for one in problems] == [1, 1]
     problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
-    found = profile._worst(
-        problems, lambda one: one.ask(), lambda one: one.quick(), upper_alone=True
-    )
-    assert found.upper == 1.0
+    found = profile._worst_upper(problems, lambda one: one.ask().upper, lambda one: one.quick())
+    assert found == 1.0
     assert [one.asked for one in problems] == [1, 0]
 
 
@@ -56,17 +54,12 @@ SHUFFLED = 3 * ac.ShuffleModel(ac.RandomizedResponse(1.0, k=4), dataset_size=100
 
 @pytest.mark.long
 def test_no_lower_end_is_computed_that_another_problem_replaces(monkeypatch):
-    asked = []
-    real = Composed.__init__
+    def refused(self):
+        raise AssertionError("nobody asks for a lower end of these laws")
 
-    def seen(self, parts, **options):
-        asked.append((type(parts[0][0]).__name__, options["upper_alone"]))
-        real(self, parts, **options)
-
-    monkeypatch.setattr(Composed, "__init__", seen)
+    monkeypatch.setattr(ComposedLaw, "_lower", property(refused))
     dispatch._remembered.cache_clear()
     found = SHUFFLED.epsilon_bounds(1e-6)
-    assert set(asked) == {("ShufflePair", True)}
     assert 0.0 < found.lower < found.upper == SHUFFLED.epsilon(1e-6)
 
 
@@ -80,3 +73,29 @@ def test_an_upper_end_alone_is_as_near_as_that_of_a_bracket():
     for epsilon in (0.01, 0.1, 0.5):
         known = both.delta_bounds(epsilon)
         assert known.lower < whole.delta(epsilon) <= known.upper * (1.0 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        10 * ac.Laplace(5.0) + 3 * ac.DiscreteGaussian(4.0),
+        20 * ac.PureDP(0.3) + ac.PoissonSampled(ac.RandomizedResponse(1.0), 0.1),
+        ac.Laplace(2.0) + ac.ApproximateDP(0.0, delta=1e-9),
+    ],
+    ids=repr,
+)
+def test_an_upper_end_asks_for_no_lower_one(monkeypatch, release):
+    def refused(self):
+        raise AssertionError("a lower law was composed")
+
+    monkeypatch.setattr(ComposedLaw, "_lower", property(refused))
+    dispatch._remembered.cache_clear()
+    epsilon, delta = release.epsilon(1e-6), release.delta(1.0)
+    monkeypatch.undo()
+    dispatch._remembered.cache_clear()
+    for upper, known in (
+        (epsilon, release.epsilon_bounds(1e-6)),
+        (delta, release.delta_bounds(1.0)),
+    ):
+        assert known.upper * (1.0 - 1e-5) <= upper <= known.upper * (1.0 + 1e-5)
+        assert upper >= known.lower

@@ -27,13 +27,11 @@ def grid_without_a_curve():
 @pytest.mark.parametrize("wide", [Bounds(0.0, 0.95), Bounds(0.0, 0.5), Bounds(0.1, 1.0)])
 def test_a_wide_bracket_of_a_delta_is_an_answer(grid, monkeypatch, wide):
     monkeypatch.setattr(grid, "_ask", lambda question, first=0: (wide, False))
-    monkeypatch.setattr(grid, "_nearly_one", lambda epsilon: Bounds(0.0, 1.0))
     assert grid.delta_bounds(1.0) == wide
 
 
 def test_where_nothing_is_known_it_says_so(grid, monkeypatch):
     monkeypatch.setattr(grid, "_ask", lambda question, first=0: (None, False))
-    monkeypatch.setattr(grid, "_nearly_one", lambda epsilon: Bounds(0.0, 1.0))
     with pytest.raises(PrecisionError, match="no grid"):
         grid.delta_bounds(1.0)
 
@@ -45,19 +43,6 @@ def test_one_release_of_laplace_noise_is_exactly_pure(scale):
     found = ac.Laplace(scale).epsilon_bounds(0.0)
     assert Fraction(found.lower) <= truth <= Fraction(found.upper)
     assert found.upper - found.lower <= 1e-11 * found.upper
-
-
-def test_an_upper_end_alone_needs_no_delta_near_one(monkeypatch):
-    parts = (ac.DiscreteLaplace(2.0).pairs()[0], 10**4), (ac.Laplace(0.7).pairs()[0], 10**3)
-    known = Grid(parts).delta_bounds(1.0)
-    assert known.lower > 0.9
-
-    def refused(self, epsilon):
-        raise AssertionError("it would raise a lower end that nobody asks for")
-
-    monkeypatch.setattr(Grid, "_nearly_one", refused)
-    found = Grid(parts, upper_alone=True).delta_bounds(1.0)
-    assert found.lower <= known.lower <= found.upper <= 1.0
 
 
 def test_a_delta_that_cannot_exceed_next_to_nothing_takes_no_grid(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accountant.derived import report_sum
-from accountant.derived.report_counts import (
+from accountant.derived.report_sum import (
     MOST_NUMBERS,
     MOST_TERMS,
     _numbers,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.derived import shuffle_data
+from accountant.derived import shuffle_bounds
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms import ShuffledResponses
 
@@ -257,11 +257,11 @@ def test_refusals():
 
 def test_where_no_law_below_is_resolved_nothing_is_told(monkeypatch):
     """Masses that may be off by any factor are no lower end, nor a curve."""
-    found = shuffle_data.tangent_law
+    found = shuffle_bounds.tangent_law
     monkeypatch.setattr(
-        shuffle_data, "tangent_law", lambda table: found(table)._replace(mass_error=math.inf)
+        shuffle_bounds, "tangent_law", lambda table: found(table)._replace(mass_error=math.inf)
     )
-    table = shuffle_data.DataPair(ac.RandomizedResponse(0.3), 643).atoms()
+    table = shuffle_bounds.DataPair(ac.RandomizedResponse(0.3), 643).atoms()
     assert table.relative_error == 0.0
     assert not table.loss.any()
     assert table.p.sum() == table.q.sum() == 1.0

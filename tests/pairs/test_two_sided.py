@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from accountant.errors import UnsupportedError
-from accountant.pairs.two_sided import TwoSidedPair
+from accountant.pairs.profile_pair import TwoSidedPair
 
 
 def hockey_stick(p, q, ratio):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import accountant as ac
-from accountant.analyses.over_steps.prefixes import counts_at, evenly
+from accountant.analyses.over_steps.history import counts_at, evenly
 from accountant.analyses.solvers import Solver
 from accountant.bounds import Bounds
 from accountant.derived import BestOfPoissonRuns, BestOfRuns

@@ -7,9 +7,15 @@ from typing import TypeAlias
 
 from accountant.analyses import mixed
 from accountant.analyses.over_steps.by_renyi import at_prefixes, infinite_masses, largest_losses
-from accountant.analyses.over_steps.divergences import gaussian_setting
-from accountant.analyses.over_steps.gaussian import by_contour
-from accountant.analyses.over_steps.prefixes import Counts, Part, Steps, counts_at, evenly
+from accountant.analyses.over_steps.curve import by_contour
+from accountant.analyses.over_steps.history import (
+    Counts,
+    Part,
+    Steps,
+    counts_at,
+    evenly,
+    gaussian_setting,
+)
 from accountant.composition import composed
 from accountant.errors import AccountantError
 from accountant.mechanisms.base import Mechanism

@@ -12,13 +12,16 @@ import numpy as np
 
 from accountant._typing import FloatArray
 from accountant.analyses import renyi_conversion
-from accountant.analyses.over_steps.divergences import (
+from accountant.analyses.over_steps.history import (
     MAX_DISTINCT,
+    Counts,
+    Part,
+    Steps,
+    check_length,
     divergences,
     gaussian_setting,
     weighted,
 )
-from accountant.analyses.over_steps.prefixes import Counts, Part, Steps, check_length
 from accountant.composition.problems import symmetrised_pairs
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair

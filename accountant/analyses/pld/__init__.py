@@ -1,12 +1,13 @@
 """The privacy loss distribution on a grid: certified brackets for any composition of pairs.
 
-``composed`` refines grids until a bracket meets its tolerance. It uses ``loss_grid`` (two
-distributions that enclose one part), ``lattice`` and ``saddle_point`` (the choice of the grid),
-``tail_grid`` (the same from distribution functions), ``composed_law``, ``fft`` and ``spectrum``
-(the composition), and ``memory`` (the limit on cached bytes).
+``upper`` plans a grid and gives an upper end; ``composed`` gives both ends of a bracket, on finer
+grids until they meet. Both use ``loss_grid`` (two distributions that enclose one part),
+``lattice``, ``spacings`` and ``saddle_point`` (the choice of the grid), ``composed_law`` and
+``fft`` (the composition), and ``memory`` (the limit on cached bytes).
 """
 
-from accountant.analyses.pld.composed import Composed, TooWide
+from accountant.analyses.pld.composed import Composed
 from accountant.analyses.pld.questions import compose, delta_bounds, epsilon_bounds
+from accountant.analyses.pld.upper import TooWide
 
 __all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]

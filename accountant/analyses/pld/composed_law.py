@@ -4,60 +4,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U
+from accountant._rounding import TINY, U
 from accountant._typing import FloatArray
-from accountant.analyses.pld.atom_spacing import MOST_LOOKED_AT
-from accountant.analyses.pld.chord_excess import (
-    ChordExcess,
-    GridPower,
-    Tilt,
-    chord_excess,
-    tilted_atoms,
-)
-from accountant.analyses.pld.fft import (
-    Tilted,
-    Total,
-    compose,
-    fft_size,
-    inverse,
-    product_of,
-    total_sums,
-)
-from accountant.analyses.pld.grid_parts import (
-    STEEPEST,
+from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
+from accountant.analyses.pld.loss_grid import (
+    GridLaw,
     GridPart,
     GridPlan,
-    is_looked_at,
     largest_loss,
     on_grid,
     place,
-    without_top,
 )
-from accountant.analyses.pld.loss_grid import GridLaw
 from accountant.analyses.pld.saddle_point import reach
-from accountant.analyses.pld.spectrum import (
-    Spectrum,
-    few_frequencies,
-    loud_frequencies,
-    node_count,
-)
 
-# Bytes at the peak: two composed laws, a spectrum and its factor; and what a part's cells take.
+# Bytes that a knot of the total loss takes at the peak: two composed laws, a spectrum and its
+# factor. Together with the next it decides what fits into memory, and nothing else.
 BYTES_PER_KNOT = 48
-BYTES_WITH_ATOMS = 72
+# Bytes that the masses of one cell of a part take.
 BYTES_PER_CELL = 200
-# And what is needed for each cell to find the few frequencies that matter.
-BYTES_PER_NODE = 1000
-# Factors below exp(-SMALLEST) count as zero.
+# A profile below exp(-SMALLEST) leaves the doubles that keep their relative accuracy: it is bounded
+# by that number. The proof of the upper end depends on it.
 SMALLEST = 708.0
-# A δ from which on an upper end of 1 is near enough.
-NEARLY_ONE = 1.0 - 1e-6
-# Knots of all sums of losses so far apart that one of them rules.
+# Tilts of a cell, in nats, beyond which one knot may carry all of a law: no window is then
+# narrower than the whole. It affects speed only.
+STEEPEST = 50.0
+# Knots of the whole up to which such a law is kept whole. It affects speed only.
 MOST_STEEP = 2**20
+# The lower law's mass at its top is left out where it is at most this many times the mass above the
+# grid that was planned. It affects the width alone.
+RARE_TOP = 100.0
+# A window that ends within this share of itself from the last attainable knot goes on to it.
+NEARLY_ALL = 0.125
+# Chernoff bounds are moved up by this share, far above their round-off.
+CHERNOFF_MARGIN = 1e-6
+# The tilt of a mass is a factor of at most e^STEEP in one step, and of e^BEYOND more in a second;
+# a larger factor belongs to a mass below the doubles, and counts as infinite.
+STEEP = 700.0
+BEYOND = 60.0
 
 
 class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
@@ -68,20 +56,17 @@ class TooLarge(Exception):  # noqa: N818 (a signal inside this package)
         self.size = size
 
 
-class _ManyFrequencies(Exception):  # noqa: N818 (a signal inside this module)
-    """Losses that are looked at one by one would be at too many frequencies."""
-
-
 class _Side(NamedTuple):
-    total: Total | Spectrum
+    total: Total
     infinite: float
-    excess: ChordExcess | None  # of the law over the profile it stands for
+    alias: float  # of what lies below the window, in any value of the profile (Theorem G6)
 
 
 class ComposedLaw:
     """Brackets of the profile around the saddle point of ``plan``."""
 
     def __init__(self, parts: Sequence[GridPart], plan: GridPlan, memory_cap: int) -> None:
+        self.plan = plan
         self._tilt = plan.saddle.tilt
         self._spacing = plan.spacing
         self._saddle = plan.saddle
@@ -96,60 +81,47 @@ class ComposedLaw:
         self._offset = math.fsum(k * t.offset for k, t in zip(counts, knots, strict=True))
         # The saddle point is not the answer, which may lie a few scales of the profile below.
         moved = 4.0 * sum(part.times * part.pair.loss_error for part in parts)
-        low = min(low, plan.saddle.epsilon - 4.0 / self._tilt) - plan.spacing - moved
+        near = plan.saddle.epsilon - 4.0 / self._tilt
+        low = min(low, near) - plan.spacing - moved
         high = max(high, plan.saddle.epsilon) + plan.spacing + moved
+        # What lies below the window lands a period farther up, where next to nothing is left of it.
+        self._skips = self._tilt * (high - near) > -plan.log_tail
+        if self._skips:
+            low = max(low, near - plan.spacing - moved)
         begin = max(first, math.floor((low - self._offset) / plan.spacing))
         end = min(last, math.ceil((high - self._offset) / plan.spacing))
+        if last - end < NEARLY_ALL * (end - begin):  # the coarse laws tell no such ends apart
+            end = last
         if self._tilt * plan.spacing > STEEPEST and last - first < MOST_STEEP:
             begin, end = first, last  # one knot may carry all: no window is narrower
         widest = max(t.last - t.first + 1 for t in knots)
         self.size = fft_size(max(end - begin + 1, widest, 2))
-        self._fits = self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL <= memory_cap
-        # A few frequencies need no array of all knots.
-        if not self._fits and widest * BYTES_PER_NODE > memory_cap:
+        if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
             raise TooLarge(self.size)
-        if last - first < self.size:  # everything fits: no mass is omitted or wraps around
-            begin = first
-        self._last = last
-        self._upper_alone = plan.upper_alone
-        # Characteristic functions of atoms are held beside the law; without them it is a rough one.
-        most = math.inf if self.size * BYTES_WITH_ATOMS > memory_cap else float(self.size)
-        looked_at = [most]
-        if not plan.upper_alone and node_count(widest, self.size) is not None:
-            # More of them are, if they are asked for at a few frequencies alone.
-            given = list(zip(parts, knots, strict=True))
-            if any(
-                is_looked_at(part, t, self._tilt, MOST_LOOKED_AT)
-                and not is_looked_at(part, t, self._tilt, most)
-                for part, t in given
-            ):
-                looked_at = [MOST_LOOKED_AT, most]
-        for number in looked_at:
-            laws = [
-                without_top(on_grid(part, t, plan, number), plan.log_tail, part.times)
-                for part, t in zip(parts, knots, strict=True)
-            ]
-            self._scales(laws, counts, parts)
-            self._upper = self._side(laws, counts, begin, orders, True)
-            self._lower = self._upper  # read only where it is the lower one
-            try:
-                if not plan.upper_alone:
-                    self._lower = self._side(laws, counts, begin, orders, False, number == most)
-                break
-            except _ManyFrequencies:
-                continue
+        begin = max(first, min(begin, end + 1 - self.size))  # all the room that there is
+        self._last, self._first, self._start, self._orders = last, first, begin, orders
+        self._counts = counts
+        self._laws = [
+            without_top(on_grid(part, t), plan.log_tail, part.times)
+            for part, t in zip(parts, knots, strict=True)
+        ]
+        self._scales(parts)
+        self._upper = self._side(upper=True)
         self._begin = self._upper.total.first
         self._low = self._offset + (self._begin + 1) * self._spacing
         # The profile can be read up to the window's last knot, or a little beyond the law's last.
         end = self._begin + self._upper.total.size - 1
         self.high = self._offset + (end - 0.5 if end < last else last + 0.5) * self._spacing
-        self.off_grid_mass = sum(law.off_grid_mass for law in laws)
         self._top = math.nextafter(largest_loss(parts) + self._shift, math.inf)
 
-    def _scales(
-        self, laws: Sequence[GridLaw], counts: Sequence[int], parts: Sequence[GridPart]
-    ) -> None:
+    @cached_property
+    def _lower(self) -> _Side:
+        # Composed when a lower end is first asked for: an upper end alone takes half of the time.
+        return self._side(upper=False)
+
+    def _scales(self, parts: Sequence[GridPart]) -> None:
         """Choose the centre and the scale of every tilted law, and add up the losses' errors."""
+        laws, counts = self._laws, self._counts
         self._centres, self._log_scales = [], []
         for law, part in zip(laws, parts, strict=True):
             centre = part.law.cumulants(self._tilt)[1]
@@ -174,93 +146,67 @@ class ComposedLaw:
             + 16.0 * U * steps
         ) * (1.0 + 1e-9)
 
-    def _side(
-        self,
-        laws: Sequence[GridLaw],
-        counts: Sequence[int],
-        begin: int,
-        orders: Sequence[float],
-        upper: bool,
-        every: bool = True,
-    ) -> _Side:
-        """Compose one of the laws; its chords are bounded at ``every`` frequency if need be."""
+    def _side(self, *, upper: bool) -> _Side:
+        """Compose the upper or the lower laws."""
         tilted, exponents, log_finite, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
-        powers: list[GridPower] = []
+        log_mass = 0.0
         for law, k, centre, scale in zip(
-            laws, counts, self._centres, self._log_scales, strict=True
+            self._laws, self._counts, self._centres, self._log_scales, strict=True
         ):
-            tilt = Tilt(self._tilt, centre, scale)
             distance = law.knots.losses() - centre
-            weights, error = tilt.weigh(law.upper if upper else law.lower, distance)
+            masses = law.upper if upper else law.lower
+            weights, error = self._weigh(masses, distance, centre, scale)
+            log_mass += k * math.log(max(float(masses.sum()), TINY) * (1.0 + 2.0 * error.max()))
             if not upper:  # the upper law's weights add up to one
                 weights[np.isinf(weights)] = 0.0  # with less mass it is still below
             weights *= 1.0 + error if upper else 1.0 - np.minimum(error, 1.0)
             tilted.append(Tilted(weights, law.knots.first, k))
-            if not upper:
-                origin = self._origin(law, centre)
-                exact = law.atoms and tilted_atoms(law.atoms, law.knots, origin, tilt)
-                powers.append(GridPower(tilted[-1], origin, exact))
             # The mass far below may be moved to the lowest knot.
             lowest = k * float(weights[0])
             skipped = int(lowest <= self._rare)
             rare += skipped * lowest
             total += k * max(_log_moment(weights, 0.0 * distance), 0.0)
-            for i, order in enumerate(orders):
+            for i, order in enumerate(self._orders):
                 skip = skipped if i == 0 else 0
                 exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
             mass = law.infinite_upper if upper else law.infinite_lower
             log_finite += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
-        first = sum(k * law.knots.first for law, k in zip(laws, counts, strict=True))
-        outside = self._outside(begin, begin > first, exponents, orders)
-        if begin > first and rare > 0.0:
-            outside += (1.0 + 1e-6) * rare * _exp(total)
+        is_cut_below = self._start > self._first
+        outside = self._outside(exponents, is_cut_below and not self._skips)
+        if is_cut_below and not self._skips and rare > 0.0:
+            outside += (1.0 + CHERNOFF_MARGIN) * rare * _exp(total)
+        alias = 0.0
+        if is_cut_below and self._skips:
+            period = self._tilt * self.size * self._spacing
+            alias = (1.0 + CHERNOFF_MARGIN) * _exp(log_mass - period) / -math.expm1(-period)
         infinite = -math.expm1(log_finite) * (1.0 + (4e-15 if upper else -4e-15))
-        # What does not fit is refused before the chords are bounded, which takes longest.
-        total_law = self._total(tilted, begin, outside)
-        return _Side(total_law, infinite, self._excess(powers, every))
+        return _Side(compose(tilted, self._start, self.size, outside), infinite, alias)
 
-    def _total(self, tilted: Sequence[Tilted], begin: int, outside: float) -> Total | Spectrum:
-        given = begin, self.size, outside
-        if len(tilted) == 1 and tilted[0].times == 1:
-            return compose(tilted, *given)
-        found = few_frequencies(tilted, *given)
-        if found is not None:
-            return found
-        if not self._fits:
-            raise TooLarge(self.size)
-        product = product_of(tilted, self.size)
-        return loud_frequencies(product, *given) or inverse(product, *given)
+    def _weigh(
+        self, masses: FloatArray, distance: FloatArray, centre: float, log_scale: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return masses at distances from the centre, tilted, and their relative errors."""
+        exponent = self._tilt * distance - log_scale
+        size = np.abs(distance) + 2.0 * abs(centre)
+        error = U * (24.0 + 8.0 * abs(log_scale) + 8.0 * self._tilt * size)
+        weights = masses * np.exp(np.minimum(exponent, STEEP))
+        if exponent.max(initial=-math.inf) > STEEP:
+            # The tilted mass is at most one: such a factor belongs to a mass below the normal
+            # doubles, down to e^-745, or to none.
+            weights *= np.exp(np.clip(exponent - STEEP, 0.0, BEYOND))
+            weights[(exponent > STEEP + BEYOND) & (masses > 0.0)] = math.inf
+        return weights, error
 
-    def _outside(
-        self, begin: int, is_cut_below: bool, exponents: Sequence[float], orders: Sequence[float]
-    ) -> float:
+    def _outside(self, exponents: Sequence[float], is_cut_below: bool) -> float:
         """Return Chernoff bounds on the mass below and above the window."""
-        low = self._offset + begin * self._spacing - self._centre
+        low = self._offset + self._start * self._spacing - self._centre
         ends = low, low + self.size * self._spacing
-        cut = is_cut_below, begin + self.size <= self._last
-        return (1.0 + 1e-6) * math.fsum(
+        cut = is_cut_below, self._start + self.size <= self._last
+        return (1.0 + CHERNOFF_MARGIN) * math.fsum(
             _exp(exponent - order * end)
-            for is_cut, exponent, order, end in zip(cut, exponents, orders, ends, strict=True)
+            for is_cut, exponent, order, end in zip(cut, exponents, self._orders, ends, strict=True)
             if is_cut
         )
-
-    def _excess(self, powers: Sequence[GridPower], every: bool) -> ChordExcess | None:
-        """Bound what chords add to the lower law, if any do."""
-        if not any(one.atoms is not None and bool(one.atoms.bumps.any()) for one in powers):
-            return None
-        # where its distances are taken from
-        self._origins = self._offset + self._spacing * sum(
-            one.law.times * (one.law.first + one.origin) for one in powers
-        )
-        found = chord_excess(powers, self._spacing, self.size, fits=every and self._fits)
-        if found is None:
-            raise TooLarge(self.size) if every else _ManyFrequencies
-        return found
-
-    def _origin(self, law: GridLaw, centre: float) -> int:
-        """Return the knot next to the centre, counted from the first."""
-        place = round((centre - law.knots.offset) / self._spacing) - law.knots.first
-        return min(max(place, 0), law.knots.last - law.knots.first)
 
     def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
         """Return value, error and slope of the finite part of the profile of ``side``.
@@ -268,31 +214,19 @@ class ComposedLaw:
         Beyond the window: at its end.
         """
         epsilon = min(epsilon, self.high)
-        value, error, slope, nearest = self._sums(side, epsilon)
-        error += self._chords(side, epsilon, nearest)
+        value, error, slope, nearest = total_sums(
+            side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
+        )
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
         if not (scale < 600.0):  # far from the saddle point there is no bound
             return 0.0, math.inf, 0.0
         if not (scale > -SMALLEST):  # below the doubles that keep their relative accuracy
-            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error), 0.0
+            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error) + side.alias, 0.0
         factor = math.exp(scale)
         size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
         rounding = self._rounding + 16.0 * U * size
-        return factor * value, factor * (error + (value + error) * 2.0 * rounding), factor * slope
-
-    def _sums(self, side: _Side, epsilon: float) -> tuple[float, float, float, float]:
-        given = self._offset, self._spacing, self._tilt, epsilon, self._last
-        if isinstance(side.total, Spectrum):
-            return side.total.sums(*given)
-        return total_sums(side.total, *given)
-
-    def _chords(self, side: _Side, epsilon: float, nearest: float) -> float:
-        """Bound what chords add to the value of ``side``, in its units."""
-        if side.excess is None:
-            return 0.0
-        doubt = 8.0 * U * (abs(epsilon) + self._steps)
-        bumps = side.excess.at(epsilon - self._origins, doubt)
-        return bumps * _exp(self._tilt * nearest) * (1.0 + 1e-9)
+        error = factor * (error + (value + error) * 2.0 * rounding) + side.alias
+        return factor * value, error, factor * slope
 
     @property
     def infinite_upper(self) -> float:
@@ -302,23 +236,22 @@ class ComposedLaw:
     @property
     def held(self) -> int:
         """Bytes of the two laws."""
-        held = 0
-        for side in (self._upper, self._lower):
-            held += side.total.held
-            held += 0 if side.excess is None else 16 * side.excess.spectrum.size
-        return held
+        return 2 * self._upper.total.held
 
-    def omitted_share(self, epsilon: float) -> float:
-        """Return the share of the bracket that tails and round-off have; none is the spacing's."""
-        if not self._inside(epsilon) or epsilon > self.high:
-            return 1.0
-        upper, lower = self._upper, self._lower
-        high, above, _ = self._evaluate(upper, epsilon)
-        low, below, _ = self._evaluate(lower, epsilon)
-        _, alone, _ = self._evaluate(lower._replace(excess=None), epsilon)  # without chords
-        infinite = upper.infinite - lower.infinite
-        omitted, whole = above + alone + infinite, high - low + above + below + infinite
-        return omitted / whole if 0.0 < whole < math.inf else 1.0
+    def omitted(self, epsilon: float) -> float:
+        """Return the share of the upper end that tails and round-off have; none is the spacing's.
+
+        Infinite outside the window.
+        """
+        if not self.covers(epsilon) or epsilon > self.high:
+            return math.inf
+        value, error, _ = self._evaluate(self._upper, epsilon - self._shift)
+        log_finite = sum(
+            k * math.log1p(-min(law.infinite_lower, 1.0 - U))
+            for k, law in zip(self._counts, self._laws, strict=True)
+        )
+        whole = value + self._upper.infinite
+        return (error + self._upper.infinite + math.expm1(log_finite)) / whole if whole else 0.0
 
     def delta_upper(self, epsilon: float) -> float:
         """Return a number not below the profile at ``epsilon``."""
@@ -328,18 +261,8 @@ class ComposedLaw:
         value, error, _ = self._evaluate(self._upper, epsilon)
         return min((value + error + self._upper.infinite) * (1.0 + 1e-15) + 5e-324, 1.0)
 
-    def is_nearly_one(self, epsilon: float) -> bool:
-        """Tell whether the profile of the upper law, and not its error, is nearly one."""
-        epsilon -= self._shift
-        if not self._inside(epsilon):
-            return False
-        value, error, _ = self._evaluate(self._upper, epsilon)
-        return value + self._upper.infinite > NEARLY_ONE and error < 1.0 - NEARLY_ONE
-
     def delta_lower(self, epsilon: float) -> float:
         """Return a number not above the profile at ``epsilon``."""
-        if self._upper_alone:
-            return 0.0
         epsilon += self._shift
         finite = 0.0
         if epsilon < self.high:
@@ -374,11 +297,9 @@ class ComposedLaw:
 
     def epsilon_lower(self, delta: float, resolution: float) -> float:
         """Return an ε >= 0 below which the profile is certified to exceed ``delta``."""
-        if self._upper_alone:
-            return 0.0
         if delta < self._lower.infinite:
             return math.inf
-        epsilon = min(self._root(self._lower, delta, -self._shift, resolution), self._top)
+        epsilon = min(self._root(self._lower, delta, -self._shift), self._top)
         step = max(resolution, 4.0 * U * abs(epsilon))
         while epsilon > 0.0 and self.covers(epsilon):
             if self.delta_lower(epsilon) > delta:
@@ -386,10 +307,8 @@ class ComposedLaw:
             epsilon, step = epsilon - step, 4.0 * step
         return 0.0
 
-    def _root(self, side: _Side, delta: float, shift: float, resolution: float = 0.0) -> float:
+    def _root(self, side: _Side, delta: float, shift: float) -> float:
         """Return roughly where ``side`` crosses ``delta``: Newton's method on the logarithm."""
-        if side.excess is None:
-            resolution = 0.0
         sign = 1.0 if side is self._upper else -1.0
         low = self._low + 2.0 * abs(shift)
         if side.total.whole:
@@ -399,7 +318,7 @@ class ComposedLaw:
         epsilon = min(max(self._saddle.epsilon, low), high)
         misses, widths = 0, high - low
         for _ in range(100):
-            close = max(4.0 * U * abs(epsilon) + 1e-11 * self._spacing, 0.5 * resolution)
+            close = 4.0 * U * abs(epsilon) + 1e-11 * self._spacing
             value, error, slope = self._evaluate(side, epsilon - shift)
             # Where round-off dominates, far below the saddle point, only the value is usable.
             total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)
@@ -425,6 +344,18 @@ def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
     if abs(total - delta) < 0.5 * delta:
         return epsilon + math.log1p(max((total - delta) / slope, -0.999))
     return epsilon + math.log(total / delta) * total / slope
+
+
+def without_top(law: GridLaw, log_rare: float, times: int) -> GridLaw:
+    """Return the law with the lower one's mass at the top left out where it is rare (Theorem G1).
+
+    It is that of all losses above the grid. Tilted, it would rule the mass outside the window.
+    """
+    if not times * law.lower[-1] <= RARE_TOP * math.exp(log_rare):
+        return law
+    lower = law.lower.copy()
+    lower[-1] = 0.0
+    return law._replace(lower=lower)
 
 
 def _exp(x: float) -> float:

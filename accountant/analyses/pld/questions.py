@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.analyses.pld.composed import MEMORY_CAP, Composed
+from accountant.analyses.pld.composed import Composed
+from accountant.analyses.pld.upper import MEMORY_CAP
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.pairs.base import DominatingPair

@@ -13,7 +13,7 @@ import numpy as np
 
 from accountant._typing import FloatArray
 from accountant.pairs.atoms import Atoms
-from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.base import DominatingPair, Masses, has_rdp
 
 _POSITIVE = np.geomspace(1e-12, 1e3, 1200)
 _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
@@ -21,7 +21,7 @@ _EDGES = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 _FARTHEST = 1e15
 # Masses under P below this count as zero.
 _LEAST = 1e-290
-# Losses whose exponentials leave the doubles in a few releases.
+# Losses beyond it, in nats, leave the range of the grid's exponentials in a few releases.
 FAR = 300.0
 # A density's cells with so much mass are divided where they are wider than this share of the
 # standard deviation: into so many, over so many deviations to either side.
@@ -274,3 +274,8 @@ def log_share(laws: Sequence[CoarseLaw], saddle: Saddle) -> float:
     """Return the logarithm of about what share of the tilted law the profile at ε is."""
     whole = sum(law.times * law.cumulants(saddle.tilt)[0] for law in laws)
     return saddle.log_delta + saddle.tilt * saddle.epsilon - whole
+
+
+def is_far(pair: DominatingPair) -> bool:
+    """Tell whether a single loss exceeds the range of the grid's exponentials."""
+    return has_rdp(pair) and pair.loss_atoms is None and pair.finite_rdp(1.0001) > FAR

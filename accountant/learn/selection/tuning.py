@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from accountant import checks
 from accountant import intervals as iv
 from accountant.derived.any_of import one_of
-from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns, FirstAboveThreshold
+from accountant.derived.first_above import FirstAboveThreshold
+from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import charged, epsilon_with
 from accountant.learn.selection.noisy_max import Generator, generator_of

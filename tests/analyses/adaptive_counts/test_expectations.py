@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant.analyses.adaptive_counts.expectations import Offer
-from accountant.analyses.adaptive_counts.law import Law
+from accountant.analyses.adaptive_counts import Law, Offer
 
 
 def exact(value, law, knot):

@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.analyses.adaptive_counts import game
-from accountant.analyses.adaptive_counts.game import Lattice, Packet, capacity, worst_deltas
-from accountant.analyses.adaptive_counts.law import Law, lifted, power, single
+from accountant.analyses import adaptive_counts
+from accountant.analyses.adaptive_counts import (
+    Lattice,
+    Law,
+    Packet,
+    capacity,
+    lifted,
+    power,
+    single,
+    worst_deltas,
+)
 
 UNIT = 0.25
 # e^UNIT from below and above: every hockey-stick below is exact for a unit within the two.
@@ -186,6 +194,6 @@ def test_a_capacity_is_the_last_that_fits():
 
 def test_the_payoff_is_rounded_up():
     lattice = Lattice(0.1, -50, 50)
-    payoff = game._payoff(lattice, 1.0)
+    payoff = adaptive_counts._payoff(lattice, 1.0)
     for k, value in zip(range(-50, 51), payoff, strict=True):
         assert value >= max(0.0, -math.expm1(1.0 - k * 0.1)) * (1 - 2**-53)

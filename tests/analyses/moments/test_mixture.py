@@ -6,7 +6,7 @@ import random
 import mpmath
 import pytest
 
-from accountant.analyses.moments.mixture import is_within, used
+from accountant.analyses.moments import is_within, used
 
 
 def worst(logs, below, epsilon):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.analyses.moments.truncated import truncated
+from accountant.analyses.moments import truncated
 from accountant.composition.problems import symmetrised_pairs
 from accountant.pairs.base import DominatingPair, Masses
 

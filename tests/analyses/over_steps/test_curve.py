@@ -112,9 +112,9 @@ def test_each_step_of_a_schedule_of_gaussians_is_exact():
     st.integers(1, 20),
 )
 def test_rounded_parameters_never_cost_less(settings, limit):
-    from accountant.analyses.over_steps import divergences
+    from accountant.analyses.over_steps import history
 
-    rounded = divergences._rounded([(q, sigma) for sigma, q in settings], limit)
+    rounded = history._rounded([(q, sigma) for sigma, q in settings], limit)
     for (q, sigma), (up, down) in rounded.items():
         assert q <= up <= 1.0
         assert 0.0 < down <= sigma

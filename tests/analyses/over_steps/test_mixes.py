@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant.analyses.over_steps import divergences, mixes
-from accountant.analyses.over_steps.prefixes import composed_bounds, counts_after
+from accountant.analyses.over_steps import history
+from accountant.analyses.over_steps.curve import known_bounds
+from accountant.analyses.over_steps.history import composed_bounds, counts_after
 from accountant.errors import UnsupportedError
 from accountant.ledger import Accountant
 
@@ -138,7 +139,7 @@ def test_what_has_a_delta_of_its_own_among_different_steps_is_added_to_them():
     alone = ledger_of(*schedule_of).epsilon_over_steps(DELTA)
     ledger = ledger_of(*schedule_of[:10], (ac.ApproximateDP(0.1, delta=1e-6), 1), *schedule_of[10:])
     curve = ledger.epsilon_over_steps(DELTA, checkpoints=0)
-    tight = mixes.known(ledger.history, DELTA)
+    tight = known_bounds(ledger.history, DELTA)
     assert np.isfinite(curve).all()
     assert (tight[1:] >= tight[:-1]).all()
     assert (tight <= curve * (1 + 1e-12)).all()
@@ -182,4 +183,4 @@ class Curveless:
     [(None, math.inf), (math.nan, math.inf), (-1e-9, 0.0), (-math.inf, 0.0), (0.5, 0.5)],
 )
 def test_a_divergence_that_is_not_known_bounds_nothing(found, used):
-    assert divergences._finite_divergence(Curveless(found), 2.0) == used
+    assert history._finite_divergence(Curveless(found), 2.0) == used

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant.analyses.over_steps.prefixes import (
+from accountant.analyses.over_steps.history import (
     Part,
     check_length,
     counts_after,

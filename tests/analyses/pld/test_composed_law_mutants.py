@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from accountant.analyses import pld
-from accountant.analyses.pld import composed_law, fft, grid_parts
+from accountant.analyses.pld import composed_law, fft, loss_grid
 from accountant.analyses.pld.composed_law import ComposedLaw
-from accountant.analyses.pld.grid_parts import GridPart, GridPlan
-from accountant.analyses.pld.loss_grid import discretise
+from accountant.analyses.pld.loss_grid import GridPart, GridPlan, discretise
 from accountant.analyses.pld.saddle_point import coarse_law, reach, saddle_at_epsilon
 from support.grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 
@@ -44,12 +43,15 @@ MIXES = {
 class Built:
     """A composition, with what went into it, recorded on the way."""
 
-    def __init__(self, monkeypatch, mix, epsilon=1.0, spacing=2.0**-6, log_loss=-30.0):
+    def __init__(
+        self, monkeypatch, mix, epsilon=1.0, spacing=2.0**-6, log_loss=-30.0, log_tail=None
+    ):
         self.parts = [
             GridPart(pair, n, coarse_law(pair, n), offset, False) for pair, n, offset in MIXES[mix]
         ]
         laws = [part.law for part in self.parts]
-        self.plan = GridPlan(saddle_at_epsilon(laws, epsilon), spacing, log_loss, log_loss)
+        tail = log_loss if log_tail is None else log_tail
+        self.plan = GridPlan(saddle_at_epsilon(laws, epsilon), spacing, tail, log_loss)
         self.laws, self.sides = [], []
 
         def recorded_law(*given):
@@ -58,11 +60,12 @@ class Built:
 
         def recorded_side(tilted, first, size, outside):
             self.sides.append((tilted, first, size, outside))
-            return
+            return fft.compose(tilted, first, size, outside)
 
-        monkeypatch.setattr(grid_parts, "discretise", recorded_law)
-        monkeypatch.setattr(composed_law, "few_frequencies", recorded_side)
+        monkeypatch.setattr(loss_grid, "discretise", recorded_law)
+        monkeypatch.setattr(composed_law, "compose", recorded_side)
         self.one = ComposedLaw(self.parts, self.plan, 2**30)
+        assert self.one._lower.total.size == self.one._upper.total.size
         self.tilt = self.plan.saddle.tilt
         self.counts = [part.times for part in self.parts]
 
@@ -95,16 +98,13 @@ def test_errors_of_losses_are_added_up(built):
         if part.pair.support[1] < math.inf else math.inf
         for n, part in zip(built.counts, built.parts, strict=True)
     )  # fmt: skip
-    largest = grid_parts.largest_loss(built.parts)
+    largest = loss_grid.largest_loss(built.parts)
     if top == math.inf:
         assert largest == one._top == math.inf
     else:
         assert top <= Fraction(largest) <= top * (1 + Fraction(1, 2**48))
         assert Fraction(largest) + Fraction(one._shift) <= Fraction(one._top)
         assert one._top <= (largest + one._shift) * (1 + 2**-51)
-    assert one.off_grid_mass == pytest.approx(
-        sum(law.off_grid_mass for law in built.laws), rel=1e-14
-    )
 
 
 def test_scales_make_laws_of_one(built):
@@ -165,7 +165,7 @@ def test_mass_at_infinity_is_composed_outwards(built):
 @pytest.mark.parametrize("mix", ["laplace and gaussian", "moved"])
 @pytest.mark.parametrize("log_loss", [-3.0, -8.0])
 def test_what_lies_outside_the_window_is_bounded(monkeypatch, mix, log_loss):
-    built = Built(monkeypatch, mix, spacing=2.0**-4, log_loss=log_loss)
+    built = Built(monkeypatch, mix, spacing=2.0**-4, log_loss=log_loss, log_tail=-300.0)
     for tilted, first, size, outside in built.sides:
         low = sum(t.first * t.times for t in tilted)
         weights = np.ones(1)
@@ -195,6 +195,29 @@ def test_what_lies_outside_the_window_is_bounded(monkeypatch, mix, log_loss):
                 whole *= max(sum(map(mp, part.weights)), mp(1)) ** part.times
             expected += moment * mpmath.exp(-order * end) + rare * whole
         assert expected <= outside <= expected * (1 + mp("1e-5"))
+
+
+def test_what_lands_a_period_farther_up_is_next_to_nothing(monkeypatch):
+    """Theorem G6: what lies below the window weighs e^-period of its mass where it lands."""
+    built = Built(monkeypatch, "laplace and gaussian", epsilon=2.0, spacing=2.0**-4, log_loss=-4.0)
+    one = built.one
+    assert one._skips
+    for side, (tilted, first, size, _) in zip((one._upper, one._lower), built.sides, strict=True):
+        weights = np.ones(1)
+        for part in tilted:
+            for _ in range(part.times):
+                weights = np.convolve(weights, part.weights)
+        index = sum(t.first * t.times for t in tilted) + np.arange(weights.size)
+        below, gone = index < first, mp(0)
+        assert below.any()
+        for knot, weight in zip(index[below].tolist(), weights[below].tolist(), strict=True):
+            landed = first + (knot - first) % size
+            at = mp(one._offset) + landed * mp(one._spacing)
+            # Without the factor 1 - e^-v, at an ε of 0.
+            gone += mp(weight) * mpmath.exp(
+                mp(one._log_scale) - mp(built.tilt) * (at - mp(one._centre))
+            )
+        assert 0 < gone <= side.alias <= 1e-2
 
 
 def profile(side, built, epsilon):
@@ -290,7 +313,7 @@ def test_knots_reach_as_far_as_the_mass(log_mass):
     ):
         part = GridPart(pair, 4, coarse_law(pair, 4), offset, False)
         plan = GridPlan(saddle_at_epsilon([part.law], 1.0), 2.0**-6, log_mass, log_mass)
-        knots = grid_parts.place(part, plan, 3)
+        knots = loss_grid.place(part, plan, 3)
         rare = math.exp(log_mass) / 12
         p = pair.masses(np.array([knots.losses()[0], knots.losses()[-1]])).p
         assert p[2] <= rare * 1.01 + 1e-14

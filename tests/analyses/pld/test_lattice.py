@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from accountant.analyses.pld.lattice import common_spacing, fitting_spacing
+from accountant.analyses.pld.spacings import common_spacing, fitting_spacing
 
 
 class TestSpacings:

@@ -10,7 +10,7 @@ from scipy import stats
 
 import accountant as ac
 from accountant.conversions import rdp_to_epsilon
-from accountant.derived import AnyOf, FirstAboveThreshold, repetition_bounds
+from accountant.derived import AnyOf, FirstAboveThreshold, repetition
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.selection import draw_runs, select_best
 from accountant.noise import SecureGenerator
@@ -31,7 +31,7 @@ def forty_digits():
 def test_published_figures_are_reproduced_and_beaten(eta, published):
     search = ac.BestOfRuns.with_mean(BASE, 10.0, eta=eta)
     assert search.mean == pytest.approx(10.0, rel=1e-12)
-    choice = (1.0 + eta) * repetition_bounds._rdp_term(BASE.profile(), search.stopping_probability)
+    choice = (1.0 + eta) * repetition._rdp_term(BASE.profile(), search.stopping_probability)
 
     def theirs(order):
         return BASE.rdp(order) + math.log(10.0) / (order - 1.0) + choice
