@@ -32,4 +32,9 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin:
         """An estimator of estimators."""
 else:
-    pass
+    from sklearn.base import (  # noqa: F401 (for the estimators' modules)
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+    )

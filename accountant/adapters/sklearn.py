@@ -27,15 +27,31 @@ from accountant.adapters._sklearn_base import (
     Privacy,
     PrivateEstimator,
     Probabilities,
+    UnsetBoundWarning,
     unread,
     with_intercept,
 )
+from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
+from accountant.adapters._sklearn_search import DPSearch
+from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.adapters._sklearn_types import RegressorMixin
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.public_bounds import MOST_RECORDS
 from accountant.learn.convex.regression import ada_ssp, private_ridge
 from accountant.learn.validation import numbers
+
+__all__ = [
+    "DPLinearRegression",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPMLPClassifier",
+    "DPRidge",
+    "DPSGDClassifier",
+    "DPSearch",
+    "UnpaidReleaseWarning",
+    "UnsetBoundWarning",
+]
 
 
 @dataclass(eq=False, repr=False)

@@ -129,9 +129,8 @@ def functions_with_a_seed():
     found = set()
     for module in pkgutil.walk_packages(accountant.learn.__path__, "accountant.learn."):
         package = importlib.import_module(module.name)
-        for name in getattr(package, "__all__", ()):
-            thing = getattr(package, name)
-            if getattr(thing, "__module__", None) != module.name:
+        for name, thing in list(vars(package).items()):
+            if name.startswith("_") or getattr(thing, "__module__", None) != module.name:
                 continue
             calls = [thing] if inspect.isfunction(thing) else []
             if inspect.isclass(thing):

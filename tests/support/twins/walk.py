@@ -71,10 +71,9 @@ def drawing() -> dict[str, Any]:
     """Return every public name of a module that takes randomness: what releases takes some."""
     found: dict[str, Any] = {}
     for module in _modules():
-        for name in getattr(module, "__all__", ()):
-            value = getattr(module, name)
+        for name, value in vars(module).items():
             own = callable(value) and getattr(value, "__module__", "") == module.__name__
-            if own and RANDOMNESS & set(_parameters(value)):
+            if own and not name.startswith("_") and RANDOMNESS & set(_parameters(value)):
                 found[f"{module.__name__}.{name}"] = value
     return found
 
