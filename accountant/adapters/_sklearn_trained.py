@@ -19,7 +19,7 @@ from accountant.adapters._sklearn_base import (
     PublicShape,
     with_intercept,
 )
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
 from accountant.learn.models.network import Network

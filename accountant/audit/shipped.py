@@ -16,10 +16,10 @@ from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma
 from accountant.learn.clipping import AdaptiveQuantile, PerLayer, Rule
 from accountant.learn.convex import output
+from accountant.learn.convex.fit import Fit
 from accountant.learn.convex.losses import Logistic
 from accountant.learn.convex.mechanism import ObjectivePerturbation
 from accountant.learn.convex.moments import private_quantile
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax
@@ -93,11 +93,9 @@ def output_perturbation(n: int, seed: int | None, delta: float, sure: float) -> 
     # One record of label ±1 and a hinge loss whose slope is 1 at the minimum: they are ±1/λ.
     lam, epsilon = 10.0, 1.0
     distance = output.minimum_sensitivity(slope=1.0, regularization=lam, relation=REPLACE_ONE)
-    source = NoiseSource(seed)
+    fit = Fit("audit of output perturbation", epsilon, delta, None, seed)
     return audit_mechanism(
-        lambda minima: (
-            output.add_noise(minima, distance, epsilon, delta, REPLACE_ONE, source).value
-        ),
+        lambda minima: output.add_noise(fit, minima, distance, REPLACE_ONE).value,
         1.0 / lam,
         baseline=-1.0 / lam,
         claimed=Gaussian(calibrate_sigma(epsilon, delta)),

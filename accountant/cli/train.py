@@ -122,7 +122,6 @@ def _run(
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
     from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
-    from accountant.learn.account import epsilon_held
     from accountant.ledger import Accountant
 
     if given["unit_rows"]:
@@ -158,8 +157,7 @@ def _run(
     if not charged:
         return result, None
     # The file may hold earlier runs, and what others charged meanwhile.
-    book = Accountant.load(record)
-    return replace(result, ledger=book, epsilon=epsilon_held(book, result.delta)), record
+    return replace(result, ledger=Accountant.load(record)), record
 
 
 def charge_file(record: Path, plan: Plan) -> None:

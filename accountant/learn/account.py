@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError
 from accountant.ledger import Accountant
+from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
 from accountant.mechanisms.base import Mechanism
+from accountant.noise import SecureGenerator
 from accountant.sampling import PoissonSampled
+
+# What a charge says of a generator that is a subclass: nobody knows what it draws.
+UNKNOWN = "not private: drawn by a generator of the caller's own"
 
 
 def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:
@@ -50,24 +56,58 @@ def as_ledger(ledger: object) -> Accountant:
     )
 
 
-def charged(ledger: object, mechanisms: tuple[Mechanism, ...], label: str) -> Accountant:
+def marked(label: str, generator: SecureGenerator) -> str:
+    """Return the label of a charge; that of seeded noise says so, and statements show it."""
+    return f"{label}; {generator.why_not_private or UNKNOWN}" if generator.seeded else label
+
+
+def charged(
+    ledger: object, mechanisms: tuple[Mechanism, ...], label: str, generator: SecureGenerator
+) -> Accountant:
     """Charge a release of several parts to the ledger given, or to a new one; return that ledger.
 
-    All parts are recorded or, where the ledger refuses one, none.
+    All parts are recorded or, where the ledger refuses one, none. ``generator`` draws the noise.
     """
     book, parts = as_ledger(ledger), Accountant()
     for mechanism in mechanisms:
-        parts.compose(mechanism, label=label)
+        parts.compose(mechanism, label=marked(label, generator))
     book.merge(parts)
     return book
 
 
-def epsilon_with(ledger: Accountant, releases: int, run_epsilon: float, delta: float) -> float:
-    """Return the ε of everything in a ledger that was charged so many releases just now.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released(HoldsLedger):
+    """What every release that was charged to a ledger comes with.
 
-    That is theirs, ``run_epsilon``, where the ledger holds no others.
+    Attributes
+    ----------
+    ledger : Accountant
+        The ledger given, or the run's own, with the release charged.
+    delta : float
+        Where ε is reported.
+    run_epsilon : float
+        The ε of this release alone, at ``delta``.
+    private : bool
+        False when the noise came from a known seed; then there is no guarantee at all.
+    epsilon : float
+        The ε at ``delta`` of everything in the ledger when the run ended.
     """
-    return run_epsilon if len(ledger) == releases else epsilon_held(ledger, delta)
+
+    ledger: Accountant
+    delta: float
+    run_epsilon: float
+    private: bool
+    epsilon: float = field(init=False)
+
+    def _charged(self) -> int:
+        """Return how many releases the ledger was charged for; 0 where it is to be asked anyway."""
+        return 1
+
+    def __post_init__(self) -> None:
+        spent = self.run_epsilon
+        if len(self.ledger) != self._charged():  # it holds others
+            spent = epsilon_held(self.ledger, self.delta)
+        object.__setattr__(self, "epsilon", spent)
 
 
 def count_charged(ledger: Accountant, mechanism: Mechanism, label: str) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from accountant import checks
 from accountant.errors import UnsupportedError
 from accountant.learn import resumption
-from accountant.learn.account import as_ledger
+from accountant.learn.account import as_ledger, marked
 from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import Checkpoint, as_checkpoint
 from accountant.learn.clipping import ClippingLike, as_clipping
@@ -170,14 +170,13 @@ def train_dp_sgd(
     place = as_checkpoint(checkpoint)
     saved = None if place is None else place.load()
     generator = _generator(rng)
-    mark = f"; {generator.why_not_private}" if generator.seeded else ""
     plan = make_plan(
         records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
         noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
         expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
         steps=steps, epochs=epochs, ledger=book,
         # The label tells this run's charges from another's, and statements what a seed undoes.
-        run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}{mark}",
+        run=resumption.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
     )  # fmt: skip
     run = Run(
         model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),

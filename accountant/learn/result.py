@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.display import text_up
+from accountant.learn.account import Released
 from accountant.learn.models.base import Model
 from accountant.learn.plan import Plan
-from accountant.ledger import Accountant
-from accountant.ledger.closed import HoldsLedger
 
 Array: TypeAlias = "NDArray[Any]"
 
@@ -56,8 +55,8 @@ class Progress:
     learning_rate: float
 
 
-@dataclass(frozen=True)
-class TrainingResult(HoldsLedger):
+@dataclass(frozen=True, eq=False)
+class TrainingResult(Released):
     """A trained model and what it cost.
 
     Attributes
@@ -88,15 +87,13 @@ class TrainingResult(HoldsLedger):
 
     parameters: NDArray[np.floating[Any]]
     model: Model
-    ledger: Accountant
     history: History
-    epsilon: float
-    delta: float
-    run_epsilon: float
     steps: int
-    private: bool
     plan: Plan
     reasons: tuple[str, ...] = ()
+
+    def _charged(self) -> int:
+        return 0  # step by step
 
     @property
     def statement(self) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accountant.errors import BudgetExceeded
 from accountant.learn import resumption
-from accountant.learn.account import count_charged, epsilon_held
+from accountant.learn.account import UNKNOWN, count_charged, epsilon_held
 from accountant.learn.averaging import Averaging
 from accountant.learn.checkpoint import Saved, fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
@@ -244,19 +244,18 @@ class Run:
         self.model.parameters[:] = kept
         reasons = []
         if self.generator.seeded:
-            reasons.append(self.generator.why_not_private)
+            reasons.append(self.generator.why_not_private or UNKNOWN)
         if self.plan.noise_multiplier == 0.0 and self.step:
             reasons.append("no noise was added")
-        epsilon = epsilon_held(self.ledger, self.plan.delta)
+        # The run is a part of all that the ledger holds.
+        whole = epsilon_held(self.ledger, self.plan.delta)
         return TrainingResult(
             parameters=kept,
             model=self.model,
             ledger=self.ledger,
             history=self.history,
-            epsilon=epsilon,
             delta=self.plan.delta,
-            # The run is a part of all that the ledger holds.
-            run_epsilon=min(self.plan.epsilon_after(self.step), epsilon),
+            run_epsilon=min(self.plan.epsilon_after(self.step), whole),
             steps=self.step,
             private=not reasons,
             plan=self.plan,

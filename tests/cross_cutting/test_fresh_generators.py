@@ -119,7 +119,7 @@ RELEASES = {
 # themselves, what passes ``rng`` on to a release above, and samples of released models.
 OTHERS = {
     "Network", "MultilayerPerceptron", "ConvolutionalNetwork", "RandomFourierFeatures",
-    "NoiseSource", "generator_of", "TeacherEnsemble", "train_student",
+    "NoiseSource", "Fit", "generator_of", "TeacherEnsemble", "train_student",
     "Synthesis", "MarginalSynthesis", "GeneratorSynthesis", "GanSynthesis", "PateGanSynthesis",
     "public_generator",
 }  # fmt: skip

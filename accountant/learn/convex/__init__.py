@@ -2,6 +2,7 @@
 
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
 from accountant.learn.convex.exponential import exponential_mechanism
+from accountant.learn.convex.fit import PrivateResult
 from accountant.learn.convex.gibbs import gibbs_posterior, gibbs_posterior_mu
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import (
@@ -17,7 +18,6 @@ from accountant.learn.convex.moments import private_covariance, private_mean, pr
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import minimum_sensitivity, perturb_output
 from accountant.learn.convex.regression import ada_ssp, private_ridge
-from accountant.learn.convex.result import PrivateResult
 
 __all__ = [
     "BoundedPoisson",

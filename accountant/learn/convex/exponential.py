@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._typing import FloatArray
 from accountant.errors import DomainError
-from accountant.learn.account import charged
+from accountant.learn.convex.fit import BOUND, MOST_COUNTED, LinearFit, PrivateResult
 from accountant.learn.convex.losses import HuberHinge, Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_COUNTED, require_few
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.stated_guarantees import PureDP
@@ -74,27 +71,23 @@ def exponential_mechanism(
     and the draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records
     fit; more are refused.
     """
-    rows = table(x)
-    eps = checks.number(checks.TARGET_EPS, epsilon)
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "exponential mechanism", x, data_norm, loss, epsilon=epsilon, delta=0.0, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
     reach = checks.number(BOUND.renamed("radius"), radius)
-    chosen = Logistic() if loss is None else loss
-    d = rows.shape[1]
-    require_few_columns(d, chosen)
+    d = fit.rows.shape[1]
+    require_few_columns(d, fit.loss)
     axis = np.linspace(-reach, reach, checks.whole(POINTS, points))
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
     if not len(grid):
         raise DomainError(f"points must be at least 3 in two dimensions; got {points}")
-    require_few(rows, MOST_COUNTED)
-    rows = clip_rows(rows, norm)
-    labels, rows = paired(chosen.encode(y), rows)
-    risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))
-    book = charged(ledger, (PureDP(eps),), "exponential mechanism")
-    source = NoiseSource(rng)
-    winner = source.weighted_index(risk, Fraction(eps) / UNITS)
-    details = {"grid_points": float(len(grid))}
-    return PrivateResult(grid[winner], (PureDP(eps),), book, eps, 0.0, source.private, details)
+    rows, labels = fit.data(y, MOST_COUNTED)
+    risk = integer_risk(rows, labels, fit.loss, grid, oscillation(fit.loss, fit.norm * reach))
+    fit.charge(PureDP(fit.epsilon))
+    winner = fit.source.weighted_index(risk, Fraction(fit.epsilon) / UNITS)
+    return fit.result(grid[winner], grid_points=float(len(grid)))
 
 
 def integer_risk(

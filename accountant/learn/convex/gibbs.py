@@ -13,18 +13,16 @@ from accountant import checks
 from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.account import charged
 from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
 from accountant.learn.convex.exponential import require_few_columns
-from accountant.learn.convex.losses import Huber, Logistic, Loss
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource
-from accountant.learn.convex.public_bounds import (
-    DATA_NORM,
+from accountant.learn.convex.fit import (
     REGULARIZATION,
+    LinearFit,
+    PrivateResult,
     record_limit,
-    require_few,
 )
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
+from accountant.learn.convex.losses import Huber, Loss
+from accountant.learn.convex.noise import FINE_BITS, NoiseSource
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -95,34 +93,30 @@ def gibbs_posterior(
     rounding of the risk included. The sampler is exact: a proposal that the strongly convex J
     dominates, so nothing is mixing. Public numbers bound the expected number of proposals.
     """
-    rows = table(x)
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "Gibbs posterior", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
+    )
+    norm, chosen, d = fit.norm, fit.loss, fit.rows.shape[1]
     lam = checks.number(REGULARIZATION, regularization)
-    chosen = Logistic() if loss is None else loss
-    d = rows.shape[1]
     require_few_columns(d, chosen)
     limit = record_limit(max_records, MOST_RECORDS)
-    target = 1.0 / calibrate_sigma(epsilon, delta)
+    target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
     law = _law(chosen, norm, lam, d, target, limit)
     least = least_tolerance(chosen, max_records=limit, shape=(d,), norm=norm, regularization=lam)
     _require_proposals(chosen, norm, lam, d, limit)
-    require_few(rows, limit)
-    rows = clip_rows(rows, norm)
+    rows, labels = fit.data(y, limit)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-    labels, rows = paired(chosen.encode(y), rows)
     labels = chosen.cut(labels, law.label)
-    book = charged(ledger, (GDP(target),), "Gibbs posterior")
-    source = NoiseSource(rng)
+    fit.charge(GDP(target))
     problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
-    centre = minimize(problem, max(1e-6 * norm * chosen.slope_bound, least))
+    centre = minimize(problem, max(1e-6 * fit.slope, least))
     # The proposals' grid is public, so their centre must lie on it too: digits below it would be
     # the private minimum's, and no noise covers them.
     step = Grid.at_most(law.spread * 2.0**-FINE_BITS).step
     centre = np.rint(centre / step) * step
     tau = problem.certified_gradient_norm(centre)
-    value = _rejection(problem, centre, tau, law, source)
-    details = {"temperature": law.temperature, "rounding": law.rounding}
-    return PrivateResult(value, (GDP(target),), book, epsilon, delta, source.private, details)
+    value = _rejection(problem, centre, tau, law, fit.source)
+    return fit.result(value, temperature=law.temperature, rounding=law.rounding)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant
+from accountant.learn.convex.fit import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
-from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.ledger import register
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing

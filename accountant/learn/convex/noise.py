@@ -35,26 +35,26 @@ class NoiseSource:
     """
 
     def __init__(self, rng: int | None = None) -> None:
-        self._generator = SecureGenerator(rng)
-        self.private = not self._generator.seeded
+        self.generator = SecureGenerator(rng)
+        self.private = not self.generator.seeded
 
     def normal(
         self, shape: tuple[int, ...], sigma: float = 1.0, bits: int = FINE_BITS
     ) -> FloatArray:
         """Return N(0, sigma²) variables, each rounded to a grid of at least sigma / 2**bits."""
         step = Grid.at_most(sigma * 2.0**-bits).step
-        integers = self._generator.rounded_normal(math.prod(shape), sigma / step)
+        integers = self.generator.rounded_normal(math.prod(shape), sigma / step)
         return (integers * step).reshape(shape)
 
     def coins(self, exponents: FloatArray) -> NDArray[np.bool_]:
         """Return independent coins of probability exp(-exponents[i]), exactly."""
-        return bernoulli_exp(self._generator, [Fraction(x) for x in exponents.tolist()])
+        return bernoulli_exp(self.generator, [Fraction(x) for x in exponents.tolist()])
 
     def weighted_index(
         self, scores: NDArray[np.int64], rate: Fraction, widths: NDArray[np.int64] | None = None
     ) -> int:
         """Return i with probability proportional to widths[i] exp(-rate scores[i]), exactly."""
-        return weighted_index(self._generator, scores, rate, widths)
+        return weighted_index(self.generator, scores, rate, widths)
 
     def multivariate_laplace(self, shape: tuple[int, ...]) -> tuple[FloatArray, float]:
         """Return a vector near one of density proportional to exp(-|b|), and how near.
@@ -78,11 +78,11 @@ class NoiseSource:
 
     def below(self, n: int) -> int:
         """Return a uniform integer in [0, n), 1 <= n <= 2**63."""
-        return uniform_below(self._generator, n)
+        return uniform_below(self.generator, n)
 
     def permutation(self, n: int) -> NDArray[np.intp]:
         """Return a uniform permutation of n items."""
-        return np.argsort(self._generator.words(n), kind="stable")
+        return np.argsort(self.generator.words(n), kind="stable")
 
     def release_pure(
         self, values: FloatArray, distance: float, epsilon: float, lost: float = 2.0**-12
@@ -116,7 +116,7 @@ class NoiseSource:
         # Clipping moves no two values apart, and keeps every sum below exact.
         limit = LARGEST_INTEGER * grid.step
         kept = np.clip(values.ravel(), -limit, limit)
-        return grid.release_gaussian(kept, sigma, self._generator).reshape(values.shape)
+        return grid.release_gaussian(kept, sigma, self.generator).reshape(values.shape)
 
 
 def pure_bits(size: int, epsilon: float, lost: float) -> int:

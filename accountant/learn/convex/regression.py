@@ -12,12 +12,17 @@ from accountant import checks
 from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
-from accountant.learn.account import charged
+from accountant.learn.convex.fit import (
+    BOUND,
+    DATA_NORM,
+    MOST_RECORDS,
+    Fit,
+    PrivateResult,
+    require_few,
+)
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
-from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS, require_few
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.sums import BLOCK, sum_by_blocks
+from accountant.learn.convex.rows import BLOCK, clip_rows, paired, sum_by_blocks, table
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
@@ -84,17 +89,14 @@ def private_ridge(
     """
     given = None if regularization is None else checks.number(RIDGE, regularization)
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
-    source = NoiseSource(rng)
-    multiplier = calibrate_sigma(epsilon, delta)
-    book = charged(ledger, (Gaussian(multiplier),), "private ridge regression")
-    statistics = _noisy_statistics(rows, labels, bounds, multiplier, source)
+    fit = Fit("private ridge regression", epsilon, delta, ledger, rng)
+    multiplier = calibrate_sigma(fit.epsilon, fit.delta)
+    fit.charge(Gaussian(multiplier))
+    statistics = _noisy_statistics(rows, labels, bounds, multiplier, fit.source)
     spread = _spectral_bound(rows.shape[1], statistics.gram_noise)
     ridge = spread if given is None else given
     value = _solve(statistics.gram, statistics.cross, ridge)
-    details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    return PrivateResult(
-        value, (Gaussian(multiplier),), book, epsilon, delta, source.private, details
-    )
+    return fit.result(value, regularization=ridge, gram_noise=statistics.gram_noise)
 
 
 @without_numpy_warnings
@@ -132,22 +134,20 @@ def ada_ssp(
     """
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
     d = rows.shape[1]
-    source = NoiseSource(rng)
-    multiplier = calibrate_sigma(epsilon, delta)
+    fit = Fit("AdaSSP", epsilon, delta, ledger, rng)
+    multiplier = calibrate_sigma(fit.epsilon, fit.delta)
     for_eigenvalue, for_rest = multiplier / math.sqrt(0.1), multiplier / math.sqrt(0.9)
-    mechanisms = (Gaussian(for_eigenvalue), Gaussian(for_rest))
-    book = charged(ledger, mechanisms, "AdaSSP")
-    statistics = _noisy_statistics(rows, labels, bounds, for_rest, source)
+    fit.charge(Gaussian(for_eigenvalue), Gaussian(for_rest))
+    statistics = _noisy_statistics(rows, labels, bounds, for_rest, fit.source)
     # As for the statistics: floating point, and a grid that moves each value by half a step.
     remaining = remaining_after_rounding(1, GRID_BITS, for_eigenvalue)
     eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / remaining
     least = max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)
-    noisy = float(source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
+    noisy = float(fit.source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
     floor = max(noisy - eigenvalue_noise * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
     ridge = max(_spectral_bound(d, statistics.gram_noise) - floor, 0.0)
     value = _solve(statistics.gram, statistics.cross, ridge)
-    details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    return PrivateResult(value, mechanisms, book, epsilon, delta, source.private, details)
+    return fit.result(value, regularization=ridge, gram_noise=statistics.gram_noise)
 
 
 def _regression_data(

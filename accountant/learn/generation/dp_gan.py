@@ -21,7 +21,6 @@ from accountant.learn.models.network import Network
 from accountant.learn.optimizers import Adam, Optimizer
 from accountant.learn.result import Progress, TrainingResult
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 
 RATE = checks.Argument(
@@ -52,12 +51,9 @@ class GanSynthesis(GeneratorSynthesis):
     """
 
     training: TrainingResult
-    mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
+
+    def _charged(self) -> int:
+        return 0  # step by step
 
 
 class _Discriminator(Network):
@@ -183,7 +179,8 @@ def train_dp_gan(
         callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
     )  # fmt: skip
     return GanSynthesis(
-        generator, training, training.plan.charges(training.steps) * training.plan.mechanism,
-        training.ledger,
-        training.epsilon, delta, training.run_epsilon, training.private,
+        generator, training,
+        mechanism=training.plan.charges(training.steps) * training.plan.mechanism,
+        ledger=training.ledger, delta=delta, run_epsilon=training.run_epsilon,
+        private=training.private,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn.account import charged, epsilon_with
+from accountant.learn.account import charged
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
 from accountant.learn.generation.result import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
@@ -57,12 +57,6 @@ class MarginalSynthesis(Synthesis):
     domain: Domain
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
-    mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
 
     def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
         """Draw a table of ``n`` records; post-processing, as often as one likes."""
@@ -151,7 +145,7 @@ def synthesize_marginals(
     spent = mechanism.epsilon(target)
     generator = generator_of(rng)
     codes = domain.encode(table)
-    book = charged(ledger, (mechanism,), "marginals")
+    book = charged(ledger, (mechanism,), "marginals", generator)
     measured = [
         _measure(codes, domain, (i,), plan.noise, generator) for i in range(len(domain.sizes))
     ]
@@ -165,12 +159,11 @@ def synthesize_marginals(
         domain,
         fit_tree(domain.sizes, measured),
         tuple((names[a], names[b]) for a, b in edges),
-        mechanism,
-        book,
-        epsilon_with(book, 1, spent, target),
-        target,
-        spent,
-        not generator.seeded,
+        mechanism=mechanism,
+        ledger=book,
+        delta=target,
+        run_epsilon=spent,
+        private=not generator.seeded,
     )
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import DomainError
-from accountant.learn.account import epsilon_with
 from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, dense_layers
 from accountant.learn.generation.result import GeneratorSynthesis
@@ -24,7 +23,6 @@ from accountant.learn.pate.aggregation import GNMax, VoteStream
 from accountant.learn.selection.noisy_max import Generator as Randomness
 from accountant.learn.selection.noisy_max import generator_of
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 
 MEMORY = 128  # labels that the student learns from: the last ones, older ones mislead
 BATCH = 128  # of them in a step
@@ -63,12 +61,6 @@ class PateGanSynthesis(GeneratorSynthesis):
     labels: int
     real_share: float
     sigma: float
-    mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
 
 
 @dataclass(frozen=True)
@@ -199,12 +191,11 @@ def train_pate_gan(
         stream.answers,
         real / stream.answers,
         vote.sigma,
-        stream.mechanism,
-        stream.ledger,
-        epsilon_with(stream.ledger, 1, spent, target),
-        target,
-        spent,
-        stream.private,
+        mechanism=stream.mechanism,
+        ledger=stream.ledger,
+        delta=target,
+        run_epsilon=spent,
+        private=stream.private,
     )
 
 

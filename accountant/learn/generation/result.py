@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant.learn.account import Released
 from accountant.learn.generation.networks import Generator
-from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms.base import Mechanism
 
 
-class Synthesis(HoldsLedger, ABC):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Synthesis(Released, ABC):
     """A source of synthetic records with a guarantee.
 
     Attributes
@@ -33,10 +34,6 @@ class Synthesis(HoldsLedger, ABC):
     """
 
     mechanism: Mechanism
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
 
     @abstractmethod
     def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:

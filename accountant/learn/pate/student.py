@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.account import epsilon_with
+from accountant.learn.account import Released
 from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream
 from accountant.learn.pate.ensemble import TeacherEnsemble
 from accountant.learn.selection.noisy_max import Generator
 from accountant.ledger import Accountant
-from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms.base import Mechanism
 
 Array: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True, eq=False)
-class PateResult(HoldsLedger):
+class PateResult(Released):
     """A student, the labels it was trained on, and what they cost.
 
     Attributes
@@ -55,12 +54,7 @@ class PateResult(HoldsLedger):
     labels: NDArray[np.int64]
     queries: int
     mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
     stream: VoteStream
-    private: bool
 
 
 def train_student(
@@ -131,15 +125,6 @@ def train_student(
             labels.append(answer)
     where, names = np.array(answered, np.int64), np.array(labels, np.int64)
     return PateResult(
-        fit_student(inputs, where, names),
-        where,
-        names,
-        stream.queries,
-        stream.mechanism,
-        stream.ledger,
-        epsilon_with(stream.ledger, 1, spent, target),
-        target,
-        spent,
-        stream,
-        stream.private,
-    )
+        fit_student(inputs, where, names), where, names, stream.queries, stream.mechanism, stream,
+        ledger=stream.ledger, delta=target, run_epsilon=spent, private=stream.private,
+    )  # fmt: skip

@@ -12,10 +12,9 @@ from accountant import checks
 from accountant import intervals as iv
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.account import charged, epsilon_with
+from accountant.learn.account import Released, charged
 from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.ledger import Accountant
-from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.noise.exact_samplers import uniform_below
@@ -27,8 +26,8 @@ DISTRIBUTIONS = {"logarithmic": 0.0, "geometric": 1.0}
 MOST_RUNS = 10**7
 
 
-@dataclass(frozen=True)
-class SearchResult(HoldsLedger, Generic[Setting]):
+@dataclass(frozen=True, eq=False)
+class SearchResult(Released, Generic[Setting]):
     """The best run, and the cost of the whole search.
 
     Attributes
@@ -54,12 +53,7 @@ class SearchResult(HoldsLedger, Generic[Setting]):
     best: Any
     setting: Setting | None
     mechanism: BestOfRuns | BestOfPoissonRuns
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
     single_epsilon: float
-    private: bool
 
 
 def select_best(
@@ -124,7 +118,7 @@ def select_best(
     cost = search_cost(mechanism, mean_runs, distribution)
     spent, single = cost.epsilon(target), mechanism.epsilon(target)
     generator = generator_of(rng)
-    book = charged(ledger, (cost,), "hyper-parameter search")
+    book = charged(ledger, (cost,), "hyper-parameter search", generator)
     best, best_score, chosen = None, -math.inf, None
     for run in range(draw_runs(cost, generator)):
         setting = settings[uniform_below(generator, len(settings))]
@@ -135,8 +129,8 @@ def select_best(
             best, chosen = output, setting
             best_score = value if value == value else -math.inf
     return SearchResult(
-        best, chosen, cost, book, epsilon_with(book, 1, spent, target), target, spent, single,
-        not generator.seeded,
+        best, chosen, cost, single, ledger=book, delta=target, run_epsilon=spent,
+        private=not generator.seeded,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from accountant.learn.convex.exponential import (
 from accountant.learn.convex.gibbs import gibbs_posterior, gibbs_posterior_mu
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.stated_guarantees import PureDP
 

@@ -13,9 +13,8 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
 from accountant.learn.convex import gibbs, gradient, moments, regression
 from accountant.learn.convex.losses import BoundedPoisson, Huber, Logistic
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import least_tolerance
-from accountant.learn.convex.sums import sum_by_blocks
 
 KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
 X, Y = np.eye(3)[:, :2], np.array([1.0, -1.0, 1.0])

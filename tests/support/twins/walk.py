@@ -41,8 +41,10 @@ WITHOUT_RELEASES = {
 }
 # Public names of modules, used by what the rooms offer and covered through it.
 WITHIN = {
+    "accountant.learn.account.charged": "perturb_output",
+    "accountant.learn.account.marked": "train_dp_sgd",
     "accountant.learn.convex.noise.NoiseSource": "perturb_output",
-    "accountant.learn.convex.output.add_noise": "perturb_output",
+    "accountant.learn.convex.fit.Fit": "perturb_output",
     "accountant.learn.generation.networks.Generator": "train_dp_gan",
     "accountant.learn.generation.result.GeneratorSynthesis": "train_dp_gan",
     "accountant.learn.generation.teachers.Teachers": "train_pate_gan",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import numpy as np
 from accountant.audit.replay.randomness import frozen
 from accountant.learn import correlated
 from accountant.learn.blocks import aggregate
-from accountant.learn.convex import moments
+from accountant.learn.convex import fit, moments, regression
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals
 from accountant.learn.pate import ensemble
@@ -35,7 +34,6 @@ from support.twins.registry import Case
 from support.twins.tape import DivergedError, Tape
 from support.twins.trace import watch
 
-CONVEX = ("bolt_on", "exponential", "gibbs", "gradient", "objective", "output", "regression")
 # What reads records and keeps none by itself: a quantile sorts them, and local reports are made of
 # one user's value each, which the tape compares as they are.
 WITHOUT_PARTS = ("private_quantile", "randomize_", "KaryResponse", "Rappor")
@@ -69,11 +67,10 @@ class Parts:
             yield
 
     def _stand_ins(self) -> list[tuple[Any, str, Any]]:
-        convex = [importlib.import_module(f"accountant.learn.convex.{name}") for name in CONVEX]
         return [
             (Run, "_draw", self._drawn(Run._draw)),
             *((kind, "release", self._released(kind.release)) for kind in PRIVATISERS),
-            *((module, "paired", self._rows(module.paired)) for module in convex),
+            *((module, "paired", self._rows(module.paired)) for module in (fit, regression)),
             (moments, "_centred", self._rows(moments._centred)),
             *((Domain, name, self._rows(getattr(Domain, name))) for name in ("encode", "features")),
             *(
