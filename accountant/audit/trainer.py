@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD, Optimizer
+from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import TrainingResult
 from accountant.noise import SecureGenerator
 
@@ -66,6 +68,8 @@ def audit_trainer(
     X: object,
     y: object,
     *,
+    batches: Batches,
+    noise: Noise,
     clipping_norm: ClippingLike,
     delta: float,
     canaries: int = 1000,
@@ -81,8 +85,9 @@ def audit_trainer(
 
     Parameters
     ----------
-    model, X, y, clipping_norm, delta
-        As for :func:`~accountant.learn.train_dp_sgd`. The model's parameters are left alone.
+    model, X, y, batches, noise, clipping_norm, delta
+        As for :func:`~accountant.learn.train_dp_sgd`. The model's parameters are left alone. With
+        the full sampler the batch size may be left out.
     canaries : int
         Added records, each present by a fair coin; the more, the sharper the audit.
     confidence : float
@@ -102,8 +107,7 @@ def audit_trainer(
     name : str
         For the report.
     **settings
-        Passed to the trainer: ``expected_batch_size``, ``steps``, ``noise_multiplier``, … With
-        ``sampler="full"`` the batch size may be left out.
+        Passed to the trainer: ``optimizer``, ``averaging``, …
 
     Returns
     -------
@@ -121,6 +125,8 @@ def audit_trainer(
         model,
         X,
         y,
+        batches=batches,
+        noise=noise,
         clipping_norm=clipping_norm,
         delta=delta,
         canaries=canaries,
@@ -231,6 +237,8 @@ def run_with_canaries(
     X: object,
     y: object,
     *,
+    batches: Batches,
+    noise: Noise,
     clipping_norm: ClippingLike,
     delta: float,
     canaries: int,
@@ -248,15 +256,16 @@ def run_with_canaries(
     kept = model.parameters.copy()
     watched = CanaryModel(model, count)
     data, targets = watched.join(X, y, included)
-    settings = _batches(settings, len(data) - int(included.sum()) + count)
-    recorder = Recorder(
-        settings.pop("optimizer", None) or SGD(0.1), watched, settings["expected_batch_size"]
-    )
+    # Nothing may depend on the coins.
+    batches, size = _batches(batches, len(data) - int(included.sum()) + count)
+    recorder = Recorder(settings.pop("optimizer", None) or SGD(0.1), watched, size)
     try:
         result = train(
             watched,
             data,
             targets,
+            batches=batches,
+            noise=noise,
             clipping_norm=clipping_norm,
             delta=delta,
             optimizer=_as_optimizer(recorder),
@@ -274,18 +283,18 @@ def _as_optimizer(recorder: Recorder) -> Optimizer:
     return recorder
 
 
-def _batches(settings: dict[str, Any], most: int) -> dict[str, Any]:
-    """Fill in batch size and sampling probability so that they do not depend on the coins."""
-    if settings.get("sampler") == "full":
-        return {"expected_batch_size": float(most)} | settings
-    batch = settings.get("expected_batch_size")
-    if batch is None:
-        raise DomainError("expected_batch_size must be given, except with sampler='full'")
-    if "sampling_probability" in settings:
-        return settings
-    if not (0.0 < batch <= most):
-        raise DomainError(f"expected_batch_size must be in (0, {most}], canaries included")
-    return settings | {"sampling_probability": min(1.0, batch / most)}
+def _batches(batches: Batches, most: int) -> tuple[Batches, float]:
+    """Fill in batch size and sampling probability by the most records that there may be."""
+    size = batches.expected_batch_size
+    if size is None:
+        if batches.sampler != "full":
+            raise DomainError("expected_batch_size must be given, except with sampler='full'")
+        size = float(most)
+    if not batches.secret:
+        if not (0.0 < size <= most):
+            raise DomainError(f"expected_batch_size must be in (0, {most}], canaries included")
+        batches = replace(batches, sampling_probability=min(1.0, size / most))
+    return replace(batches, expected_batch_size=size), size
 
 
 def _log_likelihood_ratio(signals: list[FloatArray], q: float, sigma: float) -> FloatArray:

@@ -121,7 +121,7 @@ def _run(
     X: NDArray[np.float64], y: NDArray[np.float64], kind: str, record: Path, **given: Any
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
-    from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
+    from accountant.learn import Batches, Checkpoint, Noise, UnitNorm, Watch, train_dp_sgd
     from accountant.ledger import Accountant
 
     if given["unit_rows"]:
@@ -140,19 +140,20 @@ def _run(
         model,
         X,
         y,
+        batches=Batches(
+            given["batch_size"],
+            steps=given["steps"],
+            epochs=given["epochs"],
+            sampling_probability=given["sampling_probability"],
+        ),
+        noise=Noise(target_epsilon=given["epsilon"]),
         clipping_norm=given["clipping_norm"],
-        target_epsilon=given["epsilon"],
         delta=given["delta"],
-        expected_batch_size=given["batch_size"],
-        sampling_probability=given["sampling_probability"],
-        steps=given["steps"],
-        epochs=given["epochs"],
         optimizer=optimiser(given["optimizer"], given["learning_rate"]),
         averaging=given["averaging"],
         rng=given["seed"],
-        progress=not given["quiet"],
         checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
-        on_plan=charge,
+        watch=Watch(progress=not given["quiet"], on_plan=charge),
     )
     if not charged:
         return result, None

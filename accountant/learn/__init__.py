@@ -10,7 +10,7 @@ from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage
 from accountant.learn.checkpoint import Checkpoint, CheckpointError
 from accountant.learn.clipping import AdaptiveQuantile, Automatic, Flat, PerLayer
 from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
-from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.dp_sgd import Watch, train_dp_sgd
 from accountant.learn.features import (
     Chain,
     Frozen,
@@ -30,6 +30,7 @@ from accountant.learn.models import (
     SoftmaxRegression,
 )
 from accountant.learn.optimizers import SGD, AdaGrad, Adam, AdamW, DPAdam, RMSProp
+from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import TrainingResult
 from accountant.learn.schedules import (
     Constant,
@@ -47,6 +48,7 @@ __all__ = [
     "AdamW",
     "AdaptiveQuantile",
     "Automatic",
+    "Batches",
     "Chain",
     "Checkpoint",
     "CheckpointError",
@@ -64,6 +66,7 @@ __all__ = [
     "Model",
     "MovingAverage",
     "MultilayerPerceptron",
+    "Noise",
     "OrientedGradients",
     "PerExampleModel",
     "PerLayer",
@@ -77,6 +80,7 @@ __all__ = [
     "TrainingResult",
     "UnitNorm",
     "Warmup",
+    "Watch",
     "train_dp_sgd",
     "train_one_example_sgd",
     "train_projected_gradient_descent",

@@ -14,7 +14,7 @@ from accountant.learn.averaging import MeanOfLast
 from accountant.learn.dp_sgd import RADIUS, train_dp_sgd
 from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD
-from accountant.learn.plan import BATCH
+from accountant.learn.plan import BATCH, Batches, Noise
 from accountant.learn.result import TrainingResult
 from accountant.learn.schedules import InverseSquareRoot
 
@@ -24,6 +24,7 @@ def train_projected_gradient_descent(
     X: object,
     y: object,
     *,
+    noise: Noise,
     clipping_norm: float,
     delta: float,
     steps: int,
@@ -36,8 +37,8 @@ def train_projected_gradient_descent(
 
     Parameters
     ----------
-    model, X, y, clipping_norm, delta, steps
-        As in :func:`train_dp_sgd`.
+    model, X, y, noise, clipping_norm, delta, steps
+        As in :func:`train_dp_sgd` and :class:`Batches`.
     projection_radius : float
         Of the ball around the origin.
     expected_records : float
@@ -47,8 +48,8 @@ def train_projected_gradient_descent(
         Of the first step; step t takes it over √(t + 1). By default the radius over the clipping
         norm.
     **options
-        Further arguments of :func:`train_dp_sgd`: ``noise_multiplier`` or ``target_epsilon``,
-        ``averaging`` (the mean of all iterates by default), ``checkpoint``, …
+        Further arguments of :func:`train_dp_sgd`: ``averaging`` (the mean of all iterates by
+        default), ``checkpoint``, …
 
     Returns
     -------
@@ -59,21 +60,12 @@ def train_projected_gradient_descent(
     -----
     *Guarantee.* As :func:`train_dp_sgd` with q = 1: (√steps / noise_multiplier)-GDP.
     """
-    _refuse(options, ("sampler", "optimizer", "expected_batch_size", "epochs"))
     rate = _rate(learning_rate, projection_radius, clipping_norm)
-    return train_dp_sgd(
-        model,
-        X,
-        y,
-        clipping_norm=clipping_norm,
-        delta=delta,
-        steps=steps,
-        expected_batch_size=expected_records,
-        sampler="full",
-        optimizer=SGD(InverseSquareRoot(rate)),
+    batches = Batches(expected_records, steps=steps, sampler="full")
+    return _train(
+        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
         projection_radius=projection_radius,
-        **({"averaging": MeanOfLast(1.0)} | options),
-    )
+    )  # fmt: skip
 
 
 def train_one_example_sgd(
@@ -81,10 +73,12 @@ def train_one_example_sgd(
     X: object,
     y: object,
     *,
+    noise: Noise,
     clipping_norm: float,
     delta: float,
     steps: int,
     projection_radius: float,
+    sampling_probability: float | None = None,
     learning_rate: float | None = None,
     **options: Any,
 ) -> TrainingResult:
@@ -93,37 +87,40 @@ def train_one_example_sgd(
     The batch is a Poisson sample with expectation one, as the account needs it, where the original
     draws exactly one record. Parameters are those of :func:`train_projected_gradient_descent`; the
     default rate takes the noise into account, radius / (clipping_norm √(1 + d σ²)) with d
-    parameters, when ``noise_multiplier`` is given.
+    parameters, when the noise multiplier is given.
 
     Notes
     -----
     *Guarantee.* As :func:`train_dp_sgd` with q = 1/n, which declares the number of records n
     public; with ``sampling_probability``, about one over it, n is a secret.
     """
-    _refuse(options, ("sampler", "optimizer", "expected_batch_size", "epochs"))
-    sigma = options.get("noise_multiplier") or 0.0
+    sigma = noise.noise_multiplier or 0.0
     rate = _rate(learning_rate, projection_radius, clipping_norm)
     if learning_rate is None:
         rate /= math.sqrt(1.0 + model.size * sigma**2)
-    return train_dp_sgd(
-        model,
-        X,
-        y,
-        clipping_norm=clipping_norm,
-        delta=delta,
-        steps=steps,
-        expected_batch_size=1.0,
-        sampler="poisson",
-        optimizer=SGD(InverseSquareRoot(rate)),
+    batches = Batches(1.0, steps=steps, sampling_probability=sampling_probability)
+    return _train(
+        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
         projection_radius=projection_radius,
-        **({"averaging": MeanOfLast(1.0)} | options),
-    )
+    )  # fmt: skip
 
 
-def _refuse(options: dict[str, Any], fixed: tuple[str, ...]) -> None:
-    for name in fixed:
+def _train(
+    model: Model,
+    X: object,
+    y: object,
+    batches: Batches,
+    rate: float,
+    options: dict[str, Any],
+    **given: Any,
+) -> TrainingResult:
+    """Train with a rate that falls with the root of the step, unless more is asked for."""
+    for name in ("batches", "optimizer"):
         if name in options:
             raise DomainError(f"{name} is fixed by this trainer; use train_dp_sgd to choose it")
+    optimizer = SGD(InverseSquareRoot(rate))
+    options = {"averaging": MeanOfLast(1.0)} | options
+    return train_dp_sgd(model, X, y, batches=batches, optimizer=optimizer, **given, **options)
 
 
 def _rate(given: float | None, radius: float, clipping_norm: float) -> float:

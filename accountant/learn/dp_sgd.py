@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,10 @@ from accountant.learn.checkpoint import Checkpoint, as_checkpoint
 from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD, Optimizer
-from accountant.learn.plan import Plan, make_plan, require_size
+from accountant.learn.plan import Batches, Noise, Plan, make_plan, require_size
 from accountant.learn.result import Progress, TrainingResult
 from accountant.learn.run import Run
 from accountant.ledger import Accountant
-from accountant.matrix import Strategy
 from accountant.noise import SecureGenerator
 
 RADIUS = checks.positive(
@@ -31,31 +31,47 @@ RADIUS = checks.positive(
 )
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on while a model is trained.
+
+    Parameters
+    ----------
+    callbacks : iterable of callable
+        Each is called after every step with a :class:`Progress`, which holds released values only;
+        a true result ends training.
+    progress : bool
+        Show a progress bar, where standard error is a terminal.
+    on_plan : callable, optional
+        Called once with the :class:`Plan`, before any gradient: the place to charge a ledger on
+        disk for the whole run.
+    nonprivate_diagnostics : bool
+        Also record batch sizes, losses and clipped fractions, which are not private.
+    """
+
+    callbacks: Iterable[Callable[[Progress], object]] = ()
+    _: KW_ONLY
+    progress: bool = True
+    on_plan: Callable[[Plan], object] | None = None
+    nonprivate_diagnostics: bool = False
+
+
 def train_dp_sgd(
     model: Model,
     X: object,
     y: object,
     *,
+    batches: Batches,
+    noise: Noise,
     clipping_norm: ClippingLike,
     delta: float,
-    expected_batch_size: float,
-    noise_multiplier: float | None = None,
-    target_epsilon: float | None = None,
-    steps: int | None = None,
-    epochs: float | None = None,
     optimizer: Optimizer | None = None,
-    sampler: str = "poisson",
-    sampling_probability: float | None = None,
-    noise: str | Strategy = "gaussian",
     averaging: str | Averaging = "last",
     projection_radius: float | None = None,
     ledger: Accountant | None = None,
     rng: SecureGenerator | int | None = None,
-    progress: bool = True,
-    callbacks: Iterable[Callable[[Progress], object]] = (),
     checkpoint: Checkpoint | str | Path | None = None,
-    on_plan: Callable[[Plan], object] | None = None,
-    nonprivate_diagnostics: bool = False,
+    watch: Watch | None = None,
 ) -> TrainingResult:
     """Train a model by differentially private stochastic gradient descent.
 
@@ -70,35 +86,16 @@ def train_dp_sgd(
     X, y : array_like
         Features of shape (n, d) and n targets. A record that cannot be read or is not finite, or
         whose label is no class, adds nothing, and nothing says so.
+    batches : Batches
+        Which records each step uses, how many steps there are, and what sums are divided by.
+    noise : Noise
+        The noise multiplier, or the ε to calibrate it for, and the law.
     clipping_norm : float or Clipping
         The bound on one record's gradient, or a clipping rule.
     delta : float
         In [0, 1): of the guarantee.
-    expected_batch_size : float
-        A public constant, which the noisy sum is divided by. Without ``sampling_probability``
-        records are sampled with probability ``expected_batch_size / n``: this declares n public.
-    noise_multiplier, target_epsilon : float
-        Exactly one: the noise's standard deviation over the sensitivity, or the ε for which it is
-        calibrated, that of this run alone.
-    steps : int, optional
-        Number of steps; or ``epochs``; or neither, with a ledger whose budget says how many.
-    epochs : float, optional
-        Passes over the data: 1 / q steps each, rounded up.
     optimizer : Optimizer, optional
         ``SGD(0.1)`` when left out.
-    sampler : {"poisson", "full", "cyclic"}
-        Every record with probability q, or all of them in every step. With a strategy for
-        ``noise``, "poisson" is cyclic Poisson sampling: each record draws one of as many classes
-        as the strategy has bands, and step t samples from class t modulo that number; "cyclic"
-        takes all records of one of ⌈1/q⌉ classes.
-    sampling_probability : float, optional
-        q, when the number of records n is itself a secret. Then, and with ``sampler="full"``,
-        nothing before, during or after the run depends on n, which may be 0 to 2²⁴.
-    noise : {"gaussian", "discrete_gaussian"} or Strategy
-        Gaussian noise rounded to a grid, accounted exactly; or exact discrete Gaussian noise,
-        accounted by Rényi divergences; or a strategy of :mod:`accountant.matrix`, which correlates
-        Gaussian noise between steps (DP-FTRL). Then ``noise_multiplier`` is relative to the
-        encoding's sensitivity, and ``steps`` are those of the strategy, or the first of them.
     averaging : {"last", "mean", "ema"} or Averaging
         Which function of the iterates to keep.
     projection_radius : float, optional
@@ -108,18 +105,10 @@ def train_dp_sgd(
     rng : SecureGenerator or int, optional
         None draws from the operating system's entropy. A generator gives the run a stream of its
         own. An integer is for tests: the result is marked as not private.
-    progress : bool
-        Show a progress bar, where standard error is a terminal.
-    callbacks : iterable of callable
-        Each is called after every step with a :class:`Progress`, which holds released values only;
-        a true result ends training.
     checkpoint : Checkpoint or path, optional
         Resume from it when it exists, and save to it.
-    on_plan : callable, optional
-        Called once with the :class:`Plan`, before any gradient: the place to charge a ledger on
-        disk for the whole run.
-    nonprivate_diagnostics : bool
-        Also record batch sizes, losses and clipped fractions, which are not private.
+    watch : Watch, optional
+        Callbacks, the progress bar, and diagnostics that are not private.
 
     Returns
     -------
@@ -152,18 +141,20 @@ def train_dp_sgd(
     Examples
     --------
     >>> import numpy as np
-    >>> from accountant.learn import LogisticRegression, train_dp_sgd
+    >>> from accountant.learn import Batches, LogisticRegression, Noise, train_dp_sgd
     >>> generator = np.random.default_rng(0)
     >>> X = generator.standard_normal((500, 3))
     >>> y = (X[:, 0] > 0).astype(int)
     >>> result = train_dp_sgd(
-    ...     LogisticRegression(3), X, y, clipping_norm=1.0, target_epsilon=2.0, delta=1e-4,
-    ...     expected_batch_size=100, steps=50,
+    ...     LogisticRegression(3), X, y, batches=Batches(100, steps=50),
+    ...     noise=Noise(target_epsilon=2.0), clipping_norm=1.0, delta=1e-4,
     ... )
     >>> result.private and 1.99 < result.epsilon <= 2.0
     True
     """
-    require_size(X, sampler, sampling_probability)
+    checks.instance("batches", batches, Batches, "Batches, such as Batches(256, steps=100)")
+    checks.instance("noise", noise, Noise, "a Noise, such as Noise(1.0)")
+    require_size(X, batches)
     data, targets = model.check(X, y)
     clipping = as_clipping(clipping_norm)
     book = as_ledger(ledger)
@@ -171,22 +162,21 @@ def train_dp_sgd(
     saved = None if place is None else place.load()
     generator = _generator(rng)
     plan = make_plan(
-        records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
-        noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
-        expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
-        steps=steps, epochs=epochs, ledger=book,
+        records=len(data), clipping=clipping, groups=len(model.groups), batches=batches,
+        noise=noise, delta=delta, ledger=book,
         # The label tells this run's charges from another's, and statements what a seed undoes.
         run=resumption.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
     )  # fmt: skip
+    seen = Watch() if watch is None else watch
     run = Run(
         model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
-        _radius(projection_radius), book, generator, nonprivate_diagnostics,
+        _radius(projection_radius), book, generator, seen.nonprivate_diagnostics,
     )  # fmt: skip
     if place is not None:
         run.resume(saved, place.path)
-    if on_plan is not None:
-        on_plan(run.plan)
-    _take_steps(run, place, list(callbacks), progress)
+    if seen.on_plan is not None:
+        seen.on_plan(run.plan)
+    _take_steps(run, place, list(seen.callbacks), seen.progress)
     return run.result()
 
 

@@ -13,6 +13,7 @@ from accountant.learn import (
     Automatic,
     LinearRegression,
     MultilayerPerceptron,
+    Noise,
     PerExampleModel,
     PerLayer,
     SoftmaxRegression,
@@ -319,8 +320,8 @@ def test_bad_data_are_refused_in_the_same_words_however_many(spoil):
 def test_descent_does_not_tell_the_number_of_records():
     def run(n):
         result = train_projected_gradient_descent(
-            LinearRegression(3), np.ones((n, 3)), np.ones(n), clipping_norm=1.0, delta=1e-5,
-            steps=3, projection_radius=1.0, expected_records=1000, noise_multiplier=2.0,
+            LinearRegression(3), np.ones((n, 3)), np.ones(n), noise=Noise(2.0), clipping_norm=1.0,
+            delta=1e-5, steps=3, projection_radius=1.0, expected_records=1000,
         )  # fmt: skip
         return (
             result.plan.describe(),

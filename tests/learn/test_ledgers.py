@@ -5,7 +5,15 @@ import pytest
 
 import accountant as ac
 from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.learn import LogisticRegression, convex, pate, selection, train_dp_sgd
+from accountant.learn import (
+    Batches,
+    LogisticRegression,
+    Noise,
+    convex,
+    pate,
+    selection,
+    train_dp_sgd,
+)
 from accountant.learn.account import charged
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.generation import (
@@ -33,8 +41,8 @@ ROWS = FIT | {"data_norm": 1.0}
 
 def dp_sgd(**given):
     return train_dp_sgd(
-        LogisticRegression(2), X, Y, clipping_norm=1.0, noise_multiplier=2.0, delta=1e-5,
-        expected_batch_size=20, steps=3, **given,
+        LogisticRegression(2), X, Y, batches=Batches(20, steps=3), noise=Noise(2.0),
+        clipping_norm=1.0, delta=1e-5, **given,
     )  # fmt: skip
 
 
@@ -49,7 +57,7 @@ def student(**given):
 CASES = {
     "train_dp_sgd": dp_sgd,
     "train_dp_gan": lambda **given: train_dp_gan(
-        TABLE, COLUMNS, delta=1e-5, expected_batch_size=20, steps=3, noise_multiplier=2.0, **given
+        TABLE, COLUMNS, delta=1e-5, batches=Batches(20, steps=3), noise=Noise(2.0), **given
     ),
     "train_pate_gan": lambda **given: train_pate_gan(
         TABLE, COLUMNS, delta=1e-5, sigma=4.0, settings=SMALL, **given
@@ -192,10 +200,7 @@ def test_a_generator_of_the_callers_own_is_marked_as_well():
 
     for result in (
         CASES["synthesize_marginals"](rng=Mine()),
-        train_dp_sgd(
-            LogisticRegression(2), X, Y, clipping_norm=1.0, noise_multiplier=2.0, delta=1e-5,
-            expected_batch_size=20, steps=3, rng=Mine(),
-        ),
-    ):  # fmt: skip
+        dp_sgd(rng=Mine()),
+    ):
         assert not result.private
         assert all("not private: " in entry.label for entry in result.ledger.history)

@@ -10,9 +10,11 @@ import pytest
 
 from accountant.errors import AccountantError
 from accountant.learn import (
+    Batches,
     ConvolutionalNetwork,
     LinearRegression,
     LogisticRegression,
+    Noise,
     PerExampleModel,
     train_dp_sgd,
 )
@@ -43,8 +45,9 @@ def ensemble(labels):
 
 def train(model, targets):
     return train_dp_sgd(
-        model, np.zeros((len(targets), 1)), targets, clipping_norm=1.0, noise_multiplier=1.0,
-        delta=1e-5, expected_batch_size=2, sampling_probability=0.1, steps=1,
+        model, np.zeros((len(targets), 1)), targets,
+        batches=Batches(2, sampling_probability=0.1, steps=1), noise=Noise(1.0),
+        clipping_norm=1.0, delta=1e-5,
     )  # fmt: skip
 
 

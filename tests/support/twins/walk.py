@@ -20,7 +20,7 @@ WITHOUT_RELEASES = {
         " StepDecay Warmup LastIterate MeanOfLast MovingAverage"
     ),
     "settings, results, records of what was spent, and errors": (
-        "Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
+        "Batches Noise Watch Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
         " SearchResult Selection PateResult Refusal DataDependentRelease MeanEstimate"
         " FrequencyEstimate Synthesis GanSynthesis MarginalSynthesis PateGanSynthesis"
         " UnpaidReleaseWarning UnsetBoundWarning"
