@@ -25,8 +25,8 @@ from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax
 from accountant.learn.plan import Batches, Noise
 from accountant.learn.release import Privatiser
-from accountant.learn.secrecy import silence
 from accountant.learn.selection import report_noisy_max
+from accountant.learn.validation import silence
 from accountant.mechanisms.discrete_vector import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator

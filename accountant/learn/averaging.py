@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-
-Array: TypeAlias = "NDArray[Any]"
+from accountant._typing import Array
 
 
 class Averaging(ABC):

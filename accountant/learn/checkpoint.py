@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks, files
+from accountant._typing import Array
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 
@@ -124,7 +124,7 @@ class Saved:
     """The content of a checkpoint: JSON values and arrays."""
 
     header: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
 
 
 def as_checkpoint(value: object) -> Checkpoint | None:
@@ -136,7 +136,7 @@ def as_checkpoint(value: object) -> Checkpoint | None:
     raise ArgumentTypeError(f"checkpoint must be a path or a Checkpoint; got {value!r}")
 
 
-def fingerprint(*arrays: NDArray[Any]) -> str:
+def fingerprint(*arrays: Array) -> str:
     """Return a digest of the data, which recognises a run's own; it never leaves the checkpoint."""
     digest = hashlib.sha256()
     for array in arrays:

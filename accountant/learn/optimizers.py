@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import Array
 from accountant.checks import Argument
 from accountant.learn.schedules import ScheduleLike, as_schedule
-
-Array: TypeAlias = "NDArray[Any]"
 
 
 def _fraction(name: str, value: object) -> float:

@@ -14,12 +14,17 @@ from accountant._rounding import fraction_up
 from accountant.checks import Argument
 from accountant.display import text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError
-from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
-from accountant.learn.affordable import affordable_steps, unaffordable
+from accountant.learn.account import (
+    affordable_steps,
+    calibrated_noise_multiplier,
+    count_charged,
+    step_mechanism,
+    unaffordable,
+)
 from accountant.learn.clipping import Clipping
 from accountant.learn.correlated import classes_for, noise_kind, require_constant
+from accountant.learn.release import MOST_RECORDS, batch_cap
 from accountant.learn.sampler import require_sampler
-from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
 from accountant.ledger import Accountant
 from accountant.matrix import Strategy
 from accountant.mechanisms.base import Mechanism

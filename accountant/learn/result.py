@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from accountant.display import text_up
 from accountant.learn.account import Released
 from accountant.learn.models.base import Model
 from accountant.learn.plan import Plan
-
-Array: TypeAlias = "NDArray[Any]"
 
 
 @dataclass

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from accountant._typing import Array
 from accountant.errors import AccountantError
 from accountant.learn.checkpoint import CheckpointError, Saved
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
@@ -60,8 +60,8 @@ class Claim(NamedTuple):
     charged: int
     clipping: Clipping
     key: bytes
-    parameters: NDArray[Any]
-    states: dict[str, dict[str, NDArray[Any]]]
+    parameters: Array
+    states: dict[str, dict[str, Array]]
     history: list[list[dict[str, Any]]]
 
 
@@ -99,7 +99,7 @@ def require_same(
 
 
 def read(
-    saved: Saved, path: str | Path, plan: Plan, clipping: Clipping, parameters: NDArray[Any]
+    saved: Saved, path: str | Path, plan: Plan, clipping: Clipping, parameters: Array
 ) -> Claim:
     """Return the state in a checkpoint of this run; CheckpointError names what cannot be."""
     header = saved.header
@@ -192,14 +192,14 @@ def _key(text: str) -> bytes:
     return key
 
 
-def _parameters(value: NDArray[Any] | None, mine: NDArray[Any]) -> NDArray[Any]:
+def _parameters(value: Array | None, mine: Array) -> Array:
     if value is None or value.shape != mine.shape or value.dtype != mine.dtype:
         raise CheckpointError(f"parameters must be {mine.size} numbers of type {mine.dtype}")
     return value
 
 
-def _states(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    found: dict[str, dict[str, NDArray[Any]]] = {owner: {} for owner in _OWNERS}
+def _states(arrays: dict[str, Array]) -> dict[str, dict[str, Array]]:
+    found: dict[str, dict[str, Array]] = {owner: {} for owner in _OWNERS}
     for name, value in arrays.items():
         owner, _, slot = name.partition(".")
         if name == "parameters":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._typing import Array, FloatArray
 from accountant.errors import BudgetExceeded
 from accountant.learn import resumption
 from accountant.learn.account import UNKNOWN, count_charged, epsilon_held
@@ -29,7 +30,6 @@ from accountant.learn.sampler import draw_batch
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
-Array: TypeAlias = "NDArray[Any]"
 HISTORY_POINTS = 100
 
 
@@ -131,7 +131,7 @@ class Run:
             self.noted = True
         self.charged += steps
 
-    def _descend(self, noisy: NDArray[np.float64], deviation: float) -> None:
+    def _descend(self, noisy: FloatArray, deviation: float) -> None:
         """Everything here is post-processing."""
         parameters = self.model.parameters
         with np.errstate(all="ignore"):
@@ -147,7 +147,7 @@ class Run:
                     parameters *= self.radius / norm
             self.averaging.see(parameters, self.step + 1, self.plan.steps)
 
-    def _note_public(self, noisy: NDArray[np.float64], sensitivity: float) -> None:
+    def _note_public(self, noisy: FloatArray, sensitivity: float) -> None:
         with np.errstate(all="ignore"):
             norm = float(np.linalg.norm(noisy)) / self.plan.expected_batch_size
         self.history.public.append(

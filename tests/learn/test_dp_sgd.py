@@ -19,7 +19,7 @@ from accountant.learn import (
     SoftmaxRegression,
     train_projected_gradient_descent,
 )
-from accountant.learn.sensitivity import MOST_RECORDS, relative_excess
+from accountant.learn.release import MOST_RECORDS, relative_excess
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import RNG, Untouchable, X, Y, train
 

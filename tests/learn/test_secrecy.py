@@ -21,9 +21,8 @@ from accountant.learn import (
 from accountant.learn.generation import Category, Domain, Numeric
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.pate import GNMax, TeacherEnsemble, VoteStream
-from accountant.learn.secrecy import silence
 from accountant.learn.selection import AboveThresholdStream, report_noisy_max
-from accountant.learn.validation import features, targets
+from accountant.learn.validation import features, silence, targets
 
 DOMAIN = Domain({"a": Numeric((0.0, 1.0)), "b": Category(("x", "y"))})
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
-from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import (
     EPSILON,
     Generator,
     generator_of,
     select_exponential,
 )
-from accountant.learn.validation import as_records, records_at
+from accountant.learn.validation import as_records, records_at, silence
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import rounded_laplace
@@ -55,7 +52,7 @@ class BlockResult:
 
 def block_estimates(
     records: object,
-    estimator: Callable[[NDArray[Any]], float],
+    estimator: Callable[[Array], float],
     blocks: int,
     bounds: tuple[float, float],
     *,
@@ -182,7 +179,7 @@ def private_block_median(
     return BlockResult(float(grid[chosen.index]), values.size, chosen.mechanism, chosen.private)
 
 
-def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> float:
+def _one(estimator: Callable[[Array], float], block: Array) -> float:
     try:
         with silence():
             return float(estimator(block)) if len(block) else math.nan

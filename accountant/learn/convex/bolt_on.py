@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import (
     BOUND,
@@ -26,7 +25,7 @@ from accountant.learn.convex.fit import (
 from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.output import add_noise, require_noise
 from accountant.learn.convex.rows import gradient_rounding, project
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.relations import NeighbouringRelation
 
@@ -133,8 +132,8 @@ def permutation_sgd_rounding(
 
 @without_numpy_warnings
 def bolt_on_sgd(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -238,7 +237,7 @@ def _distance(
 def _descend(
     loss: Loss,
     rows: FloatArray,
-    labels: NDArray[Any],
+    labels: Array,
     batches: NDArray[np.intp],
     passes: int,
     step: Callable[[int], float],

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.checks import Argument, positive
 from accountant.errors import DomainError
 from accountant.learn.account import Released, charged
@@ -164,7 +163,7 @@ class LinearFit(Fit):
     """
 
     def __init__(
-        self, label: str, x: NDArray[Any], data_norm: float, loss: Loss | None, **given: Any
+        self, label: str, x: Array, data_norm: float, loss: Loss | None, **given: Any
     ) -> None:
         super().__init__(label, **given)
         self.rows = table(x)
@@ -174,7 +173,7 @@ class LinearFit(Fit):
         self.size = int(np.prod(self.shape))
         self.slope = self.norm * self.loss.slope_bound
 
-    def data(self, y: NDArray[Any], limit: int | None = None) -> tuple[FloatArray, FloatArray]:
+    def data(self, y: Array, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Return clipped rows and encoded labels, of at most ``limit`` records.
 
         It is asked when all public numbers have been: whatever they are refused for says nothing

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import BOUND, MOST_RECORDS, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding, rounded_shift
 from accountant.learn.convex.rows import gradient_rounding, project, row_scores, sum_by_blocks
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
@@ -106,8 +105,8 @@ def last_iterate_mu(
 
 @without_numpy_warnings
 def noisy_gradient_descent(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,

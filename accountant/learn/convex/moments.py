@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import (
@@ -23,8 +21,7 @@ from accountant.learn.convex.fit import (
 )
 from accountant.learn.convex.noise import remaining_after_rounding
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks, table
-from accountant.learn.secrecy import without_numpy_warnings
-from accountant.learn.validation import numbers
+from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
@@ -34,12 +31,12 @@ GRID_BITS = 30
 
 @without_numpy_warnings
 def private_mean(
-    x: NDArray[Any],
+    x: Array,
     *,
     epsilon: float,
     delta: float,
     bound: float,
-    center: NDArray[Any] | float = 0.0,
+    center: Array | float = 0.0,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -83,12 +80,12 @@ def private_mean(
 
 @without_numpy_warnings
 def private_covariance(
-    x: NDArray[Any],
+    x: Array,
     *,
     epsilon: float,
     delta: float,
     bound: float,
-    center: NDArray[Any] | float = 0.0,
+    center: Array | float = 0.0,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -130,7 +127,7 @@ def private_covariance(
 
 @without_numpy_warnings
 def private_quantile(
-    x: NDArray[Any],
+    x: Array,
     quantile: float,
     *,
     epsilon: float,
@@ -205,9 +202,7 @@ _LEVEL = checks.Argument(
 )
 
 
-def _centred(
-    x: NDArray[Any], bound: float, center: NDArray[Any] | float
-) -> tuple[FloatArray, FloatArray]:
+def _centred(x: Array, bound: float, center: Array | float) -> tuple[FloatArray, FloatArray]:
     checks.real(BOUND, bound)
     array = numbers("x", x)
     rows = table(array[:, None] if array.ndim == 1 else array)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
-
-from numpy.typing import NDArray
+from typing import NamedTuple, TypeAlias
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
 from accountant.learn.convex.fit import (
@@ -38,7 +36,7 @@ from accountant.learn.convex.noise import (
     rounded_shift,
 )
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
@@ -53,8 +51,8 @@ BEYOND = 65.0  # deviations past the typical length of a normal vector that none
 
 @without_numpy_warnings
 def perturb_objective(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
@@ -27,7 +25,7 @@ from accountant.learn.convex.fit import (
 from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.noise import pure_bits, rounded_shift
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
@@ -70,8 +68,8 @@ def minimum_sensitivity(
 
 @without_numpy_warnings
 def perturb_output(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.learn.convex.fit import (
     BOUND,
@@ -23,7 +22,7 @@ from accountant.learn.convex.fit import (
 from accountant.learn.convex.losses import real_labels
 from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
 from accountant.learn.convex.rows import BLOCK, clip_rows, paired, sum_by_blocks, table
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.search import narrow
@@ -45,8 +44,8 @@ class _Statistics(NamedTuple):
 
 @without_numpy_warnings
 def private_ridge(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -101,8 +100,8 @@ def private_ridge(
 
 @without_numpy_warnings
 def ada_ssp(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -151,7 +150,7 @@ def ada_ssp(
 
 
 def _regression_data(
-    x: NDArray[Any], y: NDArray[Any], data_norm: float, target_bound: float
+    x: Array, y: Array, data_norm: float, target_bound: float
 ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     rows = table(x)
     require_few(rows, MOST_RECORDS)

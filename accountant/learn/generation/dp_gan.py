@@ -14,10 +14,8 @@ from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.dp_sgd import Watch, train_dp_sgd
 from accountant.learn.generation.domain import Domain, as_domain
-from accountant.learn.generation.networks import Generator, dense_layers
-from accountant.learn.generation.result import GeneratorSynthesis
-from accountant.learn.models.losses import LogisticLoss
-from accountant.learn.models.network import Network
+from accountant.learn.generation.networks import Generator, GeneratorSynthesis, dense_layers
+from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam, Optimizer
 from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import Progress, TrainingResult

@@ -6,17 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import Array
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.account import charged
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
-from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.networks import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
@@ -58,7 +59,7 @@ class MarginalSynthesis(Synthesis):
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
         """Draw a table of ``n`` records; post-processing, as often as one likes."""
         count, generator = public_generator(n, seed)
         return self.domain.decode(self.model.sample(count, generator), generator)

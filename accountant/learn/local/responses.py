@@ -14,9 +14,8 @@ from accountant import checks
 from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.secrecy import private_count
 from accountant.learn.selection.noisy_max import Generator, generator_of
-from accountant.learn.validation import class_labels
+from accountant.learn.validation import class_labels, private_count
 from accountant.mechanisms import PureDP, RandomizedResponse
 from accountant.mechanisms.base import Described, Mechanism
 from accountant.noise import SecureGenerator

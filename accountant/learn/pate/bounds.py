@@ -17,7 +17,7 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.secrecy import private_count
+from accountant.learn.validation import private_count
 
 VOTES = Argument("votes", "integers >= 0", lambda x: x >= 0, "They count teachers, by class")
 LOG_Q = Argument("log_q", "a number <= 0", lambda x: x <= 0.0, "It is the logarithm of q")

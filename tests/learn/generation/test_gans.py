@@ -20,7 +20,7 @@ from accountant.learn.generation import (
     train_pate_gan,
 )
 from accountant.learn.generation.networks import Generator
-from accountant.learn.generation.teachers import Teachers
+from accountant.learn.generation.pate_gan import Teachers
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import arranged
 
@@ -68,7 +68,7 @@ def crowd(table, **options):
 def test_a_teacher_without_records_does_not_feel_whether_there_are_any(size, monkeypatch):
     # All records are the second teacher's; the weights of all of them have diverged.
     monkeypatch.setattr(
-        "accountant.learn.generation.teachers.assign_shards", lambda n, k, rng: np.full(n, 1)
+        "accountant.learn.generation.pate_gan.assign_shards", lambda n, k, rng: np.full(n, 1)
     )
     learnt = []
     for records in (np.zeros((0, 2)), np.full((1, 2), 0.5)):

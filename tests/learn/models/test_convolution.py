@@ -13,11 +13,11 @@ from accountant.learn.clipping import Flat
 from accountant.learn.models import convolution
 from accountant.learn.models.base import BLOCK_ROWS, Totals
 from accountant.learn.models.convolution import SPREAD, Convolution
-from accountant.learn.release import require_row_independence
-from accountant.learn.sensitivity import (
+from accountant.learn.release import (
     batch_cap,
     grid_for,
     relative_excess,
+    require_row_independence,
     rounded_sensitivity,
 )
 

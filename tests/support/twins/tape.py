@@ -20,10 +20,10 @@ import accountant.learn.run as run_module
 from accountant.learn import correlated
 from accountant.learn.blocks import aggregate
 from accountant.learn.convex import noise as convex_noise
-from accountant.learn.generation import teachers
+from accountant.learn.generation import pate_gan
 from accountant.learn.local import bounded
 from accountant.learn.pate import aggregation, ensemble
-from accountant.learn.selection import noisy_max, threshold
+from accountant.learn.selection import noisy_max
 from accountant.noise import Grid, SecureGenerator
 
 SEED = 20260
@@ -122,13 +122,12 @@ class Tape:
             (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),
             (noisy_max, "_flip_draw", self._choice("flip", noisy_max._flip_draw)),
             (noisy_max, "floor_to_grid", self._noted(noisy_max.floor_to_grid)),
-            (threshold, "floor_to_grid", self._noted(threshold.floor_to_grid)),
             (bounded, "_on_grid", self._noted(bounded._on_grid)),
             (aggregation.LNMax, "winner", self._laplace_vote()),
             (SecureGenerator, "subset", self._subset()),
             (ensemble, "assign_shards", self._shards()),
             (aggregate, "assign_shards", self._shards()),
-            (teachers, "assign_shards", self._shards()),
+            (pate_gan, "assign_shards", self._shards()),
             *self._noise_in_place(),
         ]
 
@@ -274,7 +273,7 @@ class Tape:
                 return instead("gaussian", n, scale)
             return original(generator, n, scale)
 
-        places = (noisy_max, threshold, aggregate, bounded)
+        places = (noisy_max, aggregate, bounded)
         found = [(place, "rounded_laplace", laplace) for place in places]
         return [*found, (SecureGenerator, "rounded_normal", normal)]
 
