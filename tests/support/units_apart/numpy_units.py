@@ -18,7 +18,8 @@ from unittest import mock
 
 import numpy as np
 
-from accountant.audit.replay.randomness import frozen
+from accountant.audit.replay.audit import frozen
+from accountant.audit.replay.script import Diverged
 from accountant.learn import correlated
 from accountant.learn.blocks import aggregate
 from accountant.learn.convex import fit, moments, regression
@@ -31,7 +32,7 @@ from accountant.noise import SecureGenerator
 from support.twins.comparison import distances
 from support.twins.pairs import Pair
 from support.twins.registry import Case
-from support.twins.tape import DivergedError, Tape
+from support.twins.tape import Tape
 from support.twins.trace import watch
 
 # What reads records and keeps none by itself: a quantile sorts them, and local reports are made of
@@ -148,13 +149,13 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
     secret = np.random.default_rng().bytes(32)
     tapes, parts, traces, ends = [], [], [], []
     for data, names in ((pair.left, pair.left_ids), (pair.right, pair.right_ids)):
-        script = tapes[0].releases if tapes and case.replays else None
+        script = tapes[0] if tapes and case.replays else None
         tapes.append(Tape(names, pair.differs, script=script, quiet=case.quiet))
         parts.append(Parts())
         try:
             with frozen(1) as end, unseeded(secret), tapes[-1].running(), parts[-1].noted():
                 traces.append(watch(case.run, data))
-        except DivergedError as error:
+        except Diverged as error:
             return [f"control flow: {error}"], parts[0]
         ends.append(end)
     one, other = traces
@@ -163,7 +164,7 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
     wrong += _apart(*parts, pair.differs)
     wrong += [f"raised: {trace.raised}" for trace in traces if trace.raised is not None]
     if not wrong:
-        wrong += distances(tapes[0].releases, tapes[1].releases, case.charges(one.result, pair))
+        wrong += distances(tapes[0].entries, tapes[1].entries, case.charges(one.result, pair))
         wrong += _moved_by_one(*parts, pair.differs)
     return wrong, parts[0]
 
