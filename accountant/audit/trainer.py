@@ -15,12 +15,7 @@ from accountant._typing import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.family import NoiseFamily
-from accountant.audit.one_run import (
-    best_of,
-    count_guesses,
-    one_run_epsilon,
-    refutes_curve,
-)
+from accountant.audit.one_run import best_of, count_guesses, one_run_epsilon, refutes_curve
 from accountant.audit.report import AuditReport, Observations
 from accountant.audit.two_sample import (
     Objective,

@@ -181,9 +181,7 @@ class CorrelatedPrivatiser:
         # data set needs for the same releases.
         scale = 2.0 * (plain + self.sensitivity * one) / grid.step
         shift = self.strategy.rounded_shift(
-            scale,
-            min_separation=None if self.sampled else self.classes,
-            block=self.sampled,
+            scale, min_separation=None if self.sampled else self.classes, block=self.sampled
         )
         moved = self.sensitivity * one + grid.step * math.sqrt(self.size) * shift
         deviation = self.noise_multiplier * moved * (1.0 + 1e-12)

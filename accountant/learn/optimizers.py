@@ -21,10 +21,7 @@ from accountant.learn.schedules import ScheduleLike, as_schedule
 
 def _fraction(name: str, value: object) -> float:
     argument = Argument(
-        name,
-        "a number in [0, 1)",
-        lambda x: (x >= 0.0) & (x < 1.0),
-        "It is the weight of the past",
+        name, "a number in [0, 1)", lambda x: (x >= 0.0) & (x < 1.0), "It is the weight of the past"
     )
     return checks.number(argument, value)
 

@@ -36,12 +36,7 @@ class Script:
         self.entries: list[Entry] = []
 
     def meet(
-        self,
-        kind: str,
-        name: str,
-        private: Any,
-        make: Callable[[], Any],
-        public: dict[str, Any],
+        self, kind: str, name: str, private: Any, make: Callable[[], Any], public: dict[str, Any]
     ) -> Entry | None:
         """Add an event whose outcome is ``make()``, or the recorded one; return what was recorded.
 

@@ -15,13 +15,7 @@ from accountant import checks
 from accountant._rounding import U
 from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
-from accountant.learn.convex.fit import (
-    BOUND,
-    REGULARIZATION,
-    STEP_SIZE,
-    LinearFit,
-    PrivateResult,
-)
+from accountant.learn.convex.fit import BOUND, REGULARIZATION, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.output import add_noise, require_noise
 from accountant.learn.convex.rows import gradient_rounding, project

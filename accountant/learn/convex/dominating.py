@@ -207,8 +207,7 @@ def concave_majorant(
     offset = np.clip(np.nan_to_num(offset), 0.0, width)
     # Either tangent bounds the function; where round-off moved the point, take the larger.
     heights = np.maximum(
-        values[:-1] + derivatives[:-1] * offset,
-        values[1:] - derivatives[1:] * (width - offset),
+        values[:-1] + derivatives[:-1] * offset, values[1:] - derivatives[1:] * (width - offset)
     )
     x = np.concatenate((nodes[:1], nodes[:-1] + offset, nodes[-1:]))
     return x, np.concatenate((values[:1], heights, values[-1:]))

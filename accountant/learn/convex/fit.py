@@ -120,12 +120,7 @@ class Fit:
     """
 
     def __init__(
-        self,
-        label: str,
-        epsilon: float,
-        delta: float,
-        ledger: Accountant | None,
-        rng: int | None,
+        self, label: str, epsilon: float, delta: float, ledger: Accountant | None, rng: int | None
     ) -> None:
         self.label, self.ledger = label, ledger
         self.epsilon = checks.number(checks.TARGET_EPS, epsilon)

@@ -29,12 +29,7 @@ from accountant.learn.convex.mechanism import (
     calibrate_objective,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.noise import (
-    FINE_BITS,
-    gaussian_bits,
-    pure_bits,
-    rounded_shift,
-)
+from accountant.learn.convex.noise import FINE_BITS, gaussian_bits, pure_bits, rounded_shift
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant

@@ -290,11 +290,7 @@ def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float, records: int
 
 
 def _rejection(
-    problem: RegularizedRisk,
-    centre: FloatArray,
-    tau: float,
-    law: _Law,
-    source: NoiseSource,
+    problem: RegularizedRisk, centre: FloatArray, tau: float, law: _Law, source: NoiseSource
 ) -> FloatArray:
     """Sample exp(-J / temperature), with certified |∇J(centre)| <= tau.
 

@@ -6,11 +6,7 @@ from accountant.learn.local.bounded import (
     randomize_gaussian,
     randomize_laplace,
 )
-from accountant.learn.local.responses import (
-    FrequencyEstimate,
-    KaryResponse,
-    Rappor,
-)
+from accountant.learn.local.responses import FrequencyEstimate, KaryResponse, Rappor
 from accountant.learn.local.shuffling import shuffled_epsilon
 from accountant.mechanisms import ShuffledResponses
 

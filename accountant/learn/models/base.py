@@ -134,12 +134,7 @@ class Model(ABC):
         return probes.public_targets(generator, BLOCK_ROWS, like)
 
     def add_rows(
-        self,
-        X: Array,
-        y: Array,
-        rows: NDArray[np.intp] | None,
-        rule: Rule,
-        totals: Totals,
+        self, X: Array, y: Array, rows: NDArray[np.intp] | None, rule: Rule, totals: Totals
     ) -> None:
         """Add the clipped gradients of checked data; ``rows`` selects, None means all."""
         with np.errstate(all="ignore"):  # a warning would say something about a record
@@ -147,12 +142,7 @@ class Model(ABC):
                 self.add_block(x, targets, filled, rule, totals)
 
     def clipped_gradient_sum(
-        self,
-        X: object,
-        y: object,
-        clipping_norm: ClippingLike,
-        *,
-        rows: object = None,
+        self, X: object, y: object, clipping_norm: ClippingLike, *, rows: object = None
     ) -> FloatArray:
         """Return the sum over records of clipped gradients of their losses.
 

@@ -124,11 +124,7 @@ def report_noisy_max(
     if l2_sensitivity is not None:
         raise DomainError(f"l2_sensitivity is for Gaussian noise; got it with noise={noise!r}")
     mechanism = ReportNoisyMax(
-        b,
-        cast("Noise", noise),
-        sensitivity=unit,
-        monotonic=monotonic,
-        relation=relation,
+        b, cast("Noise", noise), sensitivity=unit, monotonic=monotonic, relation=relation
     )
     if noise == "laplace":
         on_grid = floor_to_grid(values, unit)
