@@ -6,7 +6,7 @@ import dataclasses
 import math
 import random
 from functools import partial
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,8 @@ class View:
             return kind, tuple(map(self.of, value))
         if isinstance(value, dict):
             return kind, tuple((self.of(k), self.of(v)) for k, v in value.items())
+        if isinstance(value, MethodType):
+            return self.of((value.__func__, value.__self__))
         if isinstance(value, partial):
             return self.of((value.func, value.args, value.keywords))
         if isinstance(value, random.Random):
