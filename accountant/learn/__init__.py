@@ -29,17 +29,21 @@ from accountant.learn.models import (
     RidgeRegression,
     SoftmaxRegression,
 )
-from accountant.learn.optimizers import SGD, AdaGrad, Adam, AdamW, DPAdam, RMSProp
+from accountant.learn.optimizers import (
+    SGD,
+    AdaGrad,
+    Adam,
+    AdamW,
+    DPAdam,
+    RMSProp,
+    cosine,
+    inverse_square_root,
+    polynomial,
+    step_decay,
+    warmup,
+)
 from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import TrainingResult
-from accountant.learn.schedules import (
-    Constant,
-    Cosine,
-    InverseSquareRoot,
-    Polynomial,
-    StepDecay,
-    Warmup,
-)
 
 __all__ = [
     "SGD",
@@ -52,13 +56,10 @@ __all__ = [
     "Chain",
     "Checkpoint",
     "CheckpointError",
-    "Constant",
     "ConvolutionalNetwork",
-    "Cosine",
     "DPAdam",
     "Flat",
     "Frozen",
-    "InverseSquareRoot",
     "LastIterate",
     "LinearRegression",
     "LogisticRegression",
@@ -70,18 +71,20 @@ __all__ = [
     "OrientedGradients",
     "PerExampleModel",
     "PerLayer",
-    "Polynomial",
     "PrincipalComponents",
     "RMSProp",
     "RandomFourierFeatures",
     "RidgeRegression",
     "SoftmaxRegression",
-    "StepDecay",
     "TrainingResult",
     "UnitNorm",
-    "Warmup",
     "Watch",
+    "cosine",
+    "inverse_square_root",
+    "polynomial",
+    "step_decay",
     "train_dp_sgd",
     "train_one_example_sgd",
     "train_projected_gradient_descent",
+    "warmup",
 ]

@@ -13,10 +13,9 @@ from accountant.errors import DomainError
 from accountant.learn.averaging import MeanOfLast
 from accountant.learn.dp_sgd import RADIUS, train_dp_sgd
 from accountant.learn.models.base import Model
-from accountant.learn.optimizers import SGD
+from accountant.learn.optimizers import SGD, inverse_square_root
 from accountant.learn.plan import BATCH, Batches, Noise
 from accountant.learn.result import TrainingResult
-from accountant.learn.schedules import InverseSquareRoot
 
 
 def train_projected_gradient_descent(
@@ -118,7 +117,7 @@ def _train(
     for name in ("batches", "optimizer"):
         if name in options:
             raise DomainError(f"{name} is fixed by this trainer; use train_dp_sgd to choose it")
-    optimizer = SGD(InverseSquareRoot(rate))
+    optimizer = SGD(inverse_square_root(rate))
     options = {"averaging": MeanOfLast(1.0)} | options
     return train_dp_sgd(model, X, y, batches=batches, optimizer=optimizer, **given, **options)
 

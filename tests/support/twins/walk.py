@@ -16,8 +16,8 @@ RANDOMNESS = {"rng", "generator", "source", "random_state", "secure"}
 # Names that see no private record, or release nothing of one: what they are instead.
 WITHOUT_RELEASES = {
     "a schedule, an optimiser or an average: functions of what was released": (
-        "SGD AdaGrad Adam AdamW DPAdam RMSProp Constant Cosine InverseSquareRoot Polynomial"
-        " StepDecay Warmup LastIterate MeanOfLast MovingAverage"
+        "SGD AdaGrad Adam AdamW DPAdam RMSProp cosine inverse_square_root polynomial"
+        " step_decay warmup LastIterate MeanOfLast MovingAverage"
     ),
     "settings, results, records of what was spent, and errors": (
         "Batches Noise Watch Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
