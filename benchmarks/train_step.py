@@ -67,9 +67,9 @@ def ours(dtype: Any) -> dict[str, Callable[[], None]]:
     import numpy as np
 
     from accountant.learn import SGD, MultilayerPerceptron
-    from accountant.learn.averaging import LastIterate
     from accountant.learn.clipping import Flat
     from accountant.learn.plan import make_plan
+    from accountant.learn.result import LastIterate
     from accountant.learn.run import Run
     from accountant.ledger import Accountant
     from accountant.noise import SecureGenerator

@@ -6,7 +6,6 @@ steps and the ledger they are charged to. The other learners are packages: ``con
 ``selection``, ``blocks``, ``local`` and ``generation``; ``models`` holds what DP-SGD trains.
 """
 
-from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage
 from accountant.learn.checkpoint import Checkpoint, CheckpointError
 from accountant.learn.clipping import AdaptiveQuantile, Automatic, Flat, PerLayer
 from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
@@ -43,7 +42,7 @@ from accountant.learn.optimizers import (
     warmup,
 )
 from accountant.learn.plan import Batches, Noise
-from accountant.learn.result import TrainingResult
+from accountant.learn.result import LastIterate, MeanOfLast, MovingAverage, TrainingResult
 
 __all__ = [
     "SGD",

@@ -10,12 +10,11 @@ from typing import Any
 
 from accountant import checks
 from accountant.errors import DomainError
-from accountant.learn.averaging import MeanOfLast
 from accountant.learn.dp_sgd import RADIUS, train_dp_sgd
 from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD, inverse_square_root
 from accountant.learn.plan import BATCH, Batches, Noise
-from accountant.learn.result import TrainingResult
+from accountant.learn.result import MeanOfLast, TrainingResult
 
 
 def train_projected_gradient_descent(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
@@ -13,15 +13,14 @@ import numpy as np
 
 from accountant import checks
 from accountant.errors import UnsupportedError
-from accountant.learn import resumption
+from accountant.learn import checkpoint as checkpoints
 from accountant.learn.account import as_ledger, marked
-from accountant.learn.averaging import Averaging, as_averaging
 from accountant.learn.checkpoint import Checkpoint, as_checkpoint
 from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.models.base import Model
 from accountant.learn.optimizers import SGD, Optimizer
 from accountant.learn.plan import Batches, Noise, Plan, make_plan, require_size
-from accountant.learn.result import Progress, TrainingResult
+from accountant.learn.result import Averaging, Progress, TrainingResult, as_averaging
 from accountant.learn.run import Run
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
@@ -165,7 +164,7 @@ def train_dp_sgd(
         records=len(data), clipping=clipping, groups=len(model.groups), batches=batches,
         noise=noise, delta=delta, ledger=book,
         # The label tells this run's charges from another's, and statements what a seed undoes.
-        run=resumption.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
+        run=checkpoints.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
     )  # fmt: skip
     seen = Watch() if watch is None else watch
     run = Run(
@@ -224,9 +223,28 @@ def _generator(rng: object) -> SecureGenerator:
 
 
 def _bar(wanted: bool, total: int, done: int) -> AbstractContextManager[Callable[[int], object]]:
-    """Return a progress bar's ``advance``; it shows public information only."""
-    if not (wanted and sys.stderr.isatty()):
-        return nullcontext(lambda _: None)
-    from accountant.learn.progress import bar
+    return bar(total, done) if wanted and sys.stderr.isatty() else nullcontext(lambda _: None)
 
-    return bar(total, done)
+
+@contextmanager
+def bar(total: int, done: int) -> Iterator[Callable[[int], object]]:
+    """Show steps made and the time left, which are public; yields the function that advances it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as shown:
+        task = shown.add_task("steps", total=total, completed=done)
+        yield lambda steps: shown.advance(task, steps)

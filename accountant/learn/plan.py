@@ -13,7 +13,7 @@ from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.checks import Argument
 from accountant.display import text_up
-from accountant.errors import AccountantError, BudgetExceeded, DomainError
+from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import (
     affordable_steps,
     calibrated_noise_multiplier,
@@ -24,7 +24,6 @@ from accountant.learn.account import (
 from accountant.learn.clipping import Clipping
 from accountant.learn.correlated import classes_for, noise_kind, require_constant
 from accountant.learn.release import MOST_RECORDS, batch_cap
-from accountant.learn.sampler import require_sampler
 from accountant.ledger import Accountant
 from accountant.matrix import Strategy
 from accountant.mechanisms.base import Mechanism
@@ -47,6 +46,7 @@ EPOCHS = Argument(
     lambda x: (x >= 0.0) & (x < math.inf),
     "One epoch is 1 / q steps",
 )
+SAMPLERS = ("poisson", "full", "cyclic")
 NO_STEPS = "give steps or epochs, or a noise_multiplier and a ledger with a budget"
 
 
@@ -247,6 +247,17 @@ def make_plan(
         raise DomainError(NO_STEPS)
     count = _admitted(plan, ledger, count)
     return replace(plan, steps=count, epsilon=plan.epsilon_after(count))
+
+
+def require_sampler(name: object) -> str:
+    """Return the name of a sampler that has an account here, or raise."""
+    if isinstance(name, str) and name in SAMPLERS:
+        return name
+    raise UnsupportedError(
+        f"sampler must be 'poisson', 'full' or, with a strategy, 'cyclic'; got {name!r}. A shuffled"
+        " or fixed-size loader is another mechanism: its ε can be larger by far than Poisson"
+        " sampling's, and it has no account here"
+    )
 
 
 def _admitted(plan: Plan, ledger: Accountant, count: int | None) -> int:

@@ -15,9 +15,9 @@ from accountant._rounding import U
 from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import probes
-from accountant.learn.checkpoint import fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
+from accountant.learn.validation import fingerprint
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
 from accountant.search import narrow

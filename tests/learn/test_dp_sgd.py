@@ -240,11 +240,11 @@ def test_softmax_in_single_precision():
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_bar_is_shown_on_a_terminal_only(monkeypatch, terminal):
-    from accountant.learn import dp_sgd, progress
+    from accountant.learn import dp_sgd
 
     shown = []
-    real = progress.bar
-    monkeypatch.setattr(progress, "bar", lambda *given: shown.append(given) or real(*given))
+    real = dp_sgd.bar
+    monkeypatch.setattr(dp_sgd, "bar", lambda *given: shown.append(given) or real(*given))
     monkeypatch.setattr(dp_sgd.sys.stderr, "isatty", lambda: terminal, raising=False)
     train(steps=3)
     assert shown == ([(3, 0)] if terminal else [])

@@ -17,11 +17,11 @@ import numpy as np
 
 import accountant.learn.run as run_module
 from accountant.audit.replay.script import Diverged, Entry, Script
+from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
-from accountant.learn.blocks import aggregate
+from accountant.learn import local as bounded
 from accountant.learn.convex import noise as convex_noise
 from accountant.learn.generation import pate_gan
-from accountant.learn.local import bounded
 from accountant.learn.pate import aggregation, ensemble
 from accountant.learn.selection import noisy_max
 from accountant.noise import Grid, SecureGenerator

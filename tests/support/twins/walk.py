@@ -54,7 +54,7 @@ WITHIN = {
     "accountant.learn.probes.rearranged": "train_dp_sgd",
     "accountant.learn.release.release_fraction": "train_dp_sgd",
     "accountant.learn.run.Run": "train_dp_sgd",
-    "accountant.learn.sampler.draw_batch": "train_dp_sgd",
+    "accountant.learn.run.draw_batch": "train_dp_sgd",
     "accountant.learn.selection.noisy_max.generator_of": "report_noisy_max",
 }
 
@@ -63,7 +63,7 @@ def offered() -> dict[str, Any]:
     """Return what the rooms under ``accountant.learn`` and the estimators' module offer."""
     found: dict[str, Any] = {}
     for module in _modules():
-        if hasattr(module, "__path__") or module is sklearn:
+        if hasattr(module, "__all__"):
             for name in module.__all__:
                 found[f"{module.__name__}.{name}"] = getattr(module, name)
     return found

@@ -20,8 +20,8 @@ import numpy as np
 
 from accountant.audit.replay.audit import frozen
 from accountant.audit.replay.script import Diverged
+from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
-from accountant.learn.blocks import aggregate
 from accountant.learn.convex import fit, moments, regression
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals

@@ -1,4 +1,4 @@
-"""Any black-box estimator on disjoint random blocks; a private mean or median of its values."""
+"""Subsample and aggregate: any estimator on disjoint random blocks, and a private centre."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from accountant.learn.validation import as_records, records_at, silence
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import rounded_laplace
+
+__all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_block_median"]
 
 MOST_BLOCKS = 2**32  # whose estimates, in 2^20 steps each, add up exactly in float64
 END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
@@ -85,7 +87,7 @@ def block_estimates(
     Theorem P9).
     """
     checks.function("estimator", estimator, "a block of records")
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     rows = as_records("records", records)
     place = assign_shards(len(rows), blocks, rng=rng)
     held = (records_at(rows, np.flatnonzero(place == k)) for k in range(blocks))
@@ -122,7 +124,7 @@ def private_block_mean(
     *Guarantee.* The Gaussian or Laplace mechanism with sensitivity one (docs/theorems_selection.md,
     Theorem P9; Nissim, Raskhodnikova, Smith 2007), with noise exact on a grid.
     """
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     values = _values(estimates, low, high)
     checks.choice("noise", noise, ("gaussian", "laplace"))
     multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
@@ -165,7 +167,7 @@ def private_block_median(
     *Guarantee.* ε-bounded range: the score of a candidate, minus the distance of its rank from the
     middle, moves by at most one when one estimate does (docs/theorems_selection.md, Theorem P9).
     """
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     values = np.sort(_values(estimates, low, high))
     checks.number(EPSILON, epsilon)
     count = checks.integer("candidates", candidates, 2, 10**6)
@@ -187,7 +189,8 @@ def _one(estimator: Callable[[Array], float], block: Array) -> float:
         return math.nan
 
 
-def _ends(bounds: object) -> tuple[float, float]:
+def interval(bounds: object) -> tuple[float, float]:
+    """Return the ends of a public interval of positive, finite length, checked."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise ArgumentTypeError(f"bounds must be a pair (low, high); got {bounds!r:.60}")
     low, high = (checks.number(END, end) for end in bounds)
