@@ -19,8 +19,8 @@ from accountant.mechanisms.base import Mechanism
 from accountant.quick import epsilon_bounds, get_delta, get_epsilon
 from accountant.search import narrow
 
-BISECTIONS = 8
-SEARCHES = 9
+BISECTIONS = 8  # Steps of the search for the noise that is refuted: each is an account.
+SEARCHES = 9  # Steps of the search for an ε that is refuted: any number is sound (Theorem A4).
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def _certified(q: float, noise_multiplier: float, steps: int) -> TradeoffCurve:
     return TradeoffCurve.of_dp_sgd(q, noise_multiplier, steps)
 
 
-LINES = 48
-FAR = 1e-7  # lines of smaller δ matter only to a test with millions of observations
-# For the roundings of one line's value, all of them in [0, 1].
+LINES = 48  # Supporting lines of a curve, evenly spaced in ε: any number is sound.
+FAR = 1e-7  # Lines of smaller δ matter only to a test with millions of observations.
+# The value of a line, in [0, 1], is off by less.
 SLACK = 1e-14
 
 

@@ -8,15 +8,15 @@ from scipy import special
 from accountant._typing import FloatArray
 from accountant.audit.confidence import OUTWARD, binomial_tail
 
-CELLS = 256
-# What lies beyond the cells counts as if all guesses were right there.
+CELLS = 256  # Cells of the cut's place: any number is sound, and more are tighter.
+# The probability beyond the cells, where all guesses count as right.
 BEYOND = 1e-30
-# Far above the relative error of the normal distribution function.
+# The relative error of the normal distribution function is far smaller.
 NORMAL = 1e-12
 
 
 def independent_tail(canaries: int, made: int, correct: int, mu: float) -> float:
-    """Bound the probability of so many right guesses, canary by canary μ-GDP and independent.
+    """Bound the probability of ``correct`` right guesses, canary by canary μ-GDP and independent.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ from accountant.noise import SecureGenerator
 METHODS = ("two-sample", "clopper-pearson", "one-run", "one-run-tradeoff")
 # The scores are the library's own: a canary's coordinate in the direction of its gradient.
 DIRECTION = "higher"
-SHARES = (2, 8, 32)  # one-run guesses: these parts of the canaries, each at a third of the error
+# One-run audits guess these parts of the canaries, each at a third of the error.
+SHARES = (2, 8, 32)
 
 
 class CanaryRun(NamedTuple):

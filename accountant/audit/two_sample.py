@@ -18,9 +18,9 @@ from accountant.errors import ArgumentTypeError, DomainError
 Objective: TypeAlias = Callable[[float, float], float]
 Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
 
-DOWN = 1e-9  # relative; far above the error of logarithms and normal quantiles
-CANDIDATES = 160  # thresholds tried on the half that is for choosing
-RANKS = 12  # of the union bound
+DOWN = 1e-9  # Logarithms and normal quantiles lose far less than this share.
+CANDIDATES = 160  # Thresholds that are tried on the half that is for choosing: any number is sound.
+RANKS = 12  # Order statistics that share the error of the union bound.
 # By which scores are multiplied, so that a high one indicates the canary.
 DIRECTIONS = {"both": (1.0, -1.0), "higher": (1.0,), "lower": (-1.0,)}
 

@@ -130,7 +130,7 @@ def epsilon_held(ledger: Accountant, delta: float) -> float:
         return math.inf
 
 
-# Beyond any noise of use.
+# No larger noise multiplier is suggested where a run does not fit: nobody would use it.
 _MOST_NOISE = 2.0**20
 
 

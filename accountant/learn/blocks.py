@@ -26,7 +26,8 @@ from accountant.noise.exact_samplers import rounded_laplace
 
 __all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_block_median"]
 
-MOST_BLOCKS = 2**32  # whose estimates, in 2^20 steps each, add up exactly in float64
+# Estimates of up to this many blocks, 2^20 steps each, add up exactly in float64 (Theorem P9).
+MOST_BLOCKS = 2**32
 END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
 
 

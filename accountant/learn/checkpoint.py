@@ -37,8 +37,8 @@ from accountant.matrix import NoiseStream
 
 EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"
-CODE_BYTES = 32
-# More than the arrays of any model that trains beside its data in memory.
+CODE_BYTES = 32  # The length of a SHA-256 digest.
+# A larger file is not read: no model that trains beside its data in memory has such arrays.
 MAX_BYTES = 1 << 34
 
 

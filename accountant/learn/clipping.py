@@ -29,7 +29,8 @@ STABILITY = Argument(
     lambda x: (x >= 1e-18) & (x <= 1e18),
     "It is added to every norm; 0.01 is usual",
 )
-LARGEST_FACTOR = 1e20  # what automatic clipping may multiply a gradient by (Theorem T3)
+# Automatic clipping multiplies no gradient by more: Theorem T3 depends on it.
+LARGEST_FACTOR = 1e20
 QUANTILE = Argument(
     "quantile",
     "a fraction in (0, 1)",

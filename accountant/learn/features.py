@@ -27,8 +27,9 @@ BANDWIDTH = checks.Argument(
     "bandwidth", "a number > 0", lambda x: x > 0.0, "It is the width of the Gaussian kernel"
 )
 POWER = checks.Argument("power", "a number > 0", lambda x: x > 0.0, "1 keeps the entries")
-PIECE = 1024  # rows worked on at a time
-FROZEN_ROWS = 256  # rows that a function of the user's sees at a time, always
+PIECE = 1024  # Rows worked on at a time: affects speed only.
+# A function of the user's sees this many rows at a time, always: Theorem T11 depends on it.
+FROZEN_ROWS = 256
 
 
 class Extractor(ABC):

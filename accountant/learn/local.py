@@ -35,7 +35,7 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
-STEPS = 2.0**20  # of the grid, from one bound to the other
+STEPS = 2.0**20  # A grid of this many steps lies between the bounds (Theorem P3).
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,7 +176,7 @@ class Plan:
         return -(-steps // self.classes) if self.sampled else min(steps, 1)
 
     def epsilon_after(self, steps: int) -> float:
-        """Return the certified ε of so many of these steps, alone."""
+        """Return the certified ε of ``steps`` of these steps, alone."""
         sigma, count = self.noise_multiplier, self.charges(steps)
         try:
             if self.noise == "gaussian" and sigma > 0.0:
@@ -306,7 +306,7 @@ def require_size(X: object, batches: Batches) -> None:
 
 
 def _calibrated(kind: str, target: object, delta: float, q: float, steps: int | None) -> float:
-    """Return the noise multiplier for a target ε after so many steps."""
+    """Return the noise multiplier for a target ε after ``steps`` steps."""
     goal = checks.number(TARGET_EPSILON, target)
     if steps is None:
         raise DomainError(NO_STEPS)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from accountant._typing import Array
 from accountant.learn.validation import silence
 
-REPLACED, PADDING = -1, -2
+REPLACED = -1  # Marks a row that gave way to another.
+PADDING = -2  # Marks a row that gave way to zeros at the end of a batch.
 
 
 def public_rows(

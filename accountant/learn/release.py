@@ -22,7 +22,7 @@ from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
 from accountant.search import narrow
 
-# Of features that a function is recognised by: a threshold may be out of reach of small ones.
+# A function is recognised by its values on features of these sizes: a threshold may lie far out.
 SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
 
 
@@ -66,7 +66,7 @@ class Privatiser:
         if self.noise == "discrete_gaussian":
             steps = math.ceil(deviation / grid.step)
             if steps > LARGEST_DISCRETE_SCALE:
-                raise DomainError("the discrete Gaussian has no grid for so much noise")
+                raise DomainError("the discrete Gaussian has no grid for this much noise")
             deviation = steps * grid.step
         return grid, deviation
 
@@ -206,9 +206,9 @@ def _try_out(
 # sums of as many as may be drawn from them: it may not look at how many there are.
 MOST_RECORDS = 2**24
 
-UNIT32 = 2.0**-24
-OUTWARD = 1.0 + 1e-12  # for the roundings of these few formulas themselves
-RARE = 700.0  # an event of probability below e^-700 is left out (Theorem T4)
+UNIT32 = 2.0**-24  # The unit roundoff of single precision.
+OUTWARD = 1.0 + 1e-12  # It covers the roundings of these few formulas themselves.
+RARE = 700.0  # An event of probability below e^-700 is left out (Theorem T4).
 
 
 def batch_cap(expected_batch_size: float) -> int:

@@ -29,7 +29,7 @@ from accountant.learn.validation import fingerprint
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
-HISTORY_POINTS = 100
+HISTORY_POINTS = 100  # The public history has about this many rows.
 
 
 def draw_batch(

@@ -20,7 +20,7 @@ from accountant.audit.replay.script import Diverged
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
-NEIGHBOURS = 8
+NEIGHBOURS = 8  # Records that are removed where none are named.
 
 
 def audit_replay(

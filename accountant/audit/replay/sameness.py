@@ -13,7 +13,7 @@ import numpy as np
 
 from accountant._typing import Array
 
-LONGEST = 60  # characters of a value in a message
+LONGEST = 60  # Characters of a value in a message.
 
 
 def is_same(a: Any, b: Any) -> bool:

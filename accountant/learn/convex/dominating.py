@@ -17,10 +17,11 @@ from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Masses
 
-# What log_ndtr, exp and a few hundred additions may lose, with a wide margin; measured below 1e-13.
+# log_ndtr, exp and a few hundred additions lose less than this share: measured below 1e-13.
 RELATIVE_ERROR = 1e-11
-FARTHEST = 40.0  # deviations: masses beyond are below e^-800
-BLOCK = 2048  # edges that are looked for on the same lines
+# Masses beyond this many standard deviations are below e^-800, which no double holds.
+FARTHEST = 40.0
+BLOCK = 2048  # Edges that are looked for on the same lines: affects speed only.
 
 
 class ConvexNormalPair(DominatingPair):

@@ -34,9 +34,12 @@ REGULARIZATION = positive(
 )
 STEP_SIZE = positive("step_size", "It multiplies the gradient of the sum")
 TOLERANCE = positive("tolerance", "It bounds the certified gradient at the minimum")
-MOST_RECORDS = 10**7  # up to which the accounts cover the rounding of sums
-MOST_COUNTED = 2**31  # up to which sums of integers fit 64 bits
-MOST_EXACT = 10**9  # where the rounding of sums grows with max_records, and is paid for
+# The accounts of V12, V16 and V17 cover the rounding of sums of up to this many records.
+MOST_RECORDS = 10**7
+# Sums of integers below 2^30 over up to this many records fit 64 bits (V14, V18).
+MOST_COUNTED = 2**31
+# The largest max_records where the rounding of sums grows with it, and is paid for (V10).
+MOST_EXACT = 10**9
 BOUND = _length("bound", "It must be known without looking at the data")
 
 

@@ -15,7 +15,12 @@ from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import BOUND, MOST_RECORDS, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding, rounded_shift
+from accountant.learn.convex.noise import (
+    GRID_BITS,
+    NoiseSource,
+    remaining_after_rounding,
+    rounded_shift,
+)
 from accountant.learn.convex.rows import gradient_rounding, project, row_scores, sum_by_blocks
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -29,7 +34,6 @@ PENALTY = checks.Argument(
     "It multiplies |theta|²/2 in the sum over records",
 )
 STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
-GRID_BITS = 30
 
 
 def last_iterate_mu(

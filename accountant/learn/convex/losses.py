@@ -27,7 +27,9 @@ MAX_SCORE = checks.Argument(
     lambda x: (x > -math.inf) & (x < math.inf),
     "Beyond it the loss is linear",
 )
-SLOPE_ROUNDINGS = 24.0  # of one evaluated slope, in units of the largest; measured below 8
+# An evaluated slope is off by at most this many roundings of the largest one: measured below 8;
+# Theorem V10 depends on it.
+SLOPE_ROUNDINGS = 24.0
 
 
 class Loss(ABC):
@@ -47,7 +49,7 @@ class Loss(ABC):
         return None
 
     def weight_shape(self, columns: int) -> tuple[int, ...]:
-        """Return the shape of the parameter of rows with so many columns."""
+        """Return the shape of the parameter of rows with ``columns`` columns."""
         return (columns,) if self.outputs is None else (columns, self.outputs)
 
     @property

@@ -25,7 +25,8 @@ from accountant.search import DOUBLES, boundary
 NOISE = checks.Argument(
     "noise", "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), "It is sigma of b"
 )
-NODES = 300  # of the majorant of the tied loss; it is exact at both ends whatever their number
+# Nodes of the majorant of the tied loss: any number is sound, and more are tighter.
+NODES = 300
 
 
 @register

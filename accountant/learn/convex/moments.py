@@ -19,14 +19,12 @@ from accountant.learn.convex.fit import (
     PrivateResult,
     require_few,
 )
-from accountant.learn.convex.noise import remaining_after_rounding
+from accountant.learn.convex.noise import GRID_BITS, remaining_after_rounding
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks, table
 from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
-
-GRID_BITS = 30
 
 
 @without_numpy_warnings
@@ -195,8 +193,10 @@ def private_quantile(
     return fit.result(np.array([lower * (1.0 - place) + upper * place]))
 
 
-CELLS = 2**40  # of the interval of a quantile
-PARTS = 2**30  # of which a quantile's level is a whole number
+CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
+PARTS = (
+    2**30
+)  # A quantile's level is rounded to a multiple of one over this, so that ranks are whole.
 _LEVEL = checks.Argument(
     "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
 )

@@ -19,9 +19,18 @@ from accountant.noise.weighted import weighted_index
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the
 # rounding as a shift of at most half a step a coordinate.
 FINE_BITS = 36
+# A released value's Gaussian noise has a grid of sigma / 2**30: its rounding costs next to nothing.
+GRID_BITS = 30
+# The finest grid of a pure release, and of a Gaussian one: normal variables are rounded exactly
+# below 2**40 steps.
 MOST_PURE_BITS = 40
-MOST_BITS = 39  # of a Gaussian's grid: normal variables are rounded exactly below 2**40 steps
+MOST_BITS = 39
+# Values are cut to this many steps of a grid: with noise they stay integers that doubles hold.
 LARGEST_INTEGER = 2.0**51
+# The share of (ε, δ) that pays for releasing an approximate minimum, or the rounding of pure noise.
+RELEASE_SHARE = 1e-3
+# The share of that for the grid of a pure release: its own noise is tiny, and its values are not.
+COARSE = 0.25
 
 
 class NoiseSource:

@@ -29,19 +29,25 @@ from accountant.learn.convex.mechanism import (
     calibrate_objective,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.noise import FINE_BITS, gaussian_bits, pure_bits, rounded_shift
+from accountant.learn.convex.noise import (
+    COARSE,
+    FINE_BITS,
+    RELEASE_SHARE,
+    gaussian_bits,
+    pure_bits,
+    rounded_shift,
+)
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 
-# Of (ε, δ), what the release of an approximate minimum may cost.
-RELEASE_SHARE = 1e-3
-COARSE = 0.25  # of that share, for the grid of a pure release
-# Certified gradient norm, over the largest gradient of one record.
+# The certified gradient norm over the largest gradient of one record: the final noise is
+# proportional to it.
 TOLERANCE = 2e-7
-BEYOND = 65.0  # deviations past the typical length of a normal vector that none exceeds
+# No normal vector is longer than √d plus this, but for an event of probability e^-2000 (V6).
+BEYOND = 65.0
 
 
 @without_numpy_warnings

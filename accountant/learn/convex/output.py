@@ -23,7 +23,7 @@ from accountant.learn.convex.fit import (
     relation_factor,
 )
 from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.noise import pure_bits, rounded_shift
+from accountant.learn.convex.noise import COARSE, GRID_BITS, RELEASE_SHARE, pure_bits, rounded_shift
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -31,10 +31,8 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.relations import NeighbouringRelation
 
-RELEASE_SHARE = 1e-3  # of a pure ε, for the rounding of its noise
-GRID_BITS = 30
-COARSE = 0.25  # of that, for the grid: the release's own noise is tiny and its values are not
-TOLERANCE = 1e-6  # certified gradient norm, over the largest gradient of one record
+# The certified gradient norm over the largest gradient of one record: the noise grows by twice it.
+TOLERANCE = 1e-6
 
 
 def minimum_sensitivity(

@@ -31,12 +31,14 @@ from accountant.mechanisms.gaussian import GDP
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise import Grid
 
-MAX_DIMENSION = 2
-CELLS = 2**23  # losses held at a time, of records and points: memory depends on it alone
+MAX_DIMENSION = 2  # A grid, and rejection, cost too much beyond.
+CELLS = 2**23  # Losses held at a time: affects memory only.
 POINTS = checks.Argument(
     "points", "an integer in [2, 1e6]", lambda x: (x >= 2) & (x <= 10**6), "Along each axis"
 )
-UNITS = 2**30  # of the range of one record's loss
+UNITS = (
+    2**30
+)  # The range of one record's loss is this many units: sums of integers are exact (V14).
 
 
 def oscillation(loss: Loss, reach: float) -> float:
@@ -137,13 +139,17 @@ def require_few_columns(d: int, loss: Loss) -> None:
         )
 
 
-PROPOSALS = 256
-MOST_RECORDS = 10**5  # up to which the account covers the rounding of the risk
-MOST_EVALUATIONS = 2e11  # of a record's loss, expected, at the most that public numbers allow
-# An evaluated loss, its score and the pairwise sum, in units of the loss's bound.
+PROPOSALS = 256  # Proposals that are tried together: affects speed only.
+# The account covers the rounding of a risk of up to this many records (V15).
+MOST_RECORDS = 10**5
+# Public numbers that may ask for more evaluations of a loss, in expectation, are refused.
+MOST_EVALUATIONS = 2e11
+# A loss, its score and the pairwise sum are off by at most this share of the loss's bound, and the
+# penalty by the next: Theorem V15 depends on both, and a test measures them against 50 digits.
 LOSS_ROUNDING = 2.0**-47
 PENALTY_ROUNDING = 2.0**-50
-FARTHEST = 64.0  # standard deviations; no proposal lies beyond, but for one in e^2000
+# No proposal lies beyond this many standard deviations, but for one in e^2000.
+FARTHEST = 64.0
 
 
 def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: float) -> float:

@@ -20,7 +20,7 @@ from accountant.learn.convex.fit import (
     require_few,
 )
 from accountant.learn.convex.losses import real_labels
-from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
+from accountant.learn.convex.noise import GRID_BITS, NoiseSource, remaining_after_rounding
 from accountant.learn.convex.rows import BLOCK, clip_rows, paired, sum_by_blocks, table
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -30,10 +30,12 @@ from accountant.search import narrow
 RIDGE = checks.Argument(
     "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"
 )
-GRID_BITS = 30
-EIGENVALUE_ROUNDINGS = 32  # times columns: of a symmetric eigenvalue, over the matrix's norm
-BISECTIONS = 64
-FAILURE = 0.05  # ρ: probability that AdaSSP's ridge falls short; utility only, not privacy
+# A computed eigenvalue of a symmetric matrix is off by at most this many roundings of its norm for
+# each column: Theorem V16 depends on it.
+EIGENVALUE_ROUNDINGS = 32
+BISECTIONS = 64  # They find an eigenvalue to its last digit where LAPACK fails.
+# Wang's ρ: the probability that AdaSSP's ridge falls short. Only utility depends on it.
+FAILURE = 0.05
 
 
 class _Statistics(NamedTuple):

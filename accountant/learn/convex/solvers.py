@@ -28,15 +28,17 @@ from accountant.learn.convex.exact_gradients import (
 )
 from accountant.learn.convex.losses import Loss
 
-MOST_CONDITION = 2.0**45  # of the Hessian: Newton's equations keep eight digits in double precision
-SIZES = (1e-100, 1e100)  # of gradients and parameters: their squares are neither lost nor infinite
-MOST_FACTORED = 2000  # coordinates up to which a Hessian is factored
-MOST_CONJUGATE = 300  # steps of conjugate gradients beyond
-MEMORY = 20  # pairs of L-BFGS: affects speed only
-MOST_ITERATIONS = 300  # of L-BFGS, some twenty of which are usual: affects speed only
-ROWS_A_COLUMN = 10  # of the rows whose Gram matrix sets the scale: affects speed only
-WIDEST = 1e9  # steps along a ray beyond which no minimum is looked for: affects speed only
-BISECTIONS = 60  # of that search: affects speed only
+# Up to this condition number of the Hessian Newton's equations keep eight digits (Theorem V10).
+MOST_CONDITION = 2.0**45
+# Gradients and parameters lie between these: their squares are neither lost nor infinite.
+SIZES = (1e-100, 1e100)
+MOST_FACTORED = 2000  # Coordinates up to which a Hessian is factored: affects speed only.
+MOST_CONJUGATE = 300  # Steps of conjugate gradients beyond: affects speed only.
+MEMORY = 20  # Pairs of gradients that L-BFGS keeps: affects speed only.
+MOST_ITERATIONS = 300  # L-BFGS usually makes twenty: affects speed only.
+ROWS_A_COLUMN = 10  # Rows a column whose Gram matrix sets the scale: affects speed only.
+WIDEST = 1e9  # No minimum is looked for beyond this step along a ray: affects speed only.
+BISECTIONS = 60  # Steps of that search: affects speed only.
 
 
 def least_tolerance(

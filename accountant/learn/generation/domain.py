@@ -22,7 +22,7 @@ from accountant.learn.validation import labels_among, numbers
 
 Codes: TypeAlias = "NDArray[np.int64]"
 
-MOST_CELLS = 10**6
+MOST_CELLS = 10**6  # The table of a pair of columns has no more cells: it is held in memory.
 
 
 @dataclass(frozen=True)

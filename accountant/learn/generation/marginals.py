@@ -27,7 +27,9 @@ from accountant.noise import Grid, SecureGenerator
 
 Codes: TypeAlias = "NDArray[np.int64]"
 Edge: TypeAlias = tuple[int, int]
-STEPS = 2**16  # of the estimates that scores compare with
+# Estimates that scores compare with are rounded to one over this, and cut to the next: sums of
+# scores are exact in 64 bits (Theorem P15).
+STEPS = 2**16
 LARGEST_COUNT = 2.0**36
 
 

@@ -21,8 +21,8 @@ from accountant.learn.generation.domain import Category, Domain
 from accountant.learn.models.layers import Activation, Dense, Layer, LayerStack
 from accountant.mechanisms.base import Mechanism
 
-TEMPERATURE = 0.5  # of the softmax in gradients
-SNAPSHOTS = 50
+TEMPERATURE = 0.5  # The softmax in gradients is sharper than that of the logits.
+SNAPSHOTS = 50  # Iterates that are kept of the second half of the steps.
 
 
 def dense_layers(inputs: int, hidden: Sequence[int]) -> list[Layer]:

@@ -25,12 +25,12 @@ from accountant.learn.selection.noisy_max import generator_of
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
-MEMORY = 128  # labels that the student learns from: the last ones, older ones mislead
-BATCH = 128  # of them in a step
+MEMORY = 128  # The student learns from this many last labels: older ones mislead.
+BATCH = 128  # Labels in a step of the student, and records in one of the generator.
 RATE = checks.Argument(
     "rate", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is a step length"
 )
-EXPLORE = 0.3  # the chance of a column of every second record shown to be redrawn
+EXPLORE = 0.3  # A column of every second record shown is redrawn with this chance.
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def _sigma(target_epsilon: float | None, sigma: float | None, delta: float, answ
     )
 
 
-SLOPE = 0.01
+SLOPE = 0.01  # The slope of the leaky relu of a teacher.
 
 
 class Teachers:

@@ -15,8 +15,8 @@ from accountant._typing import Array, FloatArray
 from accountant.learn.models.base import norm_limit
 from accountant.learn.models.layers import Layer, row_products, wide
 
-# Ghost norms cost T² (patch + kernels) multiplications, instantiation some passes over patch ·
-# kernels numbers of memory: measured, one number of a pass costs as much as these multiplications.
+# Ghost norms cost T² (patch + kernels) multiplications, instantiation passes over patch · kernels
+# numbers of memory, one of which was measured to cost this many multiplications. It affects speed.
 COST_OF_MEMORY = 12.0
 # Cancellation within a record is bounded by clipping harder what cancels more (Theorem T3).
 SPREAD = 1024.0

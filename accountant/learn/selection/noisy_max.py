@@ -37,7 +37,7 @@ Generator: TypeAlias = "SecureGenerator | int | None"
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NOISE = ("gumbel", "exponential", "laplace", "gaussian")
-STEPS = 2**20  # grid steps a sensitivity is made of
+STEPS = 2**20  # A sensitivity is this many steps of the grid of scores (Theorem P3).
 SCORES = Argument("scores", "finite numbers", lambda x: np.isfinite(x), "One for each candidate")
 UNIT = Argument(
     "sensitivity",

@@ -23,7 +23,7 @@ Setting = TypeVar("Setting")
 
 # η of the truncated negative binomial distribution.
 DISTRIBUTIONS = {"logarithmic": 0.0, "geometric": 1.0}
-MOST_RUNS = 10**7
+MOST_RUNS = 10**7  # A search that draws more runs is refused: it would never end.
 
 
 @dataclass(frozen=True, eq=False)
