@@ -16,6 +16,7 @@ from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussia
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.sampling import PoissonSampled
+from accountant.search import narrow
 
 # What a charge says of a generator that is a subclass: nobody knows what it draws.
 UNKNOWN = "not private: drawn by a generator of the caller's own"
@@ -132,6 +133,7 @@ def epsilon_held(ledger: Accountant, delta: float) -> float:
 
 # No larger noise multiplier is suggested where a run does not fit: nobody would use it.
 _MOST_NOISE = 2.0**20
+_HALVINGS = 7  # They find what would fit to a hundredth, which a message says.
 
 
 def affordable_steps(
@@ -274,10 +276,7 @@ def _least_noise(fits: Callable[[float], bool], start: float) -> float | None:
         low, high = high, 2.0 * high
         if high > _MOST_NOISE:
             return None
-    while high - low > 0.005 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return narrow(fits, high, low, _HALVINGS)[0]
 
 
 def _largest_rate(fits: Callable[[float], bool], start: float) -> float | None:
@@ -287,7 +286,4 @@ def _largest_rate(fits: Callable[[float], bool], start: float) -> float | None:
         low, high = 0.5 * low, low
         if low < start * 2.0**-20:
             return None
-    while high - low > 0.005 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return narrow(fits, low, high, _HALVINGS)[0]

@@ -194,9 +194,7 @@ def private_quantile(
 
 
 CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
-PARTS = (
-    2**30
-)  # A quantile's level is rounded to a multiple of one over this, so that ranks are whole.
+PARTS = 2**30  # A quantile's level is a multiple of one over this, so that ranks are whole.
 _LEVEL = checks.Argument(
     "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
 )
