@@ -8,8 +8,12 @@ steps and the ledger they are charged to. The other learners are packages: ``con
 
 from accountant.learn.checkpoint import Checkpoint, CheckpointError
 from accountant.learn.clipping import AdaptiveQuantile, Automatic, Flat, PerLayer
-from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
-from accountant.learn.dp_sgd import Watch, train_dp_sgd
+from accountant.learn.dp_sgd import (
+    Watch,
+    train_dp_sgd,
+    train_one_example_sgd,
+    train_projected_gradient_descent,
+)
 from accountant.learn.features import (
     Chain,
     Frozen,

@@ -24,7 +24,7 @@ from accountant.learn import (
     train_dp_sgd,
 )
 from accountant.learn import blocks as blocks_room
-from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
+from accountant.learn.dp_sgd import train_one_example_sgd, train_projected_gradient_descent
 from accountant.mechanisms import Gaussian
 from accountant.noise import SecureGenerator
 
