@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -18,8 +18,10 @@ from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.display import text_up
 from accountant.errors import DomainError
-from accountant.learn import TrainingResult
-from accountant.learn.plan import Plan
+
+if TYPE_CHECKING:  # loading the trainers takes long
+    from accountant.learn import TrainingResult
+    from accountant.learn.plan import Plan
 
 MODELS = ("logistic", "softmax", "linear", "ridge", "mlp")
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "dp-adam")
