@@ -29,7 +29,7 @@ from accountant.errors import DomainError
 from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models.base import Model
-from accountant.learn.optimizers import SGD, Optimizer
+from accountant.learn.optimizers import SGD
 from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import TrainingResult
 from accountant.noise import SecureGenerator
@@ -118,18 +118,9 @@ def audit_trainer(
     kind = checks.choice("method", method, METHODS)
     sure = checks.number(CONFIDENCE, confidence)
     run = run_with_canaries(
-        model,
-        X,
-        y,
-        batches=batches,
-        noise=noise,
-        clipping_norm=clipping_norm,
-        delta=delta,
-        canaries=canaries,
-        train=train,
-        rng=rng,
-        **settings,
-    )
+        model, X, y, batches, clipping_norm, canaries=canaries, train=train, rng=rng, noise=noise,
+        delta=delta, **settings,
+    )  # fmt: skip
     plan, steps = run.result.plan, run.result.steps
     family = None
     if plan.noise == "gaussian" and plan.noise_multiplier > 0.0:
@@ -232,14 +223,12 @@ def run_with_canaries(
     model: Model,
     X: object,
     y: object,
-    *,
     batches: Batches,
-    noise: Noise,
     clipping_norm: ClippingLike,
-    delta: float,
+    *,
     canaries: int,
-    train: Callable[..., TrainingResult] = train_dp_sgd,
-    rng: int | None = None,
+    train: Callable[..., TrainingResult],
+    rng: int | None,
     **settings: Any,
 ) -> CanaryRun:
     """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
@@ -257,26 +246,14 @@ def run_with_canaries(
     recorder = Recorder(settings.pop("optimizer", None) or SGD(0.1), watched, size)
     try:
         result = train(
-            watched,
-            data,
-            targets,
-            batches=batches,
-            noise=noise,
-            clipping_norm=clipping_norm,
-            delta=delta,
-            optimizer=_as_optimizer(recorder),
-            rng=generator,
-            **settings,
-        )
+            watched, data, targets, batches=batches, clipping_norm=clipping_norm,
+            optimizer=recorder, rng=generator, **settings,
+        )  # fmt: skip
     finally:
         model.parameters[:] = kept
     sigma = as_clipping(clipping_norm).gradient_noise(result.plan.noise_multiplier)
     scores = _log_likelihood_ratio(recorder.signals, result.plan.sampling_probability, sigma)
     return CanaryRun(scores, included, result)
-
-
-def _as_optimizer(recorder: Recorder) -> Optimizer:
-    return recorder
 
 
 def _batches(batches: Batches, most: int) -> tuple[Batches, float]:
