@@ -33,7 +33,7 @@ from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
-# Of the whole runs that are audited, where nothing else is said.
+# Whole runs are audited with these, where nothing else is said.
 FULL = Batches(steps=4, sampler="full")
 QUIET = Noise(2.0)
 

@@ -130,7 +130,7 @@ def private_block_mean(
     checks.choice("noise", noise, ("gaussian", "laplace"))
     multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     generator = generator_of(rng)
-    # In units of high - low, rounded to a grid: the sum moves by at most 2^20 steps.
+    # Values in units of high - low are rounded to a grid: the sum moves by at most 2^20 steps.
     steps = 2.0**20
     total = float(np.floor((values - low) / (high - low) * steps).clip(0.0, steps).sum())
     mechanism: Mechanism

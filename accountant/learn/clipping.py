@@ -214,7 +214,7 @@ class AdaptiveQuantile(Clipping):
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return (σ⁻² - (2 count_noise)⁻²)^(-1/2), rounded up (Theorem T8)."""
-        # In units of σ⁻², so that no square leaves the doubles; four roundings are taken away.
+        # The units are σ⁻², so that no square leaves the doubles; four roundings are taken away.
         ratio = 0.5 * (noise_multiplier / self.count_noise)
         rest = 1.0 - ratio * ratio - 4.0 * U
         if not (rest > 0.0):

@@ -253,16 +253,16 @@ class Rappor(Described):
 
     @property
     def permanent_epsilon(self) -> float:
-        """2·log((1 - f/2)/(f/2)): of all reports together."""
+        """2·log((1 - f/2)/(f/2)), the ε of all reports together."""
         return _up(2.0 * math.log((2.0 - self.f) / self.f))
 
     @property
     def report_epsilon(self) -> float:
-        """Of a single report."""
+        """The ε of a single report."""
         f, low, high = Fraction(self.f), Fraction(self.p), Fraction(self.q)
         shared = f * (low + high) / 2
         p, q = shared + (1 - f) * low, shared + (1 - f) * high
-        # In rational numbers: 1 - q* may be far below a unit of roundoff.
+        # Rational numbers are needed: 1 - q* may be far below a unit of roundoff.
         ratio = q * (1 - p) / (p * (1 - q))
         loss = math.log(float(ratio)) if ratio > 2 else math.log1p(float(ratio - 1))
         return min(_up(loss), self.permanent_epsilon)

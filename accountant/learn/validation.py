@@ -221,7 +221,7 @@ def labels_among(y: object, values: Sequence[Any]) -> NDArray[np.intp]:
     found = container("y", y)
     places = {value: place for place, value in enumerate(values)}
     if isinstance(found, np.ndarray):
-        # As a frame's column of objects would give them: NumPy makes integers of some dates.
+        # Dates stay what a frame's column of objects would give: NumPy makes integers of some.
         dates = found.dtype.kind in "mM"
         found = list(cast("Iterable[Any]", y)) if dates else found.tolist()
     return np.array([_place(places, entry) for entry in found], np.intp)

@@ -140,7 +140,7 @@ def ada_ssp(
     for_eigenvalue, for_rest = multiplier / math.sqrt(0.1), multiplier / math.sqrt(0.9)
     fit.charge(Gaussian(for_eigenvalue), Gaussian(for_rest))
     statistics = _noisy_statistics(rows, labels, bounds, for_rest, fit.source)
-    # As for the statistics: floating point, and a grid that moves each value by half a step.
+    # It pays for floating point, and for a grid that moves each value by half a step.
     remaining = remaining_after_rounding(1, GRID_BITS, for_eigenvalue)
     eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / remaining
     least = max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)

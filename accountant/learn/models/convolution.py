@@ -116,7 +116,7 @@ class Convolution(Layer):
         inner = np.matmul(patches, patches.transpose(0, 2, 1))
         outer = np.matmul(g, g.transpose(0, 2, 1))
         diagonal = np.einsum("ntt,ntt->nt", inner, outer)
-        # Of one small and one huge factor the small one's square may have vanished.
+        # Where one factor is huge the square of the other, a small one, may have vanished.
         limit = norm_limit(g.dtype)
         largest = np.maximum(
             np.einsum("ntt->nt", inner).max(axis=1), np.einsum("ntt->nt", outer).max(axis=1)

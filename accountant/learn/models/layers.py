@@ -124,7 +124,7 @@ class Dense(Layer):
         training.scale_rows(self._g, factors)
         if not factors.all():  # a row that is not finite would spoil the product even times zero
             training.zero_rows(self._a, factors)
-        # In double precision always: the error of this sum is charged for every record.
+        # The product is in double precision always: its error is charged for every record.
         np.matmul(wide(self._a).T, wide(self._g), out=self._product)
         training.accumulate(self._product.ravel(), total[: self.weights.size])
         if self.bias:
