@@ -1,8 +1,9 @@
 """The types of arrays that annotations share."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.float64]

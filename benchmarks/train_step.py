@@ -21,6 +21,8 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+from accountant.learn import Batches, Noise
+
 SIZES, BATCH, RECORDS = (784, 256, 10), 1024, 8192
 
 
@@ -65,9 +67,9 @@ def ours(dtype: Any) -> dict[str, Callable[[], None]]:
     import numpy as np
 
     from accountant.learn import SGD, MultilayerPerceptron
-    from accountant.learn.averaging import LastIterate
     from accountant.learn.clipping import Flat
     from accountant.learn.plan import make_plan
+    from accountant.learn.result import LastIterate
     from accountant.learn.run import Run
     from accountant.ledger import Accountant
     from accountant.noise import SecureGenerator
@@ -78,10 +80,8 @@ def ours(dtype: Any) -> dict[str, Callable[[], None]]:
     model = MultilayerPerceptron(SIZES, dtype=dtype)
     ledger = Accountant()
     plan = make_plan(
-        records=RECORDS, clipping=Flat(1.0), groups=2, sampler="poisson", noise="gaussian",
-        noise_multiplier=1.0, target_epsilon=None, delta=1e-5, expected_batch_size=BATCH,
-        sampling_probability=None, steps=10**6, epochs=None, ledger=ledger,
-        run="DP-SGD",
+        records=RECORDS, clipping=Flat(1.0), groups=2, batches=Batches(BATCH, steps=10**6),
+        noise=Noise(1.0), delta=1e-5, ledger=ledger, run="DP-SGD",
     )  # fmt: skip
     run = Run(
         model, X, y, plan, Flat(1.0), SGD(0.1), LastIterate(), None, ledger, SecureGenerator(),

@@ -12,7 +12,15 @@ import numpy as np
 from common import adult, mnist_5k
 
 from accountant import matrix
-from accountant.learn import SGD, LogisticRegression, SoftmaxRegression, train_dp_sgd
+from accountant.learn import (
+    SGD,
+    Batches,
+    LogisticRegression,
+    Noise,
+    SoftmaxRegression,
+    Watch,
+    train_dp_sgd,
+)
 
 DELTA = 1e-5
 # Records of a batch, epochs, learning rate, and seeds of the split.
@@ -44,9 +52,9 @@ def accuracy(split, classes, noise, sampler, *, epsilon, batch, steps, rate):
         else SoftmaxRegression(columns, classes)
     )
     result = train_dp_sgd(
-        model, X, y, clipping_norm=1.0, target_epsilon=epsilon, delta=DELTA,
-        expected_batch_size=batch, sampler=sampler, noise=noise, steps=steps,
-        optimizer=SGD(rate, 0.9), progress=False,
+        model, X, y, batches=Batches(batch, sampler=sampler, steps=steps),
+        noise=Noise(target_epsilon=epsilon, law=noise), clipping_norm=1.0, delta=DELTA,
+        optimizer=SGD(rate, 0.9), watch=Watch(progress=False),
     )  # fmt: skip
     assert result.private
     assert result.epsilon <= epsilon

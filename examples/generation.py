@@ -19,7 +19,7 @@ import numpy as np
 from common import BINS, CATEGORIES, DATA
 from sklearn.linear_model import LogisticRegression
 
-from accountant.learn import Adam
+from accountant.learn import Adam, Batches, Noise
 from accountant.learn.generation import (
     Category,
     Domain,
@@ -48,7 +48,6 @@ COLUMNS = {
     14: "income",
 }
 ENDS = {0: (16, 100), 10: (0, 100_000), 11: (0, 5000), 12: (0, 100)}
-GAN = {"expected_batch_size": 256, "steps": 2000, "generator_rate": 1e-3}
 PIXELS = [f"pixel {i}" for i in range(64)]
 DIGITS = Domain(
     {name: Numeric((0, 5, 11, 16)) for name in PIXELS} | {"digit": Category(tuple(range(10)))}
@@ -163,10 +162,11 @@ def methods(problem):
         "DP-GAN": lambda table, epsilon: train_dp_gan(
             table,
             domain,
-            target_epsilon=epsilon,
+            batches=Batches(256, steps=2000),
+            noise=Noise(target_epsilon=epsilon),
             delta=delta,
             optimizer=Adam(5e-3, 0.5),
-            **GAN,
+            generator_rate=1e-3,
         ),
         "PATE-GAN": lambda table, epsilon: train_pate_gan(
             table, domain, target_epsilon=epsilon, delta=delta, settings=problem.pate

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from accountant import Accountant, BudgetExceeded, Gaussian, PoissonSampled, UnsupportedError
-from accountant.learn.affordable import unaffordable
+from accountant.learn.account import unaffordable
 from accountant.sampling import PoissonSampler, RandomAllocation
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 import accountant as ac
 from accountant import store
-from accountant.learn import LogisticRegression, train_dp_sgd
+from accountant.learn import Batches, LogisticRegression, Noise, Watch, train_dp_sgd
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
 
@@ -90,13 +90,15 @@ def training(shared):
         LogisticRegression(2),
         X,
         y,
+        batches=Batches(
+            STEP.sampling_probability * len(X),
+            sampling_probability=STEP.sampling_probability,
+            steps=STEPS - 20,
+        ),
+        noise=Noise(2.0),
         clipping_norm=1.0,
-        noise_multiplier=2.0,
-        sampling_probability=STEP.sampling_probability,
-        expected_batch_size=STEP.sampling_probability * len(X),
-        steps=STEPS - 20,
         delta=BUDGET.delta,
-        progress=False,
+        watch=Watch(progress=False),
     )
     ((mechanism, made),) = result.ledger.counts
     assert mechanism == STEP

@@ -21,13 +21,14 @@ from accountant._typing import FloatArray
 from accountant.adapters._sklearn_inside import look_around
 from accountant.errors import UnsupportedError
 from accountant.learn.account import as_ledger
-from accountant.learn.convex.public_bounds import (
+from accountant.learn.convex.fit import (
     DATA_NORM,
     MOST_EXACT,
+    PrivateResult,
     record_limit,
     require_few,
 )
-from accountant.learn.convex.result import PrivateResult, clip_rows
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.validation import container, labels_among, numbers
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism

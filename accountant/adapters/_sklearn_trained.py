@@ -19,12 +19,12 @@ from accountant.adapters._sklearn_base import (
     PublicShape,
     with_intercept,
 )
-from accountant.learn.convex.result import clip_rows
-from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.convex.rows import clip_rows
+from accountant.learn.dp_sgd import Watch, train_dp_sgd
 from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
 from accountant.learn.models.network import Network
 from accountant.learn.optimizers import SGD
-from accountant.learn.plan import Plan
+from accountant.learn.plan import Batches, Noise, Plan
 
 
 class _Planned(Exception):  # noqa: N818 (nothing went wrong)
@@ -83,18 +83,17 @@ class _Trained(Probabilities, Classifier, ABC):
             model,
             clip_rows(rows, norm) / norm,
             labels,
+            batches=Batches(
+                batch, steps=self.steps, sampling_probability=self.sampling_probability
+            ),
+            noise=Noise(target_epsilon=self.epsilon),
             clipping_norm=self.clipping_norm,
             delta=self.delta,
-            expected_batch_size=batch,
-            sampling_probability=self.sampling_probability,
-            target_epsilon=self.epsilon,
-            steps=self.steps,
             optimizer=SGD(self.learning_rate, momentum=self.momentum),
             averaging="mean",
             ledger=self._book(),
             rng=self.random_state,
-            progress=not getattr(self, "_quiet", False),
-            on_plan=on_plan,
+            watch=Watch(progress=not getattr(self, "_quiet", False), on_plan=on_plan),
         )
 
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803

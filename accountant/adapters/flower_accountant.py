@@ -21,7 +21,7 @@ from accountant import checks
 from accountant._rounding import ratio_up
 from accountant.adapters._observer import refuse_forgetting
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
-from accountant.learn.affordable import affordable_steps
+from accountant.learn.account import affordable_steps
 from accountant.ledger import Accountant, Budget
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.sampling import FixedSizeSampled, PoissonSampled

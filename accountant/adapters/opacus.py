@@ -27,7 +27,7 @@ from accountant.adapters._torch_observer import reseed
 from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.affordable import require_a_step
+from accountant.learn.account import require_a_step
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP, Gaussian, Mechanism
 from accountant.sampling.poisson import PoissonSampled

@@ -18,7 +18,7 @@ from accountant.adapters._torch_observer import Contents, Randomness, kept, refu
 from accountant.adapters._torch_workers import Workers
 from accountant.adapters.torch_units import UnitBatch
 from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
-from accountant.learn.affordable import affordable_steps
+from accountant.learn.account import affordable_steps
 from accountant.ledger import Accountant
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE

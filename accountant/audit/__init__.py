@@ -17,12 +17,7 @@ from accountant.audit.one_run import (
 from accountant.audit.replay import Finding, Releases, ReplayReport, audit_replay
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
-from accountant.audit.two_sample import (
-    ErrorRates,
-    epsilon_lower_bound,
-    error_rates,
-    mu_lower_bound,
-)
+from accountant.audit.two_sample import ErrorRates, epsilon_lower_bound, error_rates, mu_lower_bound
 
 __all__ = [
     "AuditReport",

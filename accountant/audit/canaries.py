@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant._core import training
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
 from accountant.learn.optimizers import Optimizer
-
-Array: TypeAlias = "NDArray[Any]"
 
 # A canary's gradient over the clipping norm. Automatic clipping leaves 1 / (1 + stability / …) of
 # the norm, so it should be large; its square must stay below the limit of single precision.

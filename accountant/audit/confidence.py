@@ -22,8 +22,8 @@ ERROR = Argument(
     lambda x: (x > 0.0) & (x < 1.0),
     "It is the probability with which the bound may fail",
 )
-# Far above the error of the incomplete beta function, in both the value and the quantile; a test
-# measures it against 50 digits.
+# The incomplete beta function and its quantile lose far less than this share: a test measures them
+# against 50 digits.
 OUTWARD = 1e-9
 # More than were ever observed; far above, the incomplete beta function loses those digits.
 MOST_TRIALS = 2**40
@@ -88,7 +88,7 @@ def binomial_mode(trials: int, probability: float) -> float:
 def binomial_modes(
     trials: FloatArray, probability: float, most: int, most_failures: int
 ) -> FloatArray:
-    """Bound the largest probability of an outcome with so many successes and failures at most.
+    """Bound the largest probability of an outcome, with ``most`` successes at most, or failures.
 
     For each number of ``trials``, none of them above the sum of the two.
     """

@@ -21,7 +21,8 @@ from accountant.search import narrow
 
 Tails: TypeAlias = Callable[[FloatArray], tuple[Any, Any]]
 
-# Of one cell: a few units in the last place of two values of a distribution function up to 1/2.
+# A cell's mass is off by a few units in the last place of two values of a distribution function up
+# to 1/2.
 ROUND_OFF = 2.0**-50
 
 

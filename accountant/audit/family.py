@@ -1,4 +1,4 @@
-"""What is claimed, as a family of mechanisms with one number: the noise."""
+"""Certified trade-off curves of claims, and the family of mechanisms with one number: the noise."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from accountant.audit.curve import TradeoffCurve
+import numpy as np
+from numpy.typing import ArrayLike
+
+from accountant._typing import FloatArray
 from accountant.audit.one_run import Curve
 from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
-from accountant.quick import epsilon_bounds, get_delta
+from accountant.errors import DomainError
+from accountant.mechanisms.base import Mechanism
+from accountant.quick import epsilon_bounds, get_delta, get_epsilon
 from accountant.search import narrow
 
-BISECTIONS = 8
-SEARCHES = 9
+BISECTIONS = 8  # Steps of the search for the noise that is refuted: each is an account.
+SEARCHES = 9  # Steps of the search for an ε that is refuted: any number is sound (Theorem A4).
 
 
 @dataclass(frozen=True)
@@ -108,3 +113,80 @@ class NoiseFamily:
 @lru_cache(maxsize=512)  # repeated audits of one setting bisect through the same noises
 def _certified(q: float, noise_multiplier: float, steps: int) -> TradeoffCurve:
     return TradeoffCurve.of_dp_sgd(q, noise_multiplier, steps)
+
+
+LINES = 48  # Supporting lines of a curve, evenly spaced in ε: any number is sound.
+FAR = 1e-7  # Lines of smaller δ matter only to a test with millions of observations.
+# The value of a line, in [0, 1], is off by less.
+SLACK = 1e-14
+
+
+class TradeoffCurve:
+    """A lower bound on the false-negative rate of every test between neighbours.
+
+    Parameters
+    ----------
+    epsilons, deltas : array_like of shape (k,)
+        Guarantees: the mechanism is (epsilons[j], deltas[j])-differentially private, for all j, in
+        both directions.
+
+    Notes
+    -----
+    *Guarantee.* At false-positive rate x, ``curve(x)`` is at most what any test must miss, for it
+    is the largest of the bounds by the single guarantees (docs/theorems_audit.md, Theorem A4).
+    The bounds are their own inverses, so the curve bounds both directions.
+
+    Examples
+    --------
+    >>> curve = TradeoffCurve([0.0, 1.0], [0.5, 0.0])
+    >>> round(float(curve(0.2)), 6)
+    0.456344
+    """
+
+    def __init__(self, epsilons: ArrayLike, deltas: ArrayLike) -> None:
+        self.epsilons = np.asarray(epsilons, dtype=np.float64).ravel()
+        self.deltas = np.asarray(deltas, dtype=np.float64).ravel()
+        good = (
+            self.epsilons.size == self.deltas.size > 0
+            and bool((self.epsilons >= 0.0).all())
+            and bool(((self.deltas >= 0.0) & (self.deltas <= 1.0)).all())
+        )
+        if not good:
+            raise DomainError("a curve needs guarantees with epsilon >= 0 and delta in [0, 1]")
+        with np.errstate(over="ignore"):
+            self._steep = np.exp(self.epsilons)
+        self._flat = np.exp(-self.epsilons)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> TradeoffCurve:
+        """Return the curve of a mechanism, from its certified profile."""
+        return cls._of_profile(
+            lambda e: np.array([mechanism.delta(x) for x in e.tolist()]), mechanism.epsilon(FAR)
+        )
+
+    @classmethod
+    def of_dp_sgd(cls, q: float, noise_multiplier: float, steps: int) -> TradeoffCurve:
+        """Return the curve of DP-SGD under Poisson sampling, from its certified profile."""
+        return cls._of_profile(
+            lambda e: np.asarray(get_delta(q, noise_multiplier, steps, e)),
+            get_epsilon(q, noise_multiplier, steps, FAR),
+        )
+
+    @classmethod
+    def _of_profile(cls, profile: Callable[[FloatArray], FloatArray], far: float) -> TradeoffCurve:
+        far = min(far, 700.0) if math.isfinite(far) else 700.0
+        # Dense where the curve bends: a uniform grid, and a geometric one near zero.
+        epsilons = np.unique(
+            np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 20) * far, np.linspace(0, far, LINES)])
+        )
+        return cls(epsilons, np.minimum(1.0, profile(epsilons)))
+
+    def __call__(self, fpr: object) -> Any:
+        """Return the lower bound at false-positive rates in [0, 1], of the same shape."""
+        x = np.asarray(fpr, dtype=np.float64)[..., None]
+        top = 1.0 - self.deltas
+        with np.errstate(invalid="ignore"):
+            steep = np.where(x > 0.0, top - self._steep * x, top)
+        best = np.maximum(steep, self._flat * (top - x)).max(axis=-1)
+        bound = np.maximum(0.0, best - SLACK)
+        return float(bound) if bound.ndim == 0 else bound

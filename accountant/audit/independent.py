@@ -7,16 +7,17 @@ from scipy import special
 
 from accountant._typing import FloatArray
 from accountant.audit.confidence import OUTWARD, binomial_tail
+from accountant.search import narrow
 
-CELLS = 256
-# What lies beyond the cells counts as if all guesses were right there.
+CELLS = 256  # Cells of the cut's place: any number is sound, and more are tighter.
+# The probability beyond the cells, where all guesses count as right.
 BEYOND = 1e-30
-# Far above the relative error of the normal distribution function.
+# The relative error of the normal distribution function is far smaller.
 NORMAL = 1e-12
 
 
 def independent_tail(canaries: int, made: int, correct: int, mu: float) -> float:
-    """Bound the probability of so many right guesses, canary by canary μ-GDP and independent.
+    """Bound the probability of ``correct`` right guesses, canary by canary μ-GDP and independent.
 
     Parameters
     ----------
@@ -72,9 +73,7 @@ def _cells(canaries: int, made: int, mu: float) -> FloatArray:
 
 
 def _distance(mu: float, share: float) -> float:
-    low, high = 0.0, mu / 2 + 38.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        far = float(_beyond(mu, np.array([middle]))[0])
-        low, high = (middle, high) if far > share else (low, middle)
-    return low
+    def nearer(distance: float) -> bool:
+        return bool(_beyond(mu, np.array([distance]))[0] > share)
+
+    return narrow(nearer, 0.0, mu / 2 + 38.0, 60)[0]

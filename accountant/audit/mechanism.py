@@ -10,8 +10,7 @@ import numpy as np
 from accountant import checks
 from accountant._typing import FloatArray
 from accountant.audit.confidence import CONFIDENCE, whole
-from accountant.audit.curve import TradeoffCurve
-from accountant.audit.family import NoiseFamily
+from accountant.audit.family import NoiseFamily, TradeoffCurve
 from accountant.audit.one_run import Curve
 from accountant.audit.report import AuditReport, Observations
 from accountant.audit.two_sample import Threshold, epsilon_from_rates, error_rates

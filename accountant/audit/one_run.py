@@ -26,8 +26,9 @@ from accountant.search import narrow
 
 Curve: TypeAlias = Callable[[float], float]
 
-BISECTIONS = 45
-# Numbers of trials beyond which they are looked at in blocks, a BLOCK-th of their size.
+BISECTIONS = 45  # They find a bound to more digits than anybody reads.
+# Numbers of trials beyond it are looked at in blocks of a 128th of their size: a larger one is
+# tighter and slower, and any is sound.
 BLOCK = 128
 
 

@@ -14,24 +14,28 @@ from accountant.audit.mechanism import audit_mechanism, audit_observations
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma
-from accountant.learn.clipping import AdaptiveQuantile, PerLayer, Rule
+from accountant.learn.clipping import AdaptiveQuantile, ClippingLike, PerLayer, Rule
 from accountant.learn.convex import output
+from accountant.learn.convex.fit import Fit
 from accountant.learn.convex.losses import Logistic
 from accountant.learn.convex.mechanism import ObjectivePerturbation
 from accountant.learn.convex.moments import private_quantile
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax
+from accountant.learn.plan import Batches, Noise
 from accountant.learn.release import Privatiser
-from accountant.learn.secrecy import silence
 from accountant.learn.selection import report_noisy_max
+from accountant.learn.validation import silence
 from accountant.mechanisms.discrete import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+# Whole runs are audited with these, where nothing else is said.
+FULL = Batches(steps=4, sampler="full")
+QUIET = Noise(2.0)
 
 
 def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
@@ -53,39 +57,38 @@ def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: flo
 
 
 def dp_sgd_run(
-    kind: str, n: int, seed: int | None, delta: float, sure: float, **given: object
+    kind: str,
+    n: int,
+    seed: int | None,
+    delta: float,
+    sure: float,
+    batches: Batches = FULL,
+    noise: Noise = QUIET,
+    clipping_norm: ClippingLike = 1.0,
 ) -> AuditReport:
     """Audit a whole run of DP-SGD from inside."""
     public = np.random.default_rng(0)
     x = public.standard_normal((120, 3))
-    settings: dict[str, Any] = {"sampler": "full", "noise_multiplier": 2.0, "steps": 4}
     return audit_trainer(
         MultilayerPerceptron((3, 4, 2)),
         x,
         (x[:, 0] > 0).astype(int),
+        batches=batches,
+        noise=noise,
+        clipping_norm=clipping_norm,
         delta=delta,
         canaries=max(64, 2 * n // 5),
         confidence=sure,
         rng=seed,
         name=f"DP-SGD, whole run, {kind}",
-        **({"clipping_norm": 1.0} | settings | given),
     )
 
 
 def poisson_run(n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
     """Audit a whole run under Poisson sampling."""
     canaries = max(64, 2 * n // 5)
-    return dp_sgd_run(
-        "Poisson sampling",
-        n,
-        seed,
-        delta,
-        sure,
-        sampler="poisson",
-        expected_batch_size=(120 + canaries) / 4,
-        noise_multiplier=1.0,
-        steps=20,
-    )
+    batches = Batches((120 + canaries) / 4, steps=20)
+    return dp_sgd_run("Poisson sampling", n, seed, delta, sure, batches, Noise(1.0))
 
 
 def output_perturbation(n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
@@ -93,11 +96,9 @@ def output_perturbation(n: int, seed: int | None, delta: float, sure: float) -> 
     # One record of label ±1 and a hinge loss whose slope is 1 at the minimum: they are ±1/λ.
     lam, epsilon = 10.0, 1.0
     distance = output.minimum_sensitivity(slope=1.0, regularization=lam, relation=REPLACE_ONE)
-    source = NoiseSource(seed)
+    fit = Fit("audit of output perturbation", epsilon, delta, None, seed)
     return audit_mechanism(
-        lambda minima: (
-            output.add_noise(minima, distance, epsilon, delta, REPLACE_ONE, source).value
-        ),
+        lambda minima: output.add_noise(fit, minima, distance, REPLACE_ONE).value,
         1.0 / lam,
         baseline=-1.0 / lam,
         claimed=Gaussian(calibrate_sigma(epsilon, delta)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,7 @@ from accountant._typing import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.family import NoiseFamily
-from accountant.audit.one_run import (
-    best_of,
-    count_guesses,
-    one_run_epsilon,
-    refutes_curve,
-)
+from accountant.audit.one_run import best_of, count_guesses, one_run_epsilon, refutes_curve
 from accountant.audit.report import AuditReport, Observations
 from accountant.audit.two_sample import (
     Objective,
@@ -33,14 +29,16 @@ from accountant.errors import DomainError
 from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.dp_sgd import train_dp_sgd
 from accountant.learn.models.base import Model
-from accountant.learn.optimizers import SGD, Optimizer
+from accountant.learn.optimizers import SGD
+from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import TrainingResult
 from accountant.noise import SecureGenerator
 
 METHODS = ("two-sample", "clopper-pearson", "one-run", "one-run-tradeoff")
 # The scores are the library's own: a canary's coordinate in the direction of its gradient.
 DIRECTION = "higher"
-SHARES = (2, 8, 32)  # one-run guesses: these parts of the canaries, each at a third of the error
+# One-run audits guess these parts of the canaries, each at a third of the error.
+SHARES = (2, 8, 32)
 
 
 class CanaryRun(NamedTuple):
@@ -66,6 +64,8 @@ def audit_trainer(
     X: object,
     y: object,
     *,
+    batches: Batches,
+    noise: Noise,
     clipping_norm: ClippingLike,
     delta: float,
     canaries: int = 1000,
@@ -81,8 +81,9 @@ def audit_trainer(
 
     Parameters
     ----------
-    model, X, y, clipping_norm, delta
-        As for :func:`~accountant.learn.train_dp_sgd`. The model's parameters are left alone.
+    model, X, y, batches, noise, clipping_norm, delta
+        As for :func:`~accountant.learn.train_dp_sgd`. The model's parameters are left alone. With
+        the full sampler the batch size may be left out.
     canaries : int
         Added records, each present by a fair coin; the more, the sharper the audit.
     confidence : float
@@ -102,8 +103,7 @@ def audit_trainer(
     name : str
         For the report.
     **settings
-        Passed to the trainer: ``expected_batch_size``, ``steps``, ``noise_multiplier``, … With
-        ``sampler="full"`` the batch size may be left out.
+        Passed to the trainer: ``optimizer``, ``averaging``, …
 
     Returns
     -------
@@ -118,16 +118,9 @@ def audit_trainer(
     kind = checks.choice("method", method, METHODS)
     sure = checks.number(CONFIDENCE, confidence)
     run = run_with_canaries(
-        model,
-        X,
-        y,
-        clipping_norm=clipping_norm,
-        delta=delta,
-        canaries=canaries,
-        train=train,
-        rng=rng,
-        **settings,
-    )
+        model, X, y, batches, clipping_norm, canaries=canaries, train=train, rng=rng, noise=noise,
+        delta=delta, **settings,
+    )  # fmt: skip
     plan, steps = run.result.plan, run.result.steps
     family = None
     if plan.noise == "gaussian" and plan.noise_multiplier > 0.0:
@@ -230,12 +223,12 @@ def run_with_canaries(
     model: Model,
     X: object,
     y: object,
-    *,
+    batches: Batches,
     clipping_norm: ClippingLike,
-    delta: float,
+    *,
     canaries: int,
-    train: Callable[..., TrainingResult] = train_dp_sgd,
-    rng: int | None = None,
+    train: Callable[..., TrainingResult],
+    rng: int | None,
     **settings: Any,
 ) -> CanaryRun:
     """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
@@ -248,21 +241,14 @@ def run_with_canaries(
     kept = model.parameters.copy()
     watched = CanaryModel(model, count)
     data, targets = watched.join(X, y, included)
-    settings = _batches(settings, len(data) - int(included.sum()) + count)
-    recorder = Recorder(
-        settings.pop("optimizer", None) or SGD(0.1), watched, settings["expected_batch_size"]
-    )
+    # Nothing may depend on the coins.
+    batches, size = _batches(batches, len(data) - int(included.sum()) + count)
+    recorder = Recorder(settings.pop("optimizer", None) or SGD(0.1), watched, size)
     try:
         result = train(
-            watched,
-            data,
-            targets,
-            clipping_norm=clipping_norm,
-            delta=delta,
-            optimizer=_as_optimizer(recorder),
-            rng=generator,
-            **settings,
-        )
+            watched, data, targets, batches=batches, clipping_norm=clipping_norm,
+            optimizer=recorder, rng=generator, **settings,
+        )  # fmt: skip
     finally:
         model.parameters[:] = kept
     sigma = as_clipping(clipping_norm).gradient_noise(result.plan.noise_multiplier)
@@ -270,22 +256,18 @@ def run_with_canaries(
     return CanaryRun(scores, included, result)
 
 
-def _as_optimizer(recorder: Recorder) -> Optimizer:
-    return recorder
-
-
-def _batches(settings: dict[str, Any], most: int) -> dict[str, Any]:
-    """Fill in batch size and sampling probability so that they do not depend on the coins."""
-    if settings.get("sampler") == "full":
-        return {"expected_batch_size": float(most)} | settings
-    batch = settings.get("expected_batch_size")
-    if batch is None:
-        raise DomainError("expected_batch_size must be given, except with sampler='full'")
-    if "sampling_probability" in settings:
-        return settings
-    if not (0.0 < batch <= most):
-        raise DomainError(f"expected_batch_size must be in (0, {most}], canaries included")
-    return settings | {"sampling_probability": min(1.0, batch / most)}
+def _batches(batches: Batches, most: int) -> tuple[Batches, float]:
+    """Fill in batch size and sampling probability by the most records that there may be."""
+    size = batches.expected_batch_size
+    if size is None:
+        if batches.sampler != "full":
+            raise DomainError("expected_batch_size must be given, except with sampler='full'")
+        size = float(most)
+    if not batches.secret:
+        if not (0.0 < size <= most):
+            raise DomainError(f"expected_batch_size must be in (0, {most}], canaries included")
+        batches = replace(batches, sampling_probability=min(1.0, size / most))
+    return replace(batches, expected_batch_size=size), size
 
 
 def _log_likelihood_ratio(signals: list[FloatArray], q: float, sigma: float) -> FloatArray:

@@ -18,10 +18,10 @@ from accountant.errors import ArgumentTypeError, DomainError
 Objective: TypeAlias = Callable[[float, float], float]
 Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
 
-DOWN = 1e-9  # relative; far above the error of logarithms and normal quantiles
-CANDIDATES = 160  # thresholds tried on the half that is for choosing
-RANKS = 12  # of the union bound
-# By which scores are multiplied, so that a high one indicates the canary.
+DOWN = 1e-9  # Logarithms and normal quantiles lose far less than this share.
+CANDIDATES = 160  # Thresholds that are tried on the half that is for choosing: any number is sound.
+RANKS = 12  # Order statistics that share the error of the union bound.
+# Scores are multiplied by these, so that a high one indicates the canary.
 DIRECTIONS = {"both": (1.0, -1.0), "higher": (1.0,), "lower": (-1.0,)}
 
 
@@ -273,7 +273,7 @@ def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Object
 
 
 def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _Best:
-    # From both samples: the best test may cut in a tail of one where the other has nothing.
+    # Both samples give thresholds: the best test may cut in a tail where the other has nothing.
     cuts = np.unique(np.concatenate([_order_statistics(v, CANDIDATES) for v in (x, y)]))
     low, high = np.sort(x), np.sort(y)
     alarms = x.size - np.searchsorted(low, cuts, side="right")

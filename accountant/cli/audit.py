@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from accountant.audit.report import AuditReport
 from accountant.cli.group import FAILED, Command
 from accountant.errors import DomainError
+
+if TYPE_CHECKING:  # loading the audits takes long
+    from accountant.audit.report import AuditReport
 
 # Those of accountant.audit.shipped, which is loaded only when it is asked.
 NAMES = (

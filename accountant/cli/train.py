@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -18,8 +18,10 @@ from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.display import text_up
 from accountant.errors import DomainError
-from accountant.learn import TrainingResult
-from accountant.learn.plan import Plan
+
+if TYPE_CHECKING:  # loading the trainers takes long
+    from accountant.learn import TrainingResult
+    from accountant.learn.plan import Plan
 
 MODELS = ("logistic", "softmax", "linear", "ridge", "mlp")
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "dp-adam")
@@ -121,8 +123,7 @@ def _run(
     X: NDArray[np.float64], y: NDArray[np.float64], kind: str, record: Path, **given: Any
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
-    from accountant.learn import Checkpoint, UnitNorm, train_dp_sgd
-    from accountant.learn.account import epsilon_held
+    from accountant.learn import Batches, Checkpoint, Noise, UnitNorm, Watch, train_dp_sgd
     from accountant.ledger import Accountant
 
     if given["unit_rows"]:
@@ -141,25 +142,25 @@ def _run(
         model,
         X,
         y,
+        batches=Batches(
+            given["batch_size"],
+            steps=given["steps"],
+            epochs=given["epochs"],
+            sampling_probability=given["sampling_probability"],
+        ),
+        noise=Noise(target_epsilon=given["epsilon"]),
         clipping_norm=given["clipping_norm"],
-        target_epsilon=given["epsilon"],
         delta=given["delta"],
-        expected_batch_size=given["batch_size"],
-        sampling_probability=given["sampling_probability"],
-        steps=given["steps"],
-        epochs=given["epochs"],
         optimizer=optimiser(given["optimizer"], given["learning_rate"]),
         averaging=given["averaging"],
         rng=given["seed"],
-        progress=not given["quiet"],
         checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
-        on_plan=charge,
+        watch=Watch(progress=not given["quiet"], on_plan=charge),
     )
     if not charged:
         return result, None
     # The file may hold earlier runs, and what others charged meanwhile.
-    book = Accountant.load(record)
-    return replace(result, ledger=book, epsilon=epsilon_held(book, result.delta)), record
+    return replace(result, ledger=Accountant.load(record)), record
 
 
 def charge_file(record: Path, plan: Plan) -> None:

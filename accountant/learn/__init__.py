@@ -6,11 +6,14 @@ steps and the ledger they are charged to. The other learners are packages: ``con
 ``selection``, ``blocks``, ``local`` and ``generation``; ``models`` holds what DP-SGD trains.
 """
 
-from accountant.learn.averaging import LastIterate, MeanOfLast, MovingAverage
 from accountant.learn.checkpoint import Checkpoint, CheckpointError
 from accountant.learn.clipping import AdaptiveQuantile, Automatic, Flat, PerLayer
-from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
-from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.dp_sgd import (
+    Watch,
+    train_dp_sgd,
+    train_one_example_sgd,
+    train_projected_gradient_descent,
+)
 from accountant.learn.features import (
     Chain,
     Frozen,
@@ -29,16 +32,21 @@ from accountant.learn.models import (
     RidgeRegression,
     SoftmaxRegression,
 )
-from accountant.learn.optimizers import SGD, AdaGrad, Adam, AdamW, DPAdam, RMSProp
-from accountant.learn.result import TrainingResult
-from accountant.learn.schedules import (
-    Constant,
-    Cosine,
-    InverseSquareRoot,
-    Polynomial,
-    StepDecay,
-    Warmup,
+from accountant.learn.optimizers import (
+    SGD,
+    AdaGrad,
+    Adam,
+    AdamW,
+    DPAdam,
+    RMSProp,
+    cosine,
+    inverse_square_root,
+    polynomial,
+    step_decay,
+    warmup,
 )
+from accountant.learn.plan import Batches, Noise
+from accountant.learn.result import LastIterate, MeanOfLast, MovingAverage, TrainingResult
 
 __all__ = [
     "SGD",
@@ -47,16 +55,14 @@ __all__ = [
     "AdamW",
     "AdaptiveQuantile",
     "Automatic",
+    "Batches",
     "Chain",
     "Checkpoint",
     "CheckpointError",
-    "Constant",
     "ConvolutionalNetwork",
-    "Cosine",
     "DPAdam",
     "Flat",
     "Frozen",
-    "InverseSquareRoot",
     "LastIterate",
     "LinearRegression",
     "LogisticRegression",
@@ -64,20 +70,24 @@ __all__ = [
     "Model",
     "MovingAverage",
     "MultilayerPerceptron",
+    "Noise",
     "OrientedGradients",
     "PerExampleModel",
     "PerLayer",
-    "Polynomial",
     "PrincipalComponents",
     "RMSProp",
     "RandomFourierFeatures",
     "RidgeRegression",
     "SoftmaxRegression",
-    "StepDecay",
     "TrainingResult",
     "UnitNorm",
-    "Warmup",
+    "Watch",
+    "cosine",
+    "inverse_square_root",
+    "polynomial",
+    "step_decay",
     "train_dp_sgd",
     "train_one_example_sgd",
     "train_projected_gradient_descent",
+    "warmup",
 ]

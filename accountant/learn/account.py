@@ -1,16 +1,25 @@
-"""The account of DP-SGD's steps, and the ledger that a release is charged to."""
+"""The account of DP-SGD's steps, the ledger they are charged to, and what its budget can pay."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
-from accountant.errors import AccountantError, ArgumentTypeError
-from accountant.ledger import Accountant
+from accountant.display import text_down, text_up
+from accountant.errors import AccountantError, ArgumentTypeError, BudgetExceeded, UnsupportedError
+from accountant.ledger import Accountant, Budget
+from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
 from accountant.mechanisms.base import Mechanism
+from accountant.noise import SecureGenerator
 from accountant.sampling import PoissonSampled
+from accountant.search import narrow
+
+# What a charge says of a generator that is a subclass: nobody knows what it draws.
+UNKNOWN = "not private: drawn by a generator of the caller's own"
 
 
 def step_mechanism(noise: str, noise_multiplier: float, sampling_probability: float) -> Mechanism:
@@ -50,24 +59,58 @@ def as_ledger(ledger: object) -> Accountant:
     )
 
 
-def charged(ledger: object, mechanisms: tuple[Mechanism, ...], label: str) -> Accountant:
+def marked(label: str, generator: SecureGenerator) -> str:
+    """Return the label of a charge; that of seeded noise says so, and statements show it."""
+    return f"{label}; {generator.why_not_private or UNKNOWN}" if generator.seeded else label
+
+
+def charged(
+    ledger: object, mechanisms: tuple[Mechanism, ...], label: str, generator: SecureGenerator
+) -> Accountant:
     """Charge a release of several parts to the ledger given, or to a new one; return that ledger.
 
-    All parts are recorded or, where the ledger refuses one, none.
+    All parts are recorded or, where the ledger refuses one, none. ``generator`` draws the noise.
     """
     book, parts = as_ledger(ledger), Accountant()
     for mechanism in mechanisms:
-        parts.compose(mechanism, label=label)
+        parts.compose(mechanism, label=marked(label, generator))
     book.merge(parts)
     return book
 
 
-def epsilon_with(ledger: Accountant, releases: int, run_epsilon: float, delta: float) -> float:
-    """Return the ε of everything in a ledger that was charged so many releases just now.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released(HoldsLedger):
+    """What every release that was charged to a ledger comes with.
 
-    That is theirs, ``run_epsilon``, where the ledger holds no others.
+    Attributes
+    ----------
+    ledger : Accountant
+        The ledger given, or the run's own, with the release charged.
+    delta : float
+        Where ε is reported.
+    run_epsilon : float
+        The ε of this release alone, at ``delta``.
+    private : bool
+        False when the noise came from a known seed; then there is no guarantee at all.
+    epsilon : float
+        The ε at ``delta`` of everything in the ledger when the run ended.
     """
-    return run_epsilon if len(ledger) == releases else epsilon_held(ledger, delta)
+
+    ledger: Accountant
+    delta: float
+    run_epsilon: float
+    private: bool
+    epsilon: float = field(init=False)
+
+    def _charged(self) -> int:
+        """Return how many releases the ledger was charged for; 0 where it is to be asked anyway."""
+        return 1
+
+    def __post_init__(self) -> None:
+        spent = self.run_epsilon
+        if len(self.ledger) != self._charged():  # it holds others
+            spent = epsilon_held(self.ledger, self.delta)
+        object.__setattr__(self, "epsilon", spent)
 
 
 def count_charged(ledger: Accountant, mechanism: Mechanism, label: str) -> int:
@@ -86,3 +129,161 @@ def epsilon_held(ledger: Accountant, delta: float) -> float:
     except AccountantError:
         # What was recorded has been released; its cost may be beyond proof, but it is not nothing.
         return math.inf
+
+
+# No larger noise multiplier is suggested where a run does not fit: nobody would use it.
+_MOST_NOISE = 2.0**20
+_HALVINGS = 7  # They find what would fit to a hundredth, which a message says.
+
+
+def affordable_steps(
+    ledger: Accountant, step: Mechanism, wanted: int | None, label: str | None = None
+) -> int:
+    """Return how many of the steps wanted a ledger will admit: all of them or none.
+
+    ``None`` wants as many as the budget allows. A run that its filter would not admit is planned
+    (:meth:`Accountant.plan`) where it is the ledger's first; what the filter admits is charged as
+    it is made, so that a run that stops early has cost no more than its steps.
+    """
+    fresh = ledger.budget is not None and not ledger.counts
+    try:
+        if wanted is not None:
+            ledger.require(step, wanted)
+            return wanted
+        admitted = ledger.affordable(step)
+    except BudgetExceeded:
+        admitted = 0
+    except UnsupportedError:
+        if not fresh:
+            raise
+        admitted = 0  # the filter cannot charge such a step, but a plan may hold it
+    if not fresh:
+        return admitted
+    held = sum(item.count for item in ledger.planned if item.mechanism == step)
+    try:
+        if wanted is not None:
+            ledger.plan(step, max(wanted - held, 1), label)
+            ledger.require(step, wanted)
+            return wanted
+        more = 0 if held else ledger.affordable(step, planned=True)
+        return ledger.plan(step, more, label) if more > admitted else admitted
+    except BudgetExceeded:
+        return 0
+    except UnsupportedError:
+        if not ledger.counts:
+            raise
+        return 0  # another thread has made a release meanwhile
+
+
+def require_a_step(
+    ledger: Accountant, step: Mechanism, multiplier: float, q: float, *, plan: bool
+) -> None:
+    """Before the first Gaussian step of a ledger, refuse a run of which not one step fits.
+
+    With ``plan``, as many steps as fit are planned where its filter allows fewer.
+    """
+    if ledger.budget is None or ledger.counts or ledger.planned or multiplier == 0.0:
+        return
+    if not (affordable_steps(ledger, step, None) if plan else ledger.affordable(step)):
+        raise BudgetExceeded(unaffordable(ledger, "gaussian", multiplier, q, None, None))
+
+
+def unaffordable(
+    ledger: Accountant,
+    noise: str,
+    multiplier: float,
+    q: float,
+    batch: float | None,
+    steps: int | None,
+) -> str:
+    """Return why a run is refused: what it costs, what is left, and what would fit.
+
+    Without ``batch``, the expected batch size, the rate alone is named.
+    """
+    budget = ledger.budget
+    assert budget is not None
+    count = 1 if steps is None else steps
+    step = step_mechanism(noise, multiplier, q)
+    what = "not one step of this run fits" if steps is None else f"{steps} steps do not fit"
+    left = ledger.remaining()
+    spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
+    fits = _alternatives(ledger, noise, multiplier, q, batch, count)
+    if steps is not None and (some := _affordable_now(ledger, step)):
+        fits.append(f"steps={some}")
+    return (
+        f"{what} {budget!r}: {'it costs' if count == 1 else 'they cost'}"
+        f" ε = {_cost(step, count, budget.delta)} at its delta alone, and of {limit} ({left.unit})"
+        f" the ledger has spent {spent};"
+        f" {', or '.join(fits) if fits else 'no noise and no smaller batch'} would fit."
+        " Nothing was charged, and no step was made"
+    )
+
+
+def _cost(step: Mechanism, count: int, delta: float) -> str:
+    try:
+        return text_up((count * step).epsilon(delta), 4)
+    except AccountantError:
+        return "inf"
+
+
+def _alternatives(
+    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float | None, count: int
+) -> list[str]:
+    """Return the noise, and the batch, with which as many steps fit."""
+    found = []
+    sigma = _least_noise(lambda s: _fits(ledger, step_mechanism(noise, s, q), count), multiplier)
+    if sigma is not None:
+        found.append(f"noise_multiplier={text_up(sigma, 4)}")
+    if q < 1.0 and multiplier > 0.0:
+        rate = _largest_rate(
+            lambda x: _fits(ledger, step_mechanism(noise, multiplier, x), count), q
+        )
+        if rate is not None:
+            smaller = f"sampling_probability={text_down(rate, 4)}"
+            if batch is not None:
+                smaller += f" (expected_batch_size={text_down(batch * (rate / q), 4)})"
+            found.append(smaller)
+    return found
+
+
+def _affordable_now(ledger: Accountant, step: Mechanism) -> int:
+    """Return how many steps the ledger would admit, as a plan where it still takes one."""
+    try:
+        return max(ledger.affordable(step), ledger.affordable(step, planned=True))
+    except AccountantError:
+        return 0
+
+
+def _fits(ledger: Accountant, step: Mechanism, count: int) -> bool:
+    try:
+        ledger.require(step, count)
+        return True
+    except AccountantError:
+        pass
+    budget = ledger.budget
+    if ledger.counts or ledger.planned or not isinstance(budget, Budget):
+        return False
+    try:
+        return bool((count * step).epsilon(budget.delta) <= budget.epsilon)
+    except AccountantError:
+        return False
+
+
+def _least_noise(fits: Callable[[float], bool], start: float) -> float | None:
+    """Return nearly the least noise multiplier that fits; None where none does."""
+    low = high = max(start, 2.0**-4)
+    while not fits(high):
+        low, high = high, 2.0 * high
+        if high > _MOST_NOISE:
+            return None
+    return narrow(fits, high, low, _HALVINGS)[0]
+
+
+def _largest_rate(fits: Callable[[float], bool], start: float) -> float | None:
+    """Return nearly the largest sampling probability that fits; None where none of use does."""
+    low = high = start
+    while not fits(low):
+        low, high = 0.5 * low, low
+        if low < start * 2.0**-20:
+            return None
+    return narrow(fits, low, high, _HALVINGS)[0]

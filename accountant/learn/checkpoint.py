@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to continue.
+"""Checkpoints: everything a run needs to continue, and whether one fits the run at hand.
 
 A checkpoint holds the generator's key, and with it all *later* noise (earlier noise cannot be
 recomputed from it): keep it as secret as the data until training has ended, then delete it.
@@ -6,6 +6,9 @@ recomputed from it): keep it as secret as the data until training has ended, the
 The file is a magic line, a JSON header, NumPy arrays, and a message authentication code over all
 of it: HMAC-SHA256 under the user's key, or a plain SHA-256 without one. The plain digest detects
 damage and careless edits; only a key keeps out somebody who can recompute a digest.
+
+Without a key a header can be written by anybody who can write the file, so it is read as a claim:
+settings must be those of the run at hand, and the account is never below what the rest implies.
 """
 
 from __future__ import annotations
@@ -16,21 +19,26 @@ import io
 import json
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks, files
+from accountant._typing import Array
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
+from accountant.learn.clipping import AdaptiveQuantile, Clipping
+from accountant.learn.correlated import ClassBatches
+from accountant.learn.plan import Plan
+from accountant.matrix import NoiseStream
 
 EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"
-CODE_BYTES = 32
-# More than the arrays of any model that trains beside its data in memory.
+CODE_BYTES = 32  # The length of a SHA-256 digest.
+# A larger file is not read: no model that trains beside its data in memory has such arrays.
 MAX_BYTES = 1 << 34
 
 
@@ -124,7 +132,7 @@ class Saved:
     """The content of a checkpoint: JSON values and arrays."""
 
     header: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
 
 
 def as_checkpoint(value: object) -> Checkpoint | None:
@@ -136,10 +144,201 @@ def as_checkpoint(value: object) -> Checkpoint | None:
     raise ArgumentTypeError(f"checkpoint must be a path or a Checkpoint; got {value!r}")
 
 
-def fingerprint(*arrays: NDArray[Any]) -> str:
-    """Return a digest of the data, which recognises a run's own; it never leaves the checkpoint."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+_FIELDS = {
+    "identity": dict,
+    "data": str,
+    "step": int,
+    "label": str,
+    "optimizer_count": int,
+    "clipping": dict,
+    "generator": str,
+    "ledger": list,
+    "history": list,
+}
+_OWNERS = ("optimizer", "averaging", "noise")
+_RELEASE = ("noise", "sampling_probability", "noise_multiplier")
+
+
+class Claim(NamedTuple):
+    """The checked content of a checkpoint.
+
+    Attributes
+    ----------
+    step : int
+        Steps made.
+    charged : int
+        Steps charged when it was saved, >= ``step``.
+    clipping : Clipping
+        The rule with its present norm.
+    key : bytes
+        The generator's.
+    parameters : ndarray
+        Of the model.
+    states : dict
+        Arrays of the optimiser and of the averaging, by owner and name.
+    history : list of two lists of dict
+        Public and private rows.
+    """
+
+    step: int
+    charged: int
+    clipping: Clipping
+    key: bytes
+    parameters: Array
+    states: dict[str, dict[str, Array]]
+    history: list[list[dict[str, Any]]]
+
+
+def own_entry(plan: Plan) -> dict[str, Any]:
+    """Return one step of the run as a checkpoint describes it."""
+    return {name: getattr(plan, name) for name in _RELEASE}
+
+
+def label(saved: Saved | None) -> str | None:
+    """Return the label of a saved run's charges, as far as one can be read."""
+    header = None if saved is None else saved.header
+    found = header.get("label") if isinstance(header, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def require_same(
+    saved: Saved, path: str | Path, identity: dict[str, Any], fingerprint: str
+) -> None:
+    """Raise a CheckpointError that names every setting in which the saved run differs."""
+    if not isinstance(saved.header, dict):
+        raise CheckpointError(f"{path} is damaged: its header must be an object")
+    for name, kind in _FIELDS.items():
+        if type(saved.header.get(name)) is not kind:
+            raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
+    found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
+    found.pop("plan.epsilon", None)  # version 1.0 wrote it
+    others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
+    if saved.header["data"] != fingerprint:
+        others.append("data")
+    if others:
+        raise CheckpointError(
+            f"{path} belongs to a run with other data or settings ({', '.join(others)}); give the"
+            " same ones, or another path"
+        )
+
+
+def read(
+    saved: Saved, path: str | Path, plan: Plan, clipping: Clipping, parameters: Array
+) -> Claim:
+    """Return the state in a checkpoint of this run; CheckpointError names what cannot be."""
+    header = saved.header
+    step = header["step"]
+    try:
+        if not 0 <= step <= plan.steps:
+            raise CheckpointError(f"step must be in [0, {plan.steps}]; got {step}")
+        if header["optimizer_count"] != step:
+            raise CheckpointError(f"optimizer_count must be step, {step}")
+        return Claim(
+            step,
+            _charged(header["ledger"], plan, step),
+            _clipping(header["clipping"], clipping),
+            _key(header["generator"]),
+            _parameters(saved.arrays.get("parameters"), parameters),
+            _states(saved.arrays),
+            _history(header["history"], step),
+        )
+    except AccountantError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
+def restore_noise(
+    path: str | Path, claim: Claim, stream: NoiseStream, batches: ClassBatches, sampler: str
+) -> None:
+    """Go on with the correlated noise and the classes of a saved run."""
+    held = dict(claim.states["noise"])
+    classes = {name: held.pop(name) for name in ("classes",) if name in held}
+    try:
+        if claim.step and sampler != "full" and not classes:
+            raise CheckpointError("noise.classes is missing")
+        stream.restore(claim.step, held)
+        batches.restore(classes)
+    except AccountantError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of nested settings with dotted names."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
+    if name not in found or name not in wanted:
+        return False
+    one, other = found[name], wanted[name]
+    # 1 == 1.0 == True, and they are three settings.
+    return type(one) is type(other) and bool(one == other)
+
+
+def _charged(entries: list[Any], plan: Plan, step: int) -> int:
+    """Return the steps that were charged: at least those made, and of this kind alone."""
+    own = own_entry(plan)
+    charged = 0
+    for entry in entries:
+        count = entry.get("steps") if isinstance(entry, dict) else None
+        if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
+            raise CheckpointError("ledger must hold the steps of this run, once")
+        charged = count
+    if charged < plan.charges(step):
+        raise CheckpointError(f"ledger must hold the {step} steps made; it has {charged}")
+    return charged
+
+
+def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
+    """Return the rule with the saved norm, if that adapts; all else is a setting of the run."""
+    mine = rule.describe()
+    for name in {**mine, **state}:
+        value = state.get(name)
+        value = tuple(value) if isinstance(value, list) else value
+        if name == "clipping_norm" and isinstance(rule, AdaptiveQuantile):
+            if not (isinstance(value, (int, float)) and value > 0.0):
+                raise CheckpointError(f"clipping.{name} must be a number > 0")
+        elif name not in mine or name not in state or value != mine[name]:
+            raise CheckpointError(f"clipping.{name} must be that of the run")
+    return rule.restored(state)
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise CheckpointError("generator must be a key of 32 bytes, in hexadecimal")
+    return key
+
+
+def _parameters(value: Array | None, mine: Array) -> Array:
+    if value is None or value.shape != mine.shape or value.dtype != mine.dtype:
+        raise CheckpointError(f"parameters must be {mine.size} numbers of type {mine.dtype}")
+    return value
+
+
+def _states(arrays: dict[str, Array]) -> dict[str, dict[str, Array]]:
+    found: dict[str, dict[str, Array]] = {owner: {} for owner in _OWNERS}
+    for name, value in arrays.items():
+        owner, _, slot = name.partition(".")
+        if name == "parameters":
+            continue
+        if owner not in found or not slot or not np.issubdtype(value.dtype, np.number):
+            raise CheckpointError(f"the array {name:.40} is unknown")
+        found[owner][slot] = value
+    return found
+
+
+def _history(value: list[Any], step: int) -> list[list[dict[str, Any]]]:
+    if len(value) != 2 or not all(isinstance(rows, list) for rows in value):
+        raise CheckpointError("history must be two lists")
+    for row in (*value[0], *value[1]):
+        at = row.get("step") if isinstance(row, dict) else None
+        if type(at) is not int or not 0 <= at <= step:
+            raise CheckpointError(f"history must be of the {step} steps made")
+    return value

@@ -29,7 +29,8 @@ STABILITY = Argument(
     lambda x: (x >= 1e-18) & (x <= 1e18),
     "It is added to every norm; 0.01 is usual",
 )
-LARGEST_FACTOR = 1e20  # what automatic clipping may multiply a gradient by (Theorem T3)
+# Automatic clipping multiplies no gradient by more: Theorem T3 depends on it.
+LARGEST_FACTOR = 1e20
 QUANTILE = Argument(
     "quantile",
     "a fraction in (0, 1)",
@@ -213,7 +214,7 @@ class AdaptiveQuantile(Clipping):
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return (σ⁻² - (2 count_noise)⁻²)^(-1/2), rounded up (Theorem T8)."""
-        # In units of σ⁻², so that no square leaves the doubles; four roundings are taken away.
+        # The units are σ⁻², so that no square leaves the doubles; four roundings are taken away.
         ratio = 0.5 * (noise_multiplier / self.count_noise)
         rest = 1.0 - ratio * ratio - 4.0 * U
         if not (rest > 0.0):

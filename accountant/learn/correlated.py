@@ -8,23 +8,22 @@ Poisson sample ("poisson"). docs/theorems_matrix.md, Theorems X4 and X5.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping, Rule
 from accountant.learn.models.base import Model
-from accountant.learn.sensitivity import relative_excess, rounded_sensitivity
+from accountant.learn.release import relative_excess, rounded_sensitivity
 from accountant.matrix import Strategy
 from accountant.matrix.toeplitz import REACH
 from accountant.noise import SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
 from accountant.noise.grid import LARGEST_EXACT, Grid
 
-Array: TypeAlias = "NDArray[Any]"
 KINDS = ("gaussian", "discrete_gaussian")
 
 
@@ -182,9 +181,7 @@ class CorrelatedPrivatiser:
         # data set needs for the same releases.
         scale = 2.0 * (plain + self.sensitivity * one) / grid.step
         shift = self.strategy.rounded_shift(
-            scale,
-            min_separation=None if self.sampled else self.classes,
-            block=self.sampled,
+            scale, min_separation=None if self.sampled else self.classes, block=self.sampled
         )
         moved = self.sensitivity * one + grid.step * math.sqrt(self.size) * shift
         deviation = self.noise_multiplier * moved * (1.0 + 1e-12)
@@ -200,8 +197,8 @@ class CorrelatedPrivatiser:
         return grid, deviation
 
     def release(
-        self, value: NDArray[np.float64], rule: Rule, generator: SecureGenerator
-    ) -> tuple[NDArray[np.float64], float]:
+        self, value: FloatArray, rule: Rule, generator: SecureGenerator
+    ) -> tuple[FloatArray, float]:
         """Return the noisy sum of the next step, and the largest deviation of its noise.
 
         Notes
@@ -216,7 +213,7 @@ class CorrelatedPrivatiser:
         return released * grid.step, deviation * self.growth
 
     def _noisy(
-        self, sums: NDArray[np.float64], grid: Grid, scale: float, generator: SecureGenerator
-    ) -> NDArray[np.float64]:
+        self, sums: FloatArray, grid: Grid, scale: float, generator: SecureGenerator
+    ) -> FloatArray:
         """Add the next step's noise to sums in steps of the grid: integers."""
         return sums + self.stream.next(generator.rounded_normal(sums.size, scale))

@@ -1,29 +1,34 @@
-"""DP-SGD: Poisson sampling, per-example clipping, noise on a grid, and the account of it all."""
+"""DP-SGD: Poisson sampling, per-example clipping, noise on a grid, and the account of it all.
+
+Projected gradient descent and one-example private SGD (Bassily, Smith and Thakurta, FOCS 2014) are
+settings of its loop: their constants are replaced by the exact account.
+"""
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from accountant import checks
-from accountant.errors import UnsupportedError
-from accountant.learn import resumption
-from accountant.learn.account import as_ledger
-from accountant.learn.averaging import Averaging, as_averaging
+from accountant.errors import DomainError, UnsupportedError
+from accountant.learn import checkpoint as checkpoints
+from accountant.learn.account import as_ledger, marked
 from accountant.learn.checkpoint import Checkpoint, as_checkpoint
 from accountant.learn.clipping import ClippingLike, as_clipping
 from accountant.learn.models.base import Model
-from accountant.learn.optimizers import SGD, Optimizer
-from accountant.learn.plan import Plan, make_plan, require_size
-from accountant.learn.result import Progress, TrainingResult
+from accountant.learn.optimizers import SGD, Optimizer, inverse_square_root
+from accountant.learn.plan import BATCH, Batches, Noise, Plan, make_plan, require_size
+from accountant.learn.result import Averaging, MeanOfLast, Progress, TrainingResult, as_averaging
 from accountant.learn.run import Run
 from accountant.ledger import Accountant
-from accountant.matrix import Strategy
 from accountant.noise import SecureGenerator
 
 RADIUS = checks.positive(
@@ -31,31 +36,47 @@ RADIUS = checks.positive(
 )
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on while a model is trained.
+
+    Parameters
+    ----------
+    callbacks : iterable of callable
+        Each is called after every step with a :class:`Progress`, which holds released values only;
+        a true result ends training.
+    progress : bool
+        Show a progress bar, where standard error is a terminal.
+    on_plan : callable, optional
+        Called once with the :class:`Plan`, before any gradient: the place to charge a ledger on
+        disk for the whole run.
+    nonprivate_diagnostics : bool
+        Also record batch sizes, losses and clipped fractions, which are not private.
+    """
+
+    callbacks: Iterable[Callable[[Progress], object]] = ()
+    _: KW_ONLY
+    progress: bool = True
+    on_plan: Callable[[Plan], object] | None = None
+    nonprivate_diagnostics: bool = False
+
+
 def train_dp_sgd(
     model: Model,
     X: object,
     y: object,
     *,
+    batches: Batches,
+    noise: Noise,
     clipping_norm: ClippingLike,
     delta: float,
-    expected_batch_size: float,
-    noise_multiplier: float | None = None,
-    target_epsilon: float | None = None,
-    steps: int | None = None,
-    epochs: float | None = None,
     optimizer: Optimizer | None = None,
-    sampler: str = "poisson",
-    sampling_probability: float | None = None,
-    noise: str | Strategy = "gaussian",
     averaging: str | Averaging = "last",
     projection_radius: float | None = None,
     ledger: Accountant | None = None,
     rng: SecureGenerator | int | None = None,
-    progress: bool = True,
-    callbacks: Iterable[Callable[[Progress], object]] = (),
     checkpoint: Checkpoint | str | Path | None = None,
-    on_plan: Callable[[Plan], object] | None = None,
-    nonprivate_diagnostics: bool = False,
+    watch: Watch | None = None,
 ) -> TrainingResult:
     """Train a model by differentially private stochastic gradient descent.
 
@@ -70,35 +91,16 @@ def train_dp_sgd(
     X, y : array_like
         Features of shape (n, d) and n targets. A record that cannot be read or is not finite, or
         whose label is no class, adds nothing, and nothing says so.
+    batches : Batches
+        Which records each step uses, how many steps there are, and what sums are divided by.
+    noise : Noise
+        The noise multiplier, or the ε to calibrate it for, and the law.
     clipping_norm : float or Clipping
         The bound on one record's gradient, or a clipping rule.
     delta : float
         In [0, 1): of the guarantee.
-    expected_batch_size : float
-        A public constant, which the noisy sum is divided by. Without ``sampling_probability``
-        records are sampled with probability ``expected_batch_size / n``: this declares n public.
-    noise_multiplier, target_epsilon : float
-        Exactly one: the noise's standard deviation over the sensitivity, or the ε for which it is
-        calibrated, that of this run alone.
-    steps : int, optional
-        Number of steps; or ``epochs``; or neither, with a ledger whose budget says how many.
-    epochs : float, optional
-        Passes over the data: 1 / q steps each, rounded up.
     optimizer : Optimizer, optional
         ``SGD(0.1)`` when left out.
-    sampler : {"poisson", "full", "cyclic"}
-        Every record with probability q, or all of them in every step. With a strategy for
-        ``noise``, "poisson" is cyclic Poisson sampling: each record draws one of as many classes
-        as the strategy has bands, and step t samples from class t modulo that number; "cyclic"
-        takes all records of one of ⌈1/q⌉ classes.
-    sampling_probability : float, optional
-        q, when the number of records n is itself a secret. Then, and with ``sampler="full"``,
-        nothing before, during or after the run depends on n, which may be 0 to 2²⁴.
-    noise : {"gaussian", "discrete_gaussian"} or Strategy
-        Gaussian noise rounded to a grid, accounted exactly; or exact discrete Gaussian noise,
-        accounted by Rényi divergences; or a strategy of :mod:`accountant.matrix`, which correlates
-        Gaussian noise between steps (DP-FTRL). Then ``noise_multiplier`` is relative to the
-        encoding's sensitivity, and ``steps`` are those of the strategy, or the first of them.
     averaging : {"last", "mean", "ema"} or Averaging
         Which function of the iterates to keep.
     projection_radius : float, optional
@@ -108,18 +110,10 @@ def train_dp_sgd(
     rng : SecureGenerator or int, optional
         None draws from the operating system's entropy. A generator gives the run a stream of its
         own. An integer is for tests: the result is marked as not private.
-    progress : bool
-        Show a progress bar, where standard error is a terminal.
-    callbacks : iterable of callable
-        Each is called after every step with a :class:`Progress`, which holds released values only;
-        a true result ends training.
     checkpoint : Checkpoint or path, optional
         Resume from it when it exists, and save to it.
-    on_plan : callable, optional
-        Called once with the :class:`Plan`, before any gradient: the place to charge a ledger on
-        disk for the whole run.
-    nonprivate_diagnostics : bool
-        Also record batch sizes, losses and clipped fractions, which are not private.
+    watch : Watch, optional
+        Callbacks, the progress bar, and diagnostics that are not private.
 
     Returns
     -------
@@ -152,42 +146,42 @@ def train_dp_sgd(
     Examples
     --------
     >>> import numpy as np
-    >>> from accountant.learn import LogisticRegression, train_dp_sgd
+    >>> from accountant.learn import Batches, LogisticRegression, Noise, train_dp_sgd
     >>> generator = np.random.default_rng(0)
     >>> X = generator.standard_normal((500, 3))
     >>> y = (X[:, 0] > 0).astype(int)
     >>> result = train_dp_sgd(
-    ...     LogisticRegression(3), X, y, clipping_norm=1.0, target_epsilon=2.0, delta=1e-4,
-    ...     expected_batch_size=100, steps=50,
+    ...     LogisticRegression(3), X, y, batches=Batches(100, steps=50),
+    ...     noise=Noise(target_epsilon=2.0), clipping_norm=1.0, delta=1e-4,
     ... )
     >>> result.private and 1.99 < result.epsilon <= 2.0
     True
     """
-    require_size(X, sampler, sampling_probability)
+    checks.instance("batches", batches, Batches, "Batches, such as Batches(256, steps=100)")
+    checks.instance("noise", noise, Noise, "a Noise, such as Noise(1.0)")
+    require_size(X, batches)
     data, targets = model.check(X, y)
     clipping = as_clipping(clipping_norm)
     book = as_ledger(ledger)
     place = as_checkpoint(checkpoint)
     saved = None if place is None else place.load()
     generator = _generator(rng)
-    mark = f"; {generator.why_not_private}" if generator.seeded else ""
     plan = make_plan(
-        records=len(data), clipping=clipping, groups=len(model.groups), sampler=sampler,
-        noise=noise, noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, delta=delta,
-        expected_batch_size=expected_batch_size, sampling_probability=sampling_probability,
-        steps=steps, epochs=epochs, ledger=book,
+        records=len(data), clipping=clipping, groups=len(model.groups), batches=batches,
+        noise=noise, delta=delta, ledger=book,
         # The label tells this run's charges from another's, and statements what a seed undoes.
-        run=resumption.label(saved) or f"DP-SGD {secrets.token_hex(8)}{mark}",
+        run=checkpoints.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
     )  # fmt: skip
+    seen = Watch() if watch is None else watch
     run = Run(
         model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
-        _radius(projection_radius), book, generator, nonprivate_diagnostics,
+        _radius(projection_radius), book, generator, seen.nonprivate_diagnostics,
     )  # fmt: skip
     if place is not None:
         run.resume(saved, place.path)
-    if on_plan is not None:
-        on_plan(run.plan)
-    _take_steps(run, place, list(callbacks), progress)
+    if seen.on_plan is not None:
+        seen.on_plan(run.plan)
+    _take_steps(run, place, list(seen.callbacks), seen.progress)
     return run.result()
 
 
@@ -235,9 +229,140 @@ def _generator(rng: object) -> SecureGenerator:
 
 
 def _bar(wanted: bool, total: int, done: int) -> AbstractContextManager[Callable[[int], object]]:
-    """Return a progress bar's ``advance``; it shows public information only."""
-    if not (wanted and sys.stderr.isatty()):
-        return nullcontext(lambda _: None)
-    from accountant.learn.progress import bar
+    return bar(total, done) if wanted and sys.stderr.isatty() else nullcontext(lambda _: None)
 
-    return bar(total, done)
+
+@contextmanager
+def bar(total: int, done: int) -> Iterator[Callable[[int], object]]:
+    """Show steps made and the time left, which are public; yields the function that advances it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as shown:
+        task = shown.add_task("steps", total=total, completed=done)
+        yield lambda steps: shown.advance(task, steps)
+
+
+def train_projected_gradient_descent(
+    model: Model,
+    X: object,
+    y: object,
+    *,
+    noise: Noise,
+    clipping_norm: float,
+    delta: float,
+    steps: int,
+    projection_radius: float,
+    expected_records: float,
+    learning_rate: float | None = None,
+    **options: Any,
+) -> TrainingResult:
+    """Train by noisy gradient descent on all records, projected onto a ball.
+
+    Parameters
+    ----------
+    model, X, y, noise, clipping_norm, delta, steps
+        As in :func:`train_dp_sgd` and :class:`Batches`.
+    projection_radius : float
+        Of the ball around the origin.
+    expected_records : float
+        A public estimate of the number of records, which the noisy sum is divided by. The number
+        itself is a secret: it may be 0 to 2²⁴, and nothing depends on it.
+    learning_rate : float, optional
+        Of the first step; step t takes it over √(t + 1). By default the radius over the clipping
+        norm.
+    **options
+        Further arguments of :func:`train_dp_sgd`: ``averaging`` (the mean of all iterates by
+        default), ``checkpoint``, …
+
+    Returns
+    -------
+    TrainingResult
+        As of :func:`train_dp_sgd`.
+
+    Notes
+    -----
+    *Guarantee.* As :func:`train_dp_sgd` with q = 1: (√steps / noise_multiplier)-GDP.
+    """
+    rate = _rate(learning_rate, projection_radius, clipping_norm)
+    batches = Batches(expected_records, steps=steps, sampler="full")
+    return _train(
+        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
+        projection_radius=projection_radius,
+    )  # fmt: skip
+
+
+def train_one_example_sgd(
+    model: Model,
+    X: object,
+    y: object,
+    *,
+    noise: Noise,
+    clipping_norm: float,
+    delta: float,
+    steps: int,
+    projection_radius: float,
+    sampling_probability: float | None = None,
+    learning_rate: float | None = None,
+    **options: Any,
+) -> TrainingResult:
+    """Train by private SGD on one expected record a step, projected onto a ball.
+
+    The batch is a Poisson sample with expectation one, as the account needs it, where the original
+    draws exactly one record. Parameters are those of :func:`train_projected_gradient_descent`; the
+    default rate takes the noise into account, radius / (clipping_norm √(1 + d σ²)) with d
+    parameters, when the noise multiplier is given.
+
+    Notes
+    -----
+    *Guarantee.* As :func:`train_dp_sgd` with q = 1/n, which declares the number of records n
+    public; with ``sampling_probability``, about one over it, n is a secret.
+    """
+    sigma = noise.noise_multiplier or 0.0
+    rate = _rate(learning_rate, projection_radius, clipping_norm)
+    if learning_rate is None:
+        rate /= math.sqrt(1.0 + model.size * sigma**2)
+    batches = Batches(1.0, steps=steps, sampling_probability=sampling_probability)
+    return _train(
+        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
+        projection_radius=projection_radius,
+    )  # fmt: skip
+
+
+def _train(
+    model: Model,
+    X: object,
+    y: object,
+    batches: Batches,
+    rate: float,
+    options: dict[str, Any],
+    **given: Any,
+) -> TrainingResult:
+    """Train with a rate that falls with the root of the step, unless more is asked for."""
+    for name in ("batches", "optimizer"):
+        if name in options:
+            raise DomainError(f"{name} is fixed by this trainer; use train_dp_sgd to choose it")
+    optimizer = SGD(inverse_square_root(rate))
+    options = {"averaging": MeanOfLast(1.0)} | options
+    return train_dp_sgd(model, X, y, batches=batches, optimizer=optimizer, **given, **options)
+
+
+def _rate(given: float | None, radius: float, clipping_norm: float) -> float:
+    if given is not None:
+        return given
+    length = checks.number(RADIUS, radius)
+    bound = checks.number(BATCH.renamed("clipping_norm"), clipping_norm)
+    return length / bound

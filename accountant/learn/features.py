@@ -11,26 +11,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._core import training
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.probes import each_row, public_rows, rearranged, same_bits
 from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
 
-Array: TypeAlias = "NDArray[Any]"
 FLOAT64 = np.dtype(np.float64)
 BANDWIDTH = checks.Argument(
     "bandwidth", "a number > 0", lambda x: x > 0.0, "It is the width of the Gaussian kernel"
 )
 POWER = checks.Argument("power", "a number > 0", lambda x: x > 0.0, "1 keeps the entries")
-PIECE = 1024  # rows worked on at a time
-FROZEN_ROWS = 256  # rows that a function of the user's sees at a time, always
+PIECE = 1024  # Rows worked on at a time: affects speed only.
+# A function of the user's sees this many rows at a time, always: Theorem T11 depends on it.
+FROZEN_ROWS = 256
 
 
 class Extractor(ABC):
@@ -45,11 +44,11 @@ class Extractor(ABC):
 
     columns: int | None = None  # of a record; any number where None
 
-    def __call__(self, X: object) -> NDArray[np.float64]:
+    def __call__(self, X: object) -> FloatArray:
         """Return the features of records of shape (n, d): 0 where they cannot be computed."""
         return self.transform(features(X, self.columns, FLOAT64))
 
-    def transform(self, X: Array) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> FloatArray:
         """Return the features of checked records."""
         data = self._table(X)
         # Rows are independent of one another, so pieces can be made in any order, by any thread.
@@ -59,7 +58,7 @@ class Extractor(ABC):
                 return np.concatenate(list(pool.map(self._finite, pieces)))
         return np.concatenate([self._finite(piece) for piece in pieces])
 
-    def _table(self, X: Array) -> NDArray[np.float64]:
+    def _table(self, X: Array) -> FloatArray:
         """Return records as a matrix; a library's message about its shape would tell how many."""
         data = np.ascontiguousarray(X, dtype=np.float64)
         if data.ndim != 2 or self.columns not in (None, data.shape[1]):
@@ -69,7 +68,7 @@ class Extractor(ABC):
             )
         return data
 
-    def _finite(self, X: Array) -> NDArray[np.float64]:
+    def _finite(self, X: Array) -> FloatArray:
         with np.errstate(all="ignore"):  # a warning would say something about a record
             out = np.ascontiguousarray(self._rows(X), dtype=np.float64)
         if not np.isfinite(out).all():
@@ -224,7 +223,7 @@ class Frozen(Extractor):
         self.function = function
         self._tried: set[int] = set()
 
-    def transform(self, X: Array) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> FloatArray:
         """Return the function's values."""
         data = self._table(X)
         columns = data.shape[1]
@@ -259,7 +258,7 @@ class Frozen(Extractor):
         return values
 
 
-def _products(X: Array, right: Array) -> NDArray[np.float64]:
+def _products(X: Array, right: Array) -> FloatArray:
     """Return ``X @ right``, row by row: a matrix library's last digits depend on all rows."""
     out = np.empty((len(X), right.shape[1]))
     training.products(np.ascontiguousarray(X), right, out)
@@ -289,7 +288,7 @@ class Chain(Extractor):
     def __init__(self, *extractors: Extractor) -> None:
         self.extractors = extractors
 
-    def transform(self, X: Array) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> FloatArray:
         """Return the last extractor's features."""
         data = np.ascontiguousarray(X, dtype=np.float64)
         for extractor in self.extractors:

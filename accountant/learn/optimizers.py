@@ -1,4 +1,4 @@
-"""Optimisers: functions of noisy gradients alone, so post-processing.
+"""Optimisers and learning rates: functions of noisy gradients and steps, so post-processing.
 
 Each keeps its state in named arrays, so that a checkpoint can hold it. ``step`` updates the
 parameters in place.
@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import Array
 from accountant.checks import Argument
-from accountant.learn.schedules import ScheduleLike, as_schedule
-
-Array: TypeAlias = "NDArray[Any]"
 
 
 def _fraction(name: str, value: object) -> float:
     argument = Argument(
-        name,
-        "a number in [0, 1)",
-        lambda x: (x >= 0.0) & (x < 1.0),
-        "It is the weight of the past",
+        name, "a number in [0, 1)", lambda x: (x >= 0.0) & (x < 1.0), "It is the weight of the past"
     )
     return checks.number(argument, value)
 
@@ -36,6 +31,101 @@ def _nonnegative(name: str, value: object) -> float:
         name, "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "Zero leaves it out"
     )
     return checks.number(argument, value)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A learning rate for each step 0, 1, …: a function of the step alone, which costs no privacy.
+
+    The functions below make them.
+
+    Parameters
+    ----------
+    name : str
+        What it is, with all of its numbers: a checkpoint is recognised by it.
+    rate : callable
+        Returns the learning rate of a step.
+    """
+
+    name: str
+    rate: Callable[[int], float] = field(compare=False)
+
+    def __call__(self, step: int) -> float:
+        """Return the learning rate of ``step``."""
+        return float(self.rate(step))
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self.name
+
+
+ScheduleLike: TypeAlias = "float | Schedule"
+RATE = Argument(
+    "learning_rate",
+    "a finite number >= 0",
+    lambda x: (x >= 0.0) & (x < math.inf),
+    "It multiplies the noisy mean gradient",
+)
+
+
+def constant(learning_rate: float) -> Schedule:
+    """Return the same rate for every step."""
+    base = checks.number(RATE, learning_rate)
+    return Schedule(f"Constant(learning_rate={base!r})", lambda step: base)
+
+
+def inverse_square_root(learning_rate: float) -> Schedule:
+    """Return learning_rate / √(step + 1), the rate of Bassily, Smith and Thakurta (2014)."""
+    base = checks.number(RATE, learning_rate)
+    return Schedule(f"inverse_square_root({base!r})", lambda step: base / math.sqrt(step + 1))
+
+
+def step_decay(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """Return a rate that is multiplied by ``factor`` after each ``every`` steps."""
+    base, steps = checks.number(RATE, learning_rate), _steps("every", every)
+    return Schedule(
+        f"step_decay({base!r}, {steps}, {factor!r})", lambda step: base * factor ** (step // steps)
+    )
+
+
+def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """Return half a cosine from the rate down to ``final`` over ``steps`` steps."""
+    base, count = checks.number(RATE, learning_rate), _steps("steps", steps)
+
+    def rate(step: int) -> float:
+        part = 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / count)))
+        return final + (base - final) * part
+
+    return Schedule(f"cosine({base!r}, {count}, {final!r})", rate)
+
+
+def polynomial(
+    learning_rate: float, steps: int, power: float = 1.0, final: float = 0.0
+) -> Schedule:
+    """Return (1 - step/steps)^power from the rate down to ``final``; power 1 is linear."""
+    base, count = checks.number(RATE, learning_rate), _steps("steps", steps)
+
+    def rate(step: int) -> float:
+        return final + (base - final) * float(max(0.0, 1.0 - step / count) ** power)
+
+    return Schedule(f"polynomial({base!r}, {count}, {power!r}, {final!r})", rate)
+
+
+def warmup(after: ScheduleLike, steps: int) -> Schedule:
+    """Return a schedule that rises linearly to another one over ``steps`` steps."""
+    then, count = as_schedule(after), _steps("steps", steps)
+    return Schedule(
+        f"warmup({then!r}, {count})", lambda step: then(step) * min(1.0, (step + 1) / count)
+    )
+
+
+def as_schedule(value: ScheduleLike) -> Schedule:
+    """Return the schedule itself, or a constant one for a number."""
+    return value if isinstance(value, Schedule) else constant(value)
+
+
+def _steps(name: str, value: object) -> int:
+    return checks.integer(name, value, 1, advice="It counts steps")
 
 
 class Optimizer(ABC):

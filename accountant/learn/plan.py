@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,13 +13,17 @@ from accountant import checks
 from accountant._rounding import fraction_up
 from accountant.checks import Argument
 from accountant.display import text_up
-from accountant.errors import AccountantError, BudgetExceeded, DomainError
-from accountant.learn.account import calibrated_noise_multiplier, count_charged, step_mechanism
-from accountant.learn.affordable import affordable_steps, unaffordable
+from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
+from accountant.learn.account import (
+    affordable_steps,
+    calibrated_noise_multiplier,
+    count_charged,
+    step_mechanism,
+    unaffordable,
+)
 from accountant.learn.clipping import Clipping
 from accountant.learn.correlated import classes_for, noise_kind, require_constant
-from accountant.learn.sampler import require_sampler
-from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
+from accountant.learn.release import MOST_RECORDS, batch_cap
 from accountant.ledger import Accountant
 from accountant.matrix import Strategy
 from accountant.mechanisms.base import Mechanism
@@ -42,7 +46,67 @@ EPOCHS = Argument(
     lambda x: (x >= 0.0) & (x < math.inf),
     "One epoch is 1 / q steps",
 )
+SAMPLERS = ("poisson", "full", "cyclic")
 NO_STEPS = "give steps or epochs, or a noise_multiplier and a ledger with a budget"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which records each step uses, and how many steps there are.
+
+    Parameters
+    ----------
+    expected_batch_size : float
+        A public constant, which the noisy sum is divided by. Without ``sampling_probability``
+        records are sampled with probability ``expected_batch_size / n``: this declares the number
+        of records n public.
+    steps : int, optional
+        Number of steps; or ``epochs``; or neither, with a ledger whose budget says how many.
+    epochs : float, optional
+        Passes over the data: 1 / q steps each, rounded up.
+    sampling_probability : float, optional
+        q, when n is itself a secret. Then, and with ``sampler="full"``, nothing before, during or
+        after the run depends on n, which may be 0 to 2²⁴.
+    sampler : {"poisson", "full", "cyclic"}
+        Every record with probability q, or all of them in every step. With correlated noise,
+        "poisson" is cyclic Poisson sampling: each record draws one of as many classes as the
+        strategy has bands, and step t samples from class t modulo that number; "cyclic" takes all
+        records of one of ⌈1/q⌉ classes.
+    """
+
+    expected_batch_size: float | None = None
+    _: KW_ONLY
+    steps: int | None = None
+    epochs: float | None = None
+    sampling_probability: float | None = None
+    sampler: str = "poisson"
+
+    @property
+    def secret(self) -> bool:
+        """Whether the number of records is a secret: whether nothing public depends on it."""
+        return self.sampler == "full" or self.sampling_probability is not None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much noise each step adds, and of which law.
+
+    Parameters
+    ----------
+    noise_multiplier, target_epsilon : float
+        Exactly one: the standard deviation over the sensitivity, or the ε for which it is
+        calibrated, that of this run alone.
+    law : {"gaussian", "discrete_gaussian"} or Strategy
+        Gaussian noise rounded to a grid, accounted exactly; or exact discrete Gaussian noise,
+        accounted by Rényi divergences; or a strategy of :mod:`accountant.matrix`, which correlates
+        Gaussian noise between steps (DP-FTRL). Then ``noise_multiplier`` is relative to the
+        encoding's sensitivity, and the steps are those of the strategy, or the first of them.
+    """
+
+    noise_multiplier: float | None = None
+    _: KW_ONLY
+    target_epsilon: float | None = None
+    law: str | Strategy = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -112,7 +176,7 @@ class Plan:
         return -(-steps // self.classes) if self.sampled else min(steps, 1)
 
     def epsilon_after(self, steps: int) -> float:
-        """Return the certified ε of so many of these steps, alone."""
+        """Return the certified ε of ``steps`` of these steps, alone."""
         sigma, count = self.noise_multiplier, self.charges(steps)
         try:
             if self.noise == "gaussian" and sigma > 0.0:
@@ -143,15 +207,9 @@ def make_plan(
     records: int,
     clipping: Clipping,
     groups: int,
-    sampler: object,
-    noise: object,
-    noise_multiplier: object,
-    target_epsilon: object,
+    batches: Batches,
+    noise: Noise,
     delta: object,
-    expected_batch_size: object,
-    sampling_probability: object,
-    steps: object,
-    epochs: object,
     ledger: Accountant,
     run: str,
 ) -> Plan:
@@ -159,36 +217,47 @@ def make_plan(
 
     What the ledger holds under the label ``run`` already is this run's own: it was resumed.
     """
-    kind, strategy = noise_kind(noise)
+    kind, strategy = noise_kind(noise.law)
     require_constant(clipping, strategy)
-    name = require_sampler(sampler)
-    batch, q = _sampling(name, records, expected_batch_size, sampling_probability)
+    name = require_sampler(batches.sampler)
+    batch, q = _sampling(name, records, batches)
     privacy_delta = checks.number(checks.DELTA, delta)
-    if (noise_multiplier is None) == (target_epsilon is None):
+    if (noise.noise_multiplier is None) == (noise.target_epsilon is None):
         raise DomainError(
             "give exactly one of noise_multiplier and target_epsilon; got"
-            f" {'neither' if noise_multiplier is None else 'both'}"
+            f" {'neither' if noise.noise_multiplier is None else 'both'}"
         )
-    count = _steps(steps, epochs, q)
+    count = _steps(batches, q)
     if strategy is not None:
         count = _steps_of(strategy, count)
     # Without steps until the ledger has said how many there are.
     plan = Plan(
         name, q, batch, count or 0, kind, 0.0, privacy_delta, math.inf,
-        None if is_secret(name, sampling_probability) else records, run,
+        None if batches.secret else records, run,
         strategy, classes_for(name, strategy, q),
     )  # fmt: skip
-    if target_epsilon is None:
-        multiplier = checks.number(NOISE_MULTIPLIER, noise_multiplier)
+    if noise.target_epsilon is None:
+        multiplier = checks.number(NOISE_MULTIPLIER, noise.noise_multiplier)
     else:
         wanted = None if count is None else plan.charges(count)
-        multiplier = _calibrated(kind, target_epsilon, privacy_delta, plan.rate, wanted)
+        multiplier = _calibrated(kind, noise.target_epsilon, privacy_delta, plan.rate, wanted)
     _require_bounded(clipping, groups, multiplier)
     plan = replace(plan, noise_multiplier=multiplier)
     if count is None and ledger.budget is None:
         raise DomainError(NO_STEPS)
     count = _admitted(plan, ledger, count)
     return replace(plan, steps=count, epsilon=plan.epsilon_after(count))
+
+
+def require_sampler(name: object) -> str:
+    """Return the name of a sampler that has an account here, or raise."""
+    if isinstance(name, str) and name in SAMPLERS:
+        return name
+    raise UnsupportedError(
+        f"sampler must be 'poisson', 'full' or, with a strategy, 'cyclic'; got {name!r}. A shuffled"
+        " or fixed-size loader is another mechanism: its ε can be larger by far than Poisson"
+        " sampling's, and it has no account here"
+    )
 
 
 def _admitted(plan: Plan, ledger: Accountant, count: int | None) -> int:
@@ -227,15 +296,9 @@ def _steps_of(strategy: Strategy, count: int | None) -> int:
     return count
 
 
-def is_secret(sampler: object, sampling_probability: object) -> bool:
-    """Whether the number of records is a secret: whether no public number is computed from it."""
-    return sampler == "full" or sampling_probability is not None
-
-
-def require_size(X: object, sampler: object, sampling_probability: object) -> None:
+def require_size(X: object, batches: Batches) -> None:
     """Raise for more records than a run with a secret number of them accepts, unseen."""
-    secret = is_secret(sampler, sampling_probability)
-    if secret and isinstance(X, Sized) and len(X) > MOST_RECORDS:
+    if batches.secret and isinstance(X, Sized) and len(X) > MOST_RECORDS:
         raise DomainError(
             f"X must hold at most {MOST_RECORDS} records where their number is a secret. Leave out"
             " sampling_probability to declare it public"
@@ -243,7 +306,7 @@ def require_size(X: object, sampler: object, sampling_probability: object) -> No
 
 
 def _calibrated(kind: str, target: object, delta: float, q: float, steps: int | None) -> float:
-    """Return the noise multiplier for a target ε after so many steps."""
+    """Return the noise multiplier for a target ε after ``steps`` steps."""
     goal = checks.number(TARGET_EPSILON, target)
     if steps is None:
         raise DomainError(NO_STEPS)
@@ -264,10 +327,9 @@ def _require_bounded(clipping: Clipping, groups: int, multiplier: float) -> None
         clipping.gradient_noise(multiplier)
 
 
-def _sampling(
-    sampler: str, records: int, expected: object, probability: object
-) -> tuple[float, float]:
-    batch = checks.number(BATCH, expected)
+def _sampling(sampler: str, records: int, batches: Batches) -> tuple[float, float]:
+    batch = checks.number(BATCH, batches.expected_batch_size)
+    probability = batches.sampling_probability
     if sampler == "full":
         if probability is not None and probability != 1.0:
             raise DomainError(
@@ -291,15 +353,15 @@ def _sampling(
     return batch, q
 
 
-def _steps(steps: object, epochs: object, q: float) -> int | None:
+def _steps(batches: Batches, q: float) -> int | None:
     """Return the number of steps; None where the ledger's budget is to say it."""
-    if steps is not None and epochs is not None:
+    if batches.steps is not None and batches.epochs is not None:
         raise DomainError("give at most one of steps and epochs; got both")
-    if steps is not None:
-        return checks.whole(checks.STEPS, steps)
-    if epochs is None:
+    if batches.steps is not None:
+        return checks.whole(checks.STEPS, batches.steps)
+    if batches.epochs is None:
         return None
-    passes = checks.number(EPOCHS, epochs)
+    passes = checks.number(EPOCHS, batches.epochs)
     if q == 0.0:
         raise DomainError("epochs need sampling_probability > 0; got 0")
     return math.ceil(Fraction(passes) / Fraction(q))

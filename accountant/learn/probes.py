@@ -7,15 +7,16 @@ finds out, and whether it raises, says nothing about a record. With records noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.learn.secrecy import silence
+from accountant._typing import Array
+from accountant.learn.validation import silence
 
-Array: TypeAlias = "NDArray[Any]"
-REPLACED, PADDING = -1, -2
+REPLACED = -1  # Marks a row that gave way to another.
+PADDING = -2  # Marks a row that gave way to zeros at the end of a batch.
 
 
 def public_rows(

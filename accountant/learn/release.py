@@ -1,31 +1,28 @@
-"""The release of a private sum: rounding to a grid and noise."""
+"""The release of a private sum: its sensitivity, rounding to a grid, and noise.
+
+One record's effect on a computed sum is bounded with clipping and every rounding: Theorems T2 to T5
+of docs/theorems_training.md, whose names are used here.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from accountant._rounding import U
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import probes
-from accountant.learn.checkpoint import fingerprint
 from accountant.learn.clipping import AdaptiveQuantile, Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
-from accountant.learn.sensitivity import (
-    batch_cap,
-    grid_for,
-    relative_excess,
-    rounded_sensitivity,
-)
+from accountant.learn.validation import fingerprint
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
+from accountant.search import narrow
 
-Array: TypeAlias = "NDArray[Any]"
-
-# Of features that a function is recognised by: a threshold may be out of reach of small ones.
+# A function is recognised by its values on features of these sizes: a threshold may lie far out.
 SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
 
 
@@ -69,13 +66,13 @@ class Privatiser:
         if self.noise == "discrete_gaussian":
             steps = math.ceil(deviation / grid.step)
             if steps > LARGEST_DISCRETE_SCALE:
-                raise DomainError("the discrete Gaussian has no grid for so much noise")
+                raise DomainError("the discrete Gaussian has no grid for this much noise")
             deviation = steps * grid.step
         return grid, deviation
 
     def release(
-        self, value: NDArray[np.float64], rule: Rule, generator: SecureGenerator
-    ) -> tuple[NDArray[np.float64], float]:
+        self, value: FloatArray, rule: Rule, generator: SecureGenerator
+    ) -> tuple[FloatArray, float]:
         """Return the noisy sum, and the standard deviation of its noise.
 
         Notes
@@ -203,3 +200,72 @@ def _try_out(
             " on which it is tried before it sees a record; it raised an exception. Give"
             " PerExampleModel public examples of targets"
         ) from failure
+
+
+# A run whose number of records is a secret accepts as many as this, and pays for the rounding of
+# sums of as many as may be drawn from them: it may not look at how many there are.
+MOST_RECORDS = 2**24
+
+UNIT32 = 2.0**-24  # The unit roundoff of single precision.
+OUTWARD = 1.0 + 1e-12  # It covers the roundings of these few formulas themselves.
+RARE = 700.0  # An event of probability below e^-700 is left out (Theorem T4).
+
+
+def batch_cap(expected_batch_size: float) -> int:
+    """Return a size that a Poisson sample exceeds with probability below e⁻⁷⁰⁰.
+
+    The number of records drawn is a sum of independent trials with mean at most
+    μ = 1.01 B + 2; Chernoff: P{m >= (1 + x) μ} <= exp(-μ ((1 + x) log(1 + x) - x)).
+    """
+    mean = 1.01 * expected_batch_size + 2.0
+
+    def rare(x: float) -> bool:
+        return mean * ((1.0 + x) * math.log1p(x) - x) >= RARE
+
+    high = 2.0
+    while not rare(high):
+        high *= 2.0
+    excess, _ = narrow(rare, high, 0.0, 60)
+    return math.ceil(mean * (1.0 + excess)) + 1
+
+
+def relative_excess(model: Model, cap: int) -> float:
+    """Return r such that one record changes the computed sum by at most sensitivity · (1 + r).
+
+    Covers the computed norms and clip factors (η), the scaled rows, and 2 γ cap for the rounding
+    of the sums of all records in both runs; not the rounding to a grid. Sums are in double
+    precision whatever the model's is. Where a record adds several outer products, what may cancel
+    between them, within a block, is at most ``spread`` times its norm.
+    """
+    spread, terms = model.spread, model.terms
+    unit = UNIT32 if model.dtype == np.float32 else U
+    eta = (model.widest / 8.0 + 64.0) * U + 4.0 * unit * spread
+    within = (BLOCK_ROWS * terms + 4) * U
+    across = (cap / BLOCK_ROWS + 4.0) * U
+    inside = within / (1.0 - within) * spread
+    gamma = inside + across / (1.0 - across) * (1.0 + inside)
+    sums = 2.0 * gamma * cap
+    return (eta + sums + eta * sums) * OUTWARD  # (1 + η) (1 + 2 γ cap) - 1, without cancellation
+
+
+def grid_for(
+    rule: Rule, size: int, noise_multiplier: float, largest_scale: float, excess: float = 0.0
+) -> Grid:
+    """Return the grid: its rounding adds at most a thousandth to the sensitivity, if it can.
+
+    With noise of at most ``largest_scale`` grid steps (the discrete Gaussian's limit) it may have
+    to be coarser.
+    """
+    sensitivity = rule.sensitivity
+    fine = sensitivity * 2.0**-10 / math.sqrt(size)
+    coarse = 2.1 * sensitivity * (1.0 + excess) * noise_multiplier / largest_scale
+    return Grid.at_most(max(fine, coarse))
+
+
+def rounded_sensitivity(rule: Rule, excess: float, grid: Grid, size: int, cap: int) -> float:
+    """Return the sensitivity of the sum after rounding to ``grid``, Δ of Theorem T5."""
+    sensitivity = rule.sensitivity
+    if not math.isfinite(sensitivity):
+        raise DomainError("noise needs a finite clipping_norm; got inf")
+    grid.require_range(sensitivity * (1.0 + excess) * (cap + 1.0))
+    return (sensitivity * (1.0 + excess) + grid.step * math.sqrt(size)) * OUTWARD

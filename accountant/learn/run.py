@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._typing import Array, FloatArray
 from accountant.errors import BudgetExceeded
-from accountant.learn import resumption
-from accountant.learn.account import count_charged, epsilon_held
-from accountant.learn.averaging import Averaging
-from accountant.learn.checkpoint import Saved, fingerprint
+from accountant.learn import checkpoint as checkpoints
+from accountant.learn.account import UNKNOWN, count_charged, epsilon_held
+from accountant.learn.checkpoint import Saved
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
 from accountant.learn.models.base import Model, Totals
@@ -24,13 +24,21 @@ from accountant.learn.release import (
     release_fraction,
     require_row_independence,
 )
-from accountant.learn.result import History, Progress, TrainingResult
-from accountant.learn.sampler import draw_batch
+from accountant.learn.result import Averaging, History, Progress, TrainingResult
+from accountant.learn.validation import fingerprint
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
-Array: TypeAlias = "NDArray[Any]"
-HISTORY_POINTS = 100
+HISTORY_POINTS = 100  # The public history has about this many rows.
+
+
+def draw_batch(
+    sampler: str, records: int, probability: float, generator: SecureGenerator
+) -> NDArray[np.intp] | None:
+    """Return the rows of the next batch, None for all of them."""
+    if sampler == "full":
+        return None
+    return generator.subset(records, probability)
 
 
 class Run:
@@ -131,7 +139,7 @@ class Run:
             self.noted = True
         self.charged += steps
 
-    def _descend(self, noisy: NDArray[np.float64], deviation: float) -> None:
+    def _descend(self, noisy: FloatArray, deviation: float) -> None:
         """Everything here is post-processing."""
         parameters = self.model.parameters
         with np.errstate(all="ignore"):
@@ -147,7 +155,7 @@ class Run:
                     parameters *= self.radius / norm
             self.averaging.see(parameters, self.step + 1, self.plan.steps)
 
-    def _note_public(self, noisy: NDArray[np.float64], sensitivity: float) -> None:
+    def _note_public(self, noisy: FloatArray, sensitivity: float) -> None:
         with np.errstate(all="ignore"):
             norm = float(np.linalg.norm(noisy)) / self.plan.expected_batch_size
         self.history.public.append(
@@ -211,7 +219,7 @@ class Run:
             "optimizer_count": self.optimizer.count,
             "clipping": self.clipping.describe(),
             "generator": self.generator.state().hex(),
-            "ledger": [resumption.own_entry(self.plan) | {"steps": self.charged}],
+            "ledger": [checkpoints.own_entry(self.plan) | {"steps": self.charged}],
             "history": [self.history.public, self.history.private],
         }
         return Saved(header, arrays)
@@ -221,8 +229,8 @@ class Run:
         self.start = self._identity()
         if saved is None:
             return
-        resumption.require_same(saved, path, self.start, fingerprint(self.X, self.y))
-        claim = resumption.read(saved, path, self.plan, self.clipping, self.model.parameters)
+        checkpoints.require_same(saved, path, self.start, fingerprint(self.X, self.y))
+        claim = checkpoints.read(saved, path, self.plan, self.clipping, self.model.parameters)
         # These steps have been made, on this ledger or on another.
         self.charged = count_charged(self.ledger, self.plan.mechanism, self.plan.run)
         if claim.charged > self.charged:
@@ -232,7 +240,7 @@ class Run:
         self.optimizer.restore(claim.step, claim.states["optimizer"])
         self.averaging.state = claim.states["averaging"]
         if isinstance(self.privatiser, CorrelatedPrivatiser):
-            resumption.restore_noise(
+            checkpoints.restore_noise(
                 path, claim, self.privatiser.stream, self.batches, self.plan.sampler
             )
         self.generator = self.generator._continued(claim.key)
@@ -244,19 +252,18 @@ class Run:
         self.model.parameters[:] = kept
         reasons = []
         if self.generator.seeded:
-            reasons.append(self.generator.why_not_private)
+            reasons.append(self.generator.why_not_private or UNKNOWN)
         if self.plan.noise_multiplier == 0.0 and self.step:
             reasons.append("no noise was added")
-        epsilon = epsilon_held(self.ledger, self.plan.delta)
+        # The run is a part of all that the ledger holds.
+        whole = epsilon_held(self.ledger, self.plan.delta)
         return TrainingResult(
             parameters=kept,
             model=self.model,
             ledger=self.ledger,
             history=self.history,
-            epsilon=epsilon,
             delta=self.plan.delta,
-            # The run is a part of all that the ledger holds.
-            run_epsilon=min(self.plan.epsilon_after(self.step), epsilon),
+            run_epsilon=min(self.plan.epsilon_after(self.step), whole),
             steps=self.step,
             private=not reasons,
             plan=self.plan,

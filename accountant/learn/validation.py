@@ -5,26 +5,36 @@ changes another's type, shape or scale. A record that cannot be read (text, None
 label that is no class) or that is not finite **adds nothing** to what is trained or released, and
 nothing says so: an exception or a warning would tell of the record. What is refused is public: the
 type of a container or of an array, and the shape that an array gives to every record.
+
+A message is seen by whoever sees the release. It names the argument and what it must be, and holds
+no value, no position and no number of records.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import threading
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from accountant import checks
+from accountant._typing import Array, FloatArray
+from accountant.checks import Argument, Checked
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn.secrecy import silence
 
 FLOAT64 = np.dtype(np.float64)
 NUMBERS = "fiub"  # kinds of arrays that are read as a whole
 
 
-def container(name: str, value: object, kinds: str | None = None) -> NDArray[Any] | list[Any]:
+def container(name: str, value: object, kinds: str | None = None) -> Array | list[Any]:
     """Return a list or another sequence as a list, anything else as an array of public type."""
     if _is_sequence(value):
         return list(cast("Iterable[Any]", value))
@@ -62,7 +72,7 @@ def _is_sequence(value: object) -> bool:
 
 def numbers(
     name: str, value: object, shape: tuple[int, ...] | None = None, dtype: np.dtype[Any] = FLOAT64
-) -> NDArray[Any]:
+) -> Array:
     """Return records as a C-contiguous array of ``dtype``, NaN where one cannot be read.
 
     Parameters
@@ -103,14 +113,14 @@ def numbers(
         return read.astype(dtype, copy=False)
 
 
-def _read(record: object) -> NDArray[np.float64] | None:
+def _read(record: object) -> FloatArray | None:
     try:
         return np.asarray(record, dtype=np.float64)
     except Exception:  # whatever it is, it is no number
         return None
 
 
-def as_records(name: str, value: object) -> NDArray[Any] | list[Any]:
+def as_records(name: str, value: object) -> Array | list[Any]:
     """Return a container for :func:`records_at`; the numbers of a frame are float64 there.
 
     One odd record makes objects of a column, and the type that its other entries had is lost.
@@ -121,7 +131,7 @@ def as_records(name: str, value: object) -> NDArray[Any] | list[Any]:
     return found
 
 
-def records_at(found: NDArray[Any] | list[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+def records_at(found: Array | list[Any], places: NDArray[np.intp]) -> Array:
     """Return some of the records of a container as an array of a type that they alone decide.
 
     Numbers become an array of numbers (of float64, from an array of objects), anything else in a
@@ -139,7 +149,7 @@ def records_at(found: NDArray[Any] | list[Any], places: NDArray[np.intp]) -> NDA
     return _objects(listed) if natural is None else natural
 
 
-def _natural(records: list[Any]) -> NDArray[Any] | None:
+def _natural(records: list[Any]) -> Array | None:
     try:
         with silence():  # a record's own conversion may warn
             array = np.asarray(records)
@@ -148,14 +158,14 @@ def _natural(records: list[Any]) -> NDArray[Any] | None:
         return None
 
 
-def _objects(records: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def _objects(records: Sequence[Any] | Array) -> Array:
     found = np.empty(len(records), object)
     for place, record in enumerate(records):
         found[place] = record
     return found
 
 
-def features(X: object, columns: int | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+def features(X: object, columns: int | None, dtype: np.dtype[Any]) -> Array:
     """Return features as a C-contiguous array of ``dtype``, shape (n, columns)."""
     array = numbers("X", X, None if columns is None else (columns,), dtype)
     if array.ndim < 2 or (columns is not None and array.shape[1:] != (columns,)):
@@ -165,7 +175,7 @@ def features(X: object, columns: int | None, dtype: np.dtype[Any]) -> NDArray[An
     return array
 
 
-def targets(y: object, records: int, outputs: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def targets(y: object, records: int, outputs: int, dtype: np.dtype[Any]) -> Array:
     """Return real targets as an array of shape (records, outputs)."""
     array = numbers("y", y, (outputs,) if _is_sequence(y) else None, dtype)
     if array.shape not in ((records,), (records, outputs)) or array.size != records * outputs:
@@ -186,7 +196,7 @@ def class_labels(y: object, records: int | None, classes: int) -> NDArray[np.int
     return np.where(known, array, -1.0).astype(np.intp)
 
 
-def as_examples(y: object, examples: NDArray[Any] | None) -> NDArray[Any]:
+def as_examples(y: object, examples: Array | None) -> Array:
     """Return targets for a function of the user's own: an array as it is, a list as the examples.
 
     Without examples a list, or an array of objects, is read as float64 numbers. What cannot be read
@@ -211,7 +221,7 @@ def labels_among(y: object, values: Sequence[Any]) -> NDArray[np.intp]:
     found = container("y", y)
     places = {value: place for place, value in enumerate(values)}
     if isinstance(found, np.ndarray):
-        # As a frame's column of objects would give them: NumPy makes integers of some dates.
+        # Dates stay what a frame's column of objects would give: NumPy makes integers of some.
         dates = found.dtype.kind in "mM"
         found = list(cast("Iterable[Any]", y)) if dates else found.tolist()
     return np.array([_place(places, entry) for entry in found], np.intp)
@@ -234,3 +244,86 @@ def row_indices(rows: object, records: int) -> NDArray[np.intp]:
     if not ((array >= 0) & (array < records)).all():
         raise DomainError("rows must lie in 0 … n - 1 for n records")
     return array.astype(np.intp, copy=False)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def private_real(argument: Argument, value: object) -> Checked:
+    """Check real numbers that are private."""
+    return _checked(checks.real, argument, value)
+
+
+def private_count(argument: Argument, value: object) -> Checked:
+    """Check integers that are private."""
+    return _checked(checks.count, argument, value)
+
+
+def private_scalar(argument: Argument, value: object) -> float:
+    """Check one private real number."""
+    return _checked(checks.number, argument, value)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Suppress warnings of any kind while a user's function or object sees records.
+
+    Python's filters are those of all threads: the first to come in keeps them, and the last one to
+    leave puts them back.
+    """
+    with _Filters.lock:
+        _Filters.inside += 1
+        if _Filters.inside == 1:
+            _Filters.kept = warnings.catch_warnings()
+            _Filters.kept.__enter__()
+            warnings.simplefilter("ignore")
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _Filters.lock:
+            _Filters.inside -= 1
+            if _Filters.inside == 0:
+                _Filters.kept.__exit__(None, None, None)
+
+
+class _Filters:
+    lock = threading.Lock()
+    inside = 0
+    kept = warnings.catch_warnings()
+
+
+def without_numpy_warnings(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function without NumPy's warnings, which would say something about a record."""
+
+    @functools.wraps(function)
+    def quiet(*args: P.args, **options: P.kwargs) -> T:
+        with np.errstate(all="ignore"):
+            return function(*args, **options)
+
+    return quiet
+
+
+def _checked(check: Callable[[Argument, object], T], argument: Argument, value: object) -> T:
+    wrong: type[Exception] = DomainError
+    try:
+        return check(argument, value)
+    except ArgumentTypeError:
+        wrong = ArgumentTypeError
+    except DomainError:
+        pass
+    # Raised here and not above, where the first error would come along as the context.
+    raise wrong(
+        f"{argument.name} must be {argument.requirement}; got something else, which is private and"
+        f" not shown. {argument.advice}"
+    )
+
+
+def fingerprint(*arrays: Array) -> str:
+    """Return a digest of the data, which recognises a run's own; it never leaves the checkpoint."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

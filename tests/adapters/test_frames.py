@@ -38,8 +38,10 @@ def test_estimators_fit_and_remember_names(frames):
 
 def test_trainers_and_moments(frames):
     table, labels = frames
-    given = {"clipping_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5, "steps": 2,
-             "expected_batch_size": 6, "rng": 1, "progress": False}  # fmt: skip
+    given = {
+        "batches": learn.Batches(6, steps=2), "noise": learn.Noise(1.0), "clipping_norm": 1.0,
+        "delta": 1e-5, "rng": 1,
+    }  # fmt: skip
     one = learn.train_dp_sgd(learn.LogisticRegression(3), table, labels, **given)
     two = learn.train_dp_sgd(learn.LogisticRegression(3), X, Y, **given)
     np.testing.assert_array_equal(one.parameters, two.parameters)

@@ -23,7 +23,7 @@ from accountant.adapters.sklearn import (
     DPSGDClassifier,
 )
 from accountant.errors import DomainError
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows
 
 ESTIMATORS = [
     DPLogisticRegression(),

@@ -30,6 +30,7 @@ from accountant.learn.models.base import Totals
 from accountant.learn.release import Privatiser
 from accountant.noise import SecureGenerator
 from accountant.sampling.poisson import PoissonSampled
+from support.dp_sgd_runs import arranged
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 5))
@@ -48,7 +49,7 @@ def audit(model=None, **given):
     } | given
     if settings.get("sampler") == "full":
         settings.pop("expected_batch_size")
-    return audit_trainer(model or LogisticRegression(5), X, Y, **settings)
+    return audit_trainer(model or LogisticRegression(5), X, Y, **arranged(settings))
 
 
 @pytest.mark.parametrize("multiplier", [0.5, 1.0, 2.0, 4.0])
@@ -127,17 +128,18 @@ def test_single_precision_and_other_models():
 
 @pytest.mark.long
 def test_too_little_noise_is_flagged():
-    from accountant.learn import train_dp_sgd
+    from accountant.learn import Noise, train_dp_sgd
 
     def quiet(*given, **settings):
         import dataclasses
 
-        settings["noise_multiplier"] *= 0.8
-        result = train_dp_sgd(*given, **settings)
+        noise = Noise(0.8 * settings.pop("noise").noise_multiplier)
+        result = train_dp_sgd(*given, noise=noise, **settings)
         sigma = result.plan.noise_multiplier / 0.8
         plan = dataclasses.replace(result.plan, noise_multiplier=sigma)
-        epsilon = ac.get_epsilon(plan.sampling_probability, sigma, plan.steps, plan.delta)
-        return dataclasses.replace(result, plan=plan, epsilon=epsilon)
+        claim = ac.Accountant()
+        claim.compose(plan.mechanism, plan.steps)
+        return dataclasses.replace(result, plan=plan, ledger=claim)
 
     for method in ("two-sample", "one-run-tradeoff"):
         report = audit(

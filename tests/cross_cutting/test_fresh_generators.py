@@ -13,7 +13,9 @@ import pytest
 
 import accountant
 from accountant.learn import (
+    Batches,
     LogisticRegression,
+    Noise,
     convex,
     generation,
     local,
@@ -22,7 +24,7 @@ from accountant.learn import (
     train_dp_sgd,
 )
 from accountant.learn import blocks as blocks_room
-from accountant.learn.descent import train_one_example_sgd, train_projected_gradient_descent
+from accountant.learn.dp_sgd import train_one_example_sgd, train_projected_gradient_descent
 from accountant.mechanisms import Gaussian
 from accountant.noise import SecureGenerator
 
@@ -35,11 +37,11 @@ VALUES = np.linspace(-0.9, 0.9, 60)
 SCORES = np.zeros(200)
 PURE = {"epsilon": 1.0, "data_norm": 1.0}
 BOTH = PURE | {"delta": 1e-5}
-SGD = {"clipping_norm": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "steps": 2}
+SGD = {"clipping_norm": 1.0, "delta": 1e-5, "noise": Noise(1.0)}
 
 
 def fit(train=train_dp_sgd, **given):
-    settings = given or {"expected_batch_size": 60.0, "sampler": "full"}
+    settings = given or {"batches": Batches(60.0, steps=2, sampler="full")}
     return train(LogisticRegression(2), X, LABELS, **(SGD | settings)).parameters
 
 
@@ -50,9 +52,9 @@ TABLE = {"label": LABELS}
 RELEASES = {
     "train_dp_sgd": fit,
     "train_projected_gradient_descent": lambda: fit(
-        train_projected_gradient_descent, projection_radius=2.0, expected_records=60.0
+        train_projected_gradient_descent, projection_radius=2.0, expected_records=60.0, steps=2
     ),
-    "train_one_example_sgd": lambda: fit(train_one_example_sgd, projection_radius=2.0),
+    "train_one_example_sgd": lambda: fit(train_one_example_sgd, projection_radius=2.0, steps=2),
     "perturb_objective": lambda: convex.perturb_objective(X, Y, **BOTH).value,
     "perturb_output": lambda: convex.perturb_output(X, Y, **BOTH, regularization=5.0).value,
     "bolt_on_sgd": lambda: convex.bolt_on_sgd(X, Y, **BOTH, regularization=0.1).value,
@@ -108,7 +110,8 @@ RELEASES = {
         TABLE, DOMAIN, delta=1e-5, noise_multiplier=1.0
     ).model.total,
     "train_dp_gan": lambda: generation.train_dp_gan(
-        TABLE, DOMAIN, delta=1e-5, expected_batch_size=20.0, steps=2, noise_multiplier=1.0
+        TABLE, DOMAIN, batches=Batches(20.0, steps=2), noise=Noise(1.0),
+        delta=1e-5,
     ).training.parameters,
     "train_pate_gan": lambda: generation.train_pate_gan(
         TABLE, DOMAIN, delta=1e-5, sigma=5.0,
@@ -119,7 +122,7 @@ RELEASES = {
 # themselves, what passes ``rng`` on to a release above, and samples of released models.
 OTHERS = {
     "Network", "MultilayerPerceptron", "ConvolutionalNetwork", "RandomFourierFeatures",
-    "NoiseSource", "generator_of", "TeacherEnsemble", "train_student",
+    "NoiseSource", "Fit", "generator_of", "TeacherEnsemble", "train_student",
     "Synthesis", "MarginalSynthesis", "GeneratorSynthesis", "GanSynthesis", "PateGanSynthesis",
     "public_generator",
 }  # fmt: skip
@@ -129,10 +132,8 @@ def functions_with_a_seed():
     found = set()
     for module in pkgutil.walk_packages(accountant.learn.__path__, "accountant.learn."):
         package = importlib.import_module(module.name)
-        for name, thing in vars(package).items():
-            if name.startswith("_"):
-                continue
-            if getattr(thing, "__module__", None) != module.name:
+        for name, thing in list(vars(package).items()):
+            if name.startswith("_") or getattr(thing, "__module__", None) != module.name:
                 continue
             calls = [thing] if inspect.isfunction(thing) else []
             if inspect.isclass(thing):
@@ -176,7 +177,7 @@ def test_two_runs_differ(name):
 def test_long_runs_need_constant_memory():
     def peak(steps):
         tracemalloc.start()
-        fit(sampler="poisson", expected_batch_size=20.0, steps=steps)
+        fit(batches=Batches(20.0, steps=steps))
         top = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return top

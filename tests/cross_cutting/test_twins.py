@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accountant.learn import CheckpointError, PerExampleModel, train_dp_sgd
+from support.dp_sgd_runs import arranged
 from support.twins import cases, pairs, walk
 from support.twins.cases_descent import SETTINGS
 from support.twins.cases_features import EXTRACTIONS, rows_apart
@@ -73,7 +74,8 @@ def test_a_run_resumed_with_another_function_gets_none_of_its_noise(tmp_path):
 
     def run(gradients, **given):
         X = pairs.features(21, 3)
-        settings = SETTINGS | {"noise_multiplier": 5.0, "checkpoint": tmp_path / "run"} | given
+        settings = arranged(SETTINGS | {"noise_multiplier": 5.0} | given)
+        settings["checkpoint"] = tmp_path / "run"
         return train_dp_sgd(
             PerExampleModel(np.full(3, 0.2), gradients), X, pairs.signs(X), **settings
         )

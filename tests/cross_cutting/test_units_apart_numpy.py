@@ -5,7 +5,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from accountant.learn.blocks import aggregate
+from accountant.learn import blocks as aggregate
 from accountant.learn.models import network
 from support.twins import cases, pairs
 from support.units_apart.numpy_units import WITHOUT_PARTS, units_apart

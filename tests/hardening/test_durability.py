@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.learn import LogisticRegression, train_dp_sgd
+from accountant.learn import Batches, LogisticRegression, Noise, Watch, train_dp_sgd
 from accountant.learn.checkpoint import Checkpoint, Saved
 from accountant.ledger import Accountant, storage
 
@@ -112,9 +112,9 @@ def test_a_killed_training_ends_as_if_it_had_not_been(tmp_path, trials):
 
     def train(path, hook=lambda progress: None):
         return train_dp_sgd(
-            LogisticRegression(3), features, target, clipping_norm=1.0, noise_multiplier=1.0,
-            delta=1e-5, expected_batch_size=20, steps=40, rng=3, callbacks=[hook],
-            checkpoint=None if path is None else Checkpoint(path, every=1),
+            LogisticRegression(3), features, target, batches=Batches(20, steps=40),
+            noise=Noise(1.0), clipping_norm=1.0, delta=1e-5, rng=3,
+            checkpoint=None if path is None else Checkpoint(path, every=1), watch=Watch([hook]),
         )  # fmt: skip
 
     whole, delays = train(None), random.Random(3)

@@ -12,7 +12,7 @@ import pytest
 import accountant as ac
 from accountant.display import text_up
 from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.learn import Checkpoint, LogisticRegression, train_dp_sgd
+from accountant.learn import Batches, Checkpoint, LogisticRegression, Noise, train_dp_sgd
 from accountant.learn.release import function_digest
 from accountant.ledger import Budget
 from accountant.relations import NeighbouringRelation
@@ -207,8 +207,8 @@ def resumed(name, folder, ledger=None):
     place = Checkpoint(folder / name)
     place.save(saved)
     return train_dp_sgd(
-        LogisticRegression(2), X, y, clipping_norm=1.0, noise_multiplier=1.0, delta=DELTA,
-        expected_batch_size=16, steps=6, rng=5, checkpoint=place, ledger=ledger,
+        LogisticRegression(2), X, y, batches=Batches(16, steps=6), noise=Noise(1.0),
+        clipping_norm=1.0, delta=DELTA, rng=5, checkpoint=place, ledger=ledger,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 import accountant as ac
 from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.learn import Checkpoint
-from accountant.learn.affordable import affordable_steps, require_a_step
+from accountant.learn.account import affordable_steps, require_a_step
 from accountant.ledger import Accountant, Budget
 from support.dp_sgd_runs import Untouchable, train
 

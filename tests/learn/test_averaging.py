@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from accountant.learn import (
+    Batches,
     LastIterate,
     LogisticRegression,
     MeanOfLast,
     MovingAverage,
+    Noise,
     train_dp_sgd,
 )
 
@@ -37,8 +39,8 @@ def test_a_run_knows_nothing_of_the_iterates_of_another(make):
 
     def run(averaging, y):
         return train_dp_sgd(
-            LogisticRegression(2), X, y, clipping_norm=1.0, noise_multiplier=1.0, delta=1e-5,
-            expected_batch_size=40, sampler="full", steps=3, rng=1, averaging=averaging,
+            LogisticRegression(2), X, y, batches=Batches(40, sampler="full", steps=3),
+            noise=Noise(1.0), clipping_norm=1.0, delta=1e-5, rng=1, averaging=averaging,
         ).parameters  # fmt: skip
 
     used = make()

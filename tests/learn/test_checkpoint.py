@@ -17,15 +17,19 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import (
     SGD,
     AdaptiveQuantile,
+    Batches,
     Checkpoint,
     CheckpointError,
     DPAdam,
     MultilayerPerceptron,
+    Noise,
     PerExampleModel,
+    Watch,
     train_dp_sgd,
 )
 from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
+from support.dp_sgd_runs import arranged
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -53,8 +57,9 @@ def run(path, *, kill=None, every=3, rng=5, key=None, data=X, model=None, **give
         "averaging": "ema",
     } | given
     return train_dp_sgd(
-        model or MultilayerPerceptron((4, 6, 2)), data, Y, rng=rng, callbacks=[hook],
-        checkpoint=None if path is None else Checkpoint(path, every=every, key=key), **settings,
+        model or MultilayerPerceptron((4, 6, 2)), data, Y, rng=rng,
+        checkpoint=None if path is None else Checkpoint(path, every=every, key=key),
+        **arranged(settings | {"callbacks": [hook]}),
     )  # fmt: skip
 
 
@@ -86,9 +91,9 @@ def test_a_resumed_run_draws_no_noise_of_another_run(tmp_path):
 
         # So much noise that gradients do not show.
         train_dp_sgd(
-            MultilayerPerceptron((4, 6, 2)), X, Y, rng=shared, callbacks=[hook], clipping_norm=1.0,
-            noise_multiplier=1e6, delta=1e-5, expected_batch_size=40, steps=20,
-            optimizer=SGD(1e-3), checkpoint=path,
+            MultilayerPerceptron((4, 6, 2)), X, Y, batches=Batches(40, steps=20),
+            noise=Noise(1e6), rng=shared, clipping_norm=1.0, delta=1e-5,
+            optimizer=SGD(1e-3), checkpoint=path, watch=Watch([hook]),
         )  # fmt: skip
         return np.diff(np.array(seen, dtype=float), axis=0)
 
@@ -122,9 +127,9 @@ def test_killed_twice_with_secure_noise(tmp_path):
 
 def train(path, hook):
     return train_dp_sgd(
-        MultilayerPerceptron((4, 6, 2)), X, Y, clipping_norm=1.0, noise_multiplier=1.0,
-        delta=1e-5, expected_batch_size=40, steps=20, optimizer=SGD(0.1), callbacks=[hook],
-        checkpoint=Checkpoint(path, every=5),
+        MultilayerPerceptron((4, 6, 2)), X, Y, batches=Batches(40, steps=20), noise=Noise(1.0),
+        clipping_norm=1.0, delta=1e-5, optimizer=SGD(0.1), checkpoint=Checkpoint(path, every=5),
+        watch=Watch([hook]),
     )  # fmt: skip
 
 
@@ -426,9 +431,9 @@ def test_another_function_of_the_targets_is_refused(tmp_path, kind):
                 raise KilledError
 
         return train_dp_sgd(
-            model, X, (2 * Y - 1).astype(kind), clipping_norm=1.0, noise_multiplier=5.0,
-            delta=1e-5, expected_batch_size=40, steps=20, callbacks=[hook],
-            checkpoint=Checkpoint(tmp_path / "c", every=1),
+            model, X, (2 * Y - 1).astype(kind), batches=Batches(40, steps=20), noise=Noise(5.0),
+            clipping_norm=1.0, delta=1e-5, checkpoint=Checkpoint(tmp_path / "c", every=1),
+            watch=Watch([hook]),
         )  # fmt: skip
 
     with pytest.raises(KilledError):
@@ -448,9 +453,9 @@ def test_a_function_that_is_not_finite_on_normal_numbers_is_still_told_from_anot
                 raise KilledError
 
         return train_dp_sgd(
-            model, np.abs(X), Y, clipping_norm=1.0, noise_multiplier=5.0, delta=1e-5,
-            expected_batch_size=40, steps=20, callbacks=[hook],
-            checkpoint=Checkpoint(tmp_path / "c", every=1),
+            model, np.abs(X), Y, batches=Batches(40, steps=20), noise=Noise(5.0),
+            clipping_norm=1.0, delta=1e-5, checkpoint=Checkpoint(tmp_path / "c", every=1),
+            watch=Watch([hook]),
         )  # fmt: skip
 
     with pytest.raises(KilledError):

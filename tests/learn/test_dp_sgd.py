@@ -13,12 +13,13 @@ from accountant.learn import (
     Automatic,
     LinearRegression,
     MultilayerPerceptron,
+    Noise,
     PerExampleModel,
     PerLayer,
     SoftmaxRegression,
     train_projected_gradient_descent,
 )
-from accountant.learn.sensitivity import MOST_RECORDS, relative_excess
+from accountant.learn.release import MOST_RECORDS, relative_excess
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import RNG, Untouchable, X, Y, train
 
@@ -239,11 +240,11 @@ def test_softmax_in_single_precision():
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_bar_is_shown_on_a_terminal_only(monkeypatch, terminal):
-    from accountant.learn import dp_sgd, progress
+    from accountant.learn import dp_sgd
 
     shown = []
-    real = progress.bar
-    monkeypatch.setattr(progress, "bar", lambda *given: shown.append(given) or real(*given))
+    real = dp_sgd.bar
+    monkeypatch.setattr(dp_sgd, "bar", lambda *given: shown.append(given) or real(*given))
     monkeypatch.setattr(dp_sgd.sys.stderr, "isatty", lambda: terminal, raising=False)
     train(steps=3)
     assert shown == ([(3, 0)] if terminal else [])
@@ -319,8 +320,8 @@ def test_bad_data_are_refused_in_the_same_words_however_many(spoil):
 def test_descent_does_not_tell_the_number_of_records():
     def run(n):
         result = train_projected_gradient_descent(
-            LinearRegression(3), np.ones((n, 3)), np.ones(n), clipping_norm=1.0, delta=1e-5,
-            steps=3, projection_radius=1.0, expected_records=1000, noise_multiplier=2.0,
+            LinearRegression(3), np.ones((n, 3)), np.ones(n), noise=Noise(2.0), clipping_norm=1.0,
+            delta=1e-5, steps=3, projection_radius=1.0, expected_records=1000,
         )  # fmt: skip
         return (
             result.plan.describe(),

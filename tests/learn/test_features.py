@@ -9,13 +9,16 @@ import accountant as ac
 from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import (
+    Batches,
     Chain,
     Frozen,
     LogisticRegression,
+    Noise,
     OrientedGradients,
     PrincipalComponents,
     RandomFourierFeatures,
     UnitNorm,
+    Watch,
     train_one_example_sgd,
     train_projected_gradient_descent,
 )
@@ -233,8 +236,8 @@ Y = (X[:, 0] > 0).astype(int)
 
 def test_projected_gradient_descent():
     result = train_projected_gradient_descent(
-        LogisticRegression(36), X, Y, clipping_norm=1.0, delta=1e-3, steps=40,
-        projection_radius=2.0, expected_records=50, target_epsilon=8.0, rng=1,
+        LogisticRegression(36), X, Y, noise=Noise(target_epsilon=8.0), clipping_norm=1.0,
+        delta=1e-3, steps=40, projection_radius=2.0, expected_records=50, rng=1,
     )  # fmt: skip
     assert result.epsilon == ac.get_epsilon(1.0, result.plan.noise_multiplier, 40, 1e-3) <= 8.0
     assert np.linalg.norm(result.parameters) <= 2.0 + 1e-9
@@ -244,9 +247,9 @@ def test_projected_gradient_descent():
 def test_one_example_sgd():
     seen = []
     result = train_one_example_sgd(
-        LogisticRegression(36), X, Y, clipping_norm=1.0, delta=1e-3, steps=300,
-        projection_radius=3.0, noise_multiplier=0.5, rng=1,
-        callbacks=[lambda p: seen.append(np.linalg.norm(p.parameters))],
+        LogisticRegression(36), X, Y, noise=Noise(0.5), clipping_norm=1.0, delta=1e-3, steps=300,
+        projection_radius=3.0, rng=1,
+        watch=Watch([lambda p: seen.append(np.linalg.norm(p.parameters))]),
     )  # fmt: skip
     assert max(seen) <= 3.0 + 1e-9
     assert result.plan.sampling_probability == 1 / 50
@@ -254,8 +257,8 @@ def test_one_example_sgd():
 
 
 def test_what_is_fixed_cannot_be_given():
-    with pytest.raises(DomainError, match="sampler"):
+    with pytest.raises(DomainError, match="batches"):
         train_one_example_sgd(
-            LogisticRegression(36), X, Y, clipping_norm=1.0, delta=1e-3, steps=3,
-            projection_radius=3.0, noise_multiplier=0.5, sampler="full",
+            LogisticRegression(36), X, Y, noise=Noise(0.5), clipping_norm=1.0, delta=1e-3,
+            steps=3, projection_radius=3.0, batches=Batches(1.0, steps=3),
         )  # fmt: skip

@@ -5,7 +5,15 @@ import pytest
 
 import accountant as ac
 from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.learn import LogisticRegression, convex, pate, selection, train_dp_sgd
+from accountant.learn import (
+    Batches,
+    LogisticRegression,
+    Noise,
+    convex,
+    pate,
+    selection,
+    train_dp_sgd,
+)
 from accountant.learn.account import charged
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.generation import (
@@ -18,6 +26,7 @@ from accountant.learn.generation import (
 )
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
+from accountant.report import statement
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -32,8 +41,8 @@ ROWS = FIT | {"data_norm": 1.0}
 
 def dp_sgd(**given):
     return train_dp_sgd(
-        LogisticRegression(2), X, Y, clipping_norm=1.0, noise_multiplier=2.0, delta=1e-5,
-        expected_batch_size=20, steps=3, **given,
+        LogisticRegression(2), X, Y, batches=Batches(20, steps=3), noise=Noise(2.0),
+        clipping_norm=1.0, delta=1e-5, **given,
     )  # fmt: skip
 
 
@@ -48,7 +57,7 @@ def student(**given):
 CASES = {
     "train_dp_sgd": dp_sgd,
     "train_dp_gan": lambda **given: train_dp_gan(
-        TABLE, COLUMNS, delta=1e-5, expected_batch_size=20, steps=3, noise_multiplier=2.0, **given
+        TABLE, COLUMNS, delta=1e-5, batches=Batches(20, steps=3), noise=Noise(2.0), **given
     ),
     "train_pate_gan": lambda **given: train_pate_gan(
         TABLE, COLUMNS, delta=1e-5, sigma=4.0, settings=SMALL, **given
@@ -165,7 +174,33 @@ def test_what_is_no_ledger_is_refused(run):
 def test_of_a_release_of_several_parts_all_are_charged_or_none():
     ledger = ac.Accountant(ac.Budget(3.0, 1e-5, filter="non-adaptive"))
     with pytest.raises(BudgetExceeded):
-        charged(ledger, (ac.Gaussian(4.0), ac.Gaussian(0.1)), "two parts")
+        charged(ledger, (ac.Gaussian(4.0), ac.Gaussian(0.1)), "two parts", SecureGenerator())
     assert len(ledger) == 0
-    assert charged(ledger, (ac.Gaussian(4.0), ac.Gaussian(8.0)), "two parts") is ledger
+    parts = ac.Gaussian(4.0), ac.Gaussian(8.0)
+    assert charged(ledger, parts, "two parts", SecureGenerator()) is ledger
     assert [entry.label for entry in ledger.history] == ["two parts"] * 2
+
+
+@each
+def test_a_seed_is_marked_in_the_ledger_and_in_its_statement(run):
+    fresh, seeded = run(), run(rng=1)
+    assert fresh.private
+    assert not seeded.private
+    for result, marked in ((fresh, False), (seeded, True)):
+        labels = [entry.label for entry in result.ledger.history]
+        assert labels
+        assert all(("not private: seeded" in label) is marked for label in labels)
+        said = statement(result.ledger, 1e-5, certificate=False).not_private
+        assert bool(said) is marked
+
+
+def test_a_generator_of_the_callers_own_is_marked_as_well():
+    class Mine(SecureGenerator):
+        pass
+
+    for result in (
+        CASES["synthesize_marginals"](rng=Mine()),
+        dp_sgd(rng=Mine()),
+    ):
+        assert not result.private
+        assert all("not private: " in entry.label for entry in result.ledger.history)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from accountant.errors import DomainError
 from accountant.learn import (
     SGD,
     AdaGrad,
@@ -14,6 +15,11 @@ from accountant.learn import (
     MultilayerPerceptron,
     RidgeRegression,
     RMSProp,
+    cosine,
+    inverse_square_root,
+    polynomial,
+    step_decay,
+    warmup,
 )
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import X, Y, train
@@ -131,3 +137,38 @@ def test_dp_adam_takes_the_noise_off():
     optimizer.expect_noise(4.0)
     optimizer.step(w, np.array([2.0, 3.0, 0.0]))
     assert np.allclose(w, [-2.0 / 1e-2, -3.0 / math.sqrt(5.0), 0.0])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        (step_decay(1.0, 2), (1.0, 1.0, 0.1, 0.1, 0.01)),
+        (inverse_square_root(2.0), (2.0, 2.0 / math.sqrt(2.0), 2.0 / math.sqrt(3.0))),
+        (cosine(1.0, 4, final=0.2), (1.0, 0.2 + 0.4 * (1.0 + math.sqrt(0.5)), 0.6)),
+        (polynomial(1.0, 4, power=2.0), (1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0)),
+        (warmup(0.8, 4), (0.2, 0.4, 0.6, 0.8, 0.8)),
+        (warmup(step_decay(1.0, 1, factor=0.5), 2), (0.5, 0.5, 0.25)),
+    ],
+)
+def test_a_schedule_has_its_rates(schedule, rates):
+    np.testing.assert_allclose([schedule(step) for step in range(len(rates))], rates, rtol=1e-12)
+
+
+def test_schedules_are_told_apart_by_every_number():
+    made = [
+        step_decay(1.0, 2), step_decay(1.0, 3), step_decay(1.0, 2, 0.2), step_decay(2.0, 2),
+        cosine(1.0, 2), cosine(1.0, 2, 0.1), polynomial(1.0, 2), polynomial(1.0, 2, 2.0),
+        polynomial(1.0, 2, 1.0, 0.1), inverse_square_root(1.0), warmup(1.0, 2), warmup(1.0, 3),
+        warmup(cosine(1.0, 2), 2),
+    ]  # fmt: skip
+    names = {str(SGD(schedule).describe()) for schedule in made}
+    assert len(names) == len(made) == len(set(made))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [lambda: cosine(-1.0, 3), lambda: cosine(1.0, 0), lambda: warmup(1.0, 0), lambda: SGD(-1.0)],
+)
+def test_bad_schedules_are_refused(bad):
+    with pytest.raises(DomainError):
+        bad()

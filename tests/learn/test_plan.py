@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from accountant.learn.plan import Plan
-from accountant.learn.sensitivity import MOST_RECORDS, batch_cap
+from accountant.learn.release import MOST_RECORDS, batch_cap
 
 SETTINGS = Plan("poisson", 0.5, 20.0, 10, "gaussian", 1.0, 1e-5, 3.0)
 

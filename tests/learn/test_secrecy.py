@@ -10,18 +10,19 @@ import pytest
 
 from accountant.errors import AccountantError
 from accountant.learn import (
+    Batches,
     ConvolutionalNetwork,
     LinearRegression,
     LogisticRegression,
+    Noise,
     PerExampleModel,
     train_dp_sgd,
 )
 from accountant.learn.generation import Category, Domain, Numeric
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.pate import GNMax, TeacherEnsemble, VoteStream
-from accountant.learn.secrecy import silence
 from accountant.learn.selection import AboveThresholdStream, report_noisy_max
-from accountant.learn.validation import features, targets
+from accountant.learn.validation import features, silence, targets
 
 DOMAIN = Domain({"a": Numeric((0.0, 1.0)), "b": Category(("x", "y"))})
 
@@ -43,8 +44,9 @@ def ensemble(labels):
 
 def train(model, targets):
     return train_dp_sgd(
-        model, np.zeros((len(targets), 1)), targets, clipping_norm=1.0, noise_multiplier=1.0,
-        delta=1e-5, expected_batch_size=2, sampling_probability=0.1, steps=1,
+        model, np.zeros((len(targets), 1)), targets,
+        batches=Batches(2, sampling_probability=0.1, steps=1), noise=Noise(1.0),
+        clipping_norm=1.0, delta=1e-5,
     )  # fmt: skip
 
 

@@ -21,11 +21,12 @@ from accountant.learn import (
 )
 from accountant.learn.clipping import Flat, Rule
 from accountant.learn.models.base import Totals
-from accountant.learn.release import Privatiser, require_row_independence
-from accountant.learn.sensitivity import (
+from accountant.learn.release import (
+    Privatiser,
     batch_cap,
     grid_for,
     relative_excess,
+    require_row_independence,
     rounded_sensitivity,
 )
 from accountant.noise import SecureGenerator

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn import Frozen, LogisticRegression, PerExampleModel, train_dp_sgd
+from accountant.learn import (
+    Batches,
+    Frozen,
+    LogisticRegression,
+    Noise,
+    PerExampleModel,
+    train_dp_sgd,
+)
 from accountant.learn.blocks import block_estimates
 from accountant.learn.models.base import BLOCK_ROWS
 from accountant.learn.pate import TeacherEnsemble
@@ -189,9 +196,9 @@ def test_one_word_among_the_targets_moves_theta_by_nothing():
         thetas = []
         for y in ([1] * 500 + [word], [1] * 500):
             result = train_dp_sgd(
-                PerExampleModel(np.zeros(1), descend), X[: len(y)], y, clipping_norm=1.0,
-                delta=1e-5, noise_multiplier=1.0, expected_batch_size=500, sampler="full", steps=3,
-                rng=1,
+                PerExampleModel(np.zeros(1), descend), X[: len(y)], y,
+                batches=Batches(500, sampler="full", steps=3), noise=Noise(1.0),
+                clipping_norm=1.0, delta=1e-5, rng=1,
             )  # fmt: skip
             thetas.append(result.parameters)
         assert np.array_equal(*thetas)
@@ -238,8 +245,9 @@ def test_a_function_that_raises_on_a_record_adds_nothing_for_it():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = train_dp_sgd(
-            PerExampleModel(np.full(3, 0.1), fails), X, y, clipping_norm=1.0, delta=1e-5,
-            noise_multiplier=1.0, expected_batch_size=300, sampler="full", steps=2,
+            PerExampleModel(np.full(3, 0.1), fails), X, y,
+            batches=Batches(300, sampler="full", steps=2), noise=Noise(1.0), clipping_norm=1.0,
+            delta=1e-5,
         )  # fmt: skip
     assert result.private
 

@@ -12,6 +12,7 @@ from accountant import NeighbouringRelation as Relation
 from accountant.learn import LogisticRegression, train_dp_sgd
 from accountant.learn.account import step_mechanism
 from accountant.ledger import Accountant, Budget
+from support.dp_sgd_runs import arranged
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 4))
@@ -92,7 +93,8 @@ def test_values_groups_and_relations():
 def train(**options):
     model = LogisticRegression(4)
     settings = {"clipping_norm": 1.0, "delta": 1e-5, "expected_batch_size": 30, "rng": 1}
-    return train_dp_sgd(model, X, Y, noise="discrete_gaussian", **(settings | options))
+    settings |= {"law": "discrete_gaussian"} | options
+    return train_dp_sgd(model, X, Y, **arranged(settings))
 
 
 @pytest.mark.long

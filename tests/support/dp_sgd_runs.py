@@ -2,11 +2,31 @@
 
 import numpy as np
 
-from accountant.learn import LogisticRegression, train_dp_sgd
+from accountant.learn import Batches, LogisticRegression, Noise, Watch, train_dp_sgd
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 5))
 Y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+GROUPS = {
+    "batches": (
+        Batches, ("expected_batch_size", "steps", "epochs", "sampling_probability", "sampler")
+    ),
+    "noise": (Noise, ("noise_multiplier", "target_epsilon", "law")),
+    "watch": (Watch, ("callbacks", "progress", "on_plan", "nonprivate_diagnostics")),
+}  # fmt: skip
+
+
+def arranged(settings):
+    """Return a trainer's keywords for settings that a test names, and varies, one by one."""
+    rest = dict(settings)
+    if "noise" in rest:
+        rest["law"] = rest.pop("noise")
+    made = {}
+    for name, (kind, parts) in GROUPS.items():
+        own = {part: rest.pop(part) for part in parts if part in rest}
+        if own:
+            made[name] = kind(**own)
+    return made | rest
 
 
 def train(model=None, data=X, labels=Y, **given):
@@ -18,7 +38,7 @@ def train(model=None, data=X, labels=Y, **given):
         "steps": 5,
         "rng": 1,
     } | given
-    return train_dp_sgd(model or LogisticRegression(5), data, labels, **settings)
+    return train_dp_sgd(model or LogisticRegression(5), data, labels, **arranged(settings))
 
 
 class Untouchable(LogisticRegression):

@@ -1,8 +1,8 @@
 """Record and replay: what a run does with its data outside its releases, found without statistics.
 
-``records`` makes neighbouring data sets, ``sameness`` compares values, ``randomness`` freezes the
-global random numbers, ``releases`` is what a run hands its private values to, ``patches`` puts it
-under code that is already written, ``report`` holds what was found, ``audit`` runs it all.
+``sameness`` compares values, ``script`` holds the events of a run, ``releases`` is what a run
+hands its private values to, ``report`` says what was found, ``audit`` makes neighbours, freezes the
+global random numbers, and runs it all.
 """
 
 from accountant.audit.replay.audit import audit_replay

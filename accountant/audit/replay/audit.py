@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace as with_changes
 from typing import Any
@@ -10,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from accountant import checks
-from accountant.audit.replay.randomness import FrozenRandomness, frozen
-from accountant.audit.replay.records import count_records, with_record, without_record
-from accountant.audit.replay.releases import Diverged, Releases, composed
+from accountant.audit.replay.releases import Releases, composed
 from accountant.audit.replay.report import Finding, ReplayReport
 from accountant.audit.replay.sameness import is_same, shown
-from accountant.errors import DomainError, UnsupportedError
+from accountant.audit.replay.script import Diverged
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
-NEIGHBOURS = 8
+NEIGHBOURS = 8  # Records that are removed where none are named.
 
 
 def audit_replay(
@@ -239,3 +241,97 @@ def _first_of_each(findings: list[Finding]) -> tuple[Finding, ...]:
     for finding in findings:
         first.setdefault((finding.kind, finding.release), finding)
     return tuple(first.values())
+
+
+def count_records(data: object) -> int:
+    """Return the number of records of an array, a list, or a tuple of aligned arrays or lists."""
+    if isinstance(data, tuple):
+        counts = {count_records(part) for part in data}
+        if len(counts) != 1:
+            raise DomainError(
+                f"data must be aligned arrays of one length; got lengths {sorted(counts)}"
+            )
+        return counts.pop()
+    try:
+        return len(data)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            "data must be an array, a list, or a tuple of aligned arrays or lists;"
+            f" got {type(data).__name__}"
+        ) from None
+
+
+def without_record(data: Any, index: int) -> Any:
+    """Return the data set without one record."""
+    if isinstance(data, tuple):
+        return tuple(without_record(part, index) for part in data)
+    if isinstance(data, list):
+        return data[:index] + data[index + 1 :]
+    if hasattr(data, "iloc"):  # a table of pandas
+        return data.iloc[np.arange(len(data)) != index]  # labels may occur twice
+    keep = np.arange(len(data)) != index
+    return data[keep]
+
+
+def with_record(data: Any, index: int, record: Any) -> Any:
+    """Return the data set with another record at ``index``: a tuple for a tuple of arrays."""
+    if isinstance(data, tuple):
+        if not isinstance(record, tuple) or len(record) != len(data):
+            raise ArgumentTypeError(
+                f"replace must give a tuple of {len(data)} values for a record of data that is a"
+                f" tuple of {len(data)} arrays; got {type(record).__name__}"
+            )
+        return tuple(with_record(part, index, own) for part, own in zip(data, record, strict=True))
+    if isinstance(data, list):
+        return [*data[:index], record, *data[index + 1 :]]
+    changed = data.copy() if hasattr(data, "copy") else data.clone()
+    if hasattr(changed, "iloc"):
+        changed.iloc[index] = record
+    else:
+        changed[index] = record
+    return changed
+
+
+class FrozenRandomness:
+    """The states of the global generators at the end of a run.
+
+    Attributes
+    ----------
+    states : dict
+        By the name of the generator.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[str, Any] = {}
+
+    def differences(self, other: FrozenRandomness) -> list[str]:
+        """Return the names of the generators that ended in another state."""
+        return [
+            name for name, state in self.states.items() if not is_same(state, other.states[name])
+        ]
+
+
+@contextmanager
+def frozen(seed: int) -> Iterator[FrozenRandomness]:
+    """Seed ``random``, ``numpy.random`` and, where it is loaded, ``torch``; restore them after."""
+    torch = sys.modules.get("torch")
+    python, legacy = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002
+    tensors = torch.get_rng_state() if torch is not None else None
+    result = FrozenRandomness()
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    if torch is not None:
+        torch.manual_seed(seed)
+    try:
+        yield result
+        result.states = {
+            "random": random.getstate(),
+            "numpy.random": np.random.get_state(legacy=False),  # noqa: NPY002
+        }
+        if torch is not None:
+            result.states["torch"] = torch.get_rng_state()
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+        if torch is not None:
+            torch.set_rng_state(tensors)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -14,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant.audit.replay.patches import patched_release, patched_sampler
 from accountant.audit.replay.report import Finding
 from accountant.audit.replay.sameness import distance, is_same, shown
+from accountant.audit.replay.script import Diverged, Entry, Script
 from accountant.errors import DomainError
 from accountant.mechanisms import Gaussian, Laplace, Mechanism
 from accountant.sampling import PoissonSampled
@@ -34,22 +35,7 @@ def composed(mechanisms: Sequence[Mechanism | None]) -> Mechanism | None:
     return sum(known[1:], known[0])
 
 
-class Diverged(BaseException):
-    """Ends a replay that makes other releases; no handler of the run's own shall catch it."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One event of the recorded run: a release, a sample or a public value."""
-
-    kind: str
-    name: str
-    private: Any
-    outcome: Any
-    public: dict[str, Any]
-
-
-class Releases:
+class Releases(Script):
     """Records the releases of a run, or hands their outcomes to a replay of it.
 
     A run gets one as its second argument and gives it every value that it protects by noise. Of
@@ -74,12 +60,12 @@ class Releases:
         removed: int | None = None,
         changed: int | None = None,
     ):
+        super().__init__(recorded)
         self.seed, self.patches = seed, ExitStack()
         self.rng = np.random.default_rng([seed, 1])
         self._noise = np.random.default_rng([seed, 2])
-        self._recorded, self._removed, self._changed = recorded, removed, changed
+        self._removed, self._changed = removed, changed
         self._same_sample = False  # the block's sample is without the record that differs
-        self.entries: list[Entry] = []
         self.findings: list[Finding] = []
         self.largest_ratio = 0.0
         self.mechanisms: list[Mechanism | None] = []
@@ -160,16 +146,16 @@ class Releases:
         if norm not in NORMS:
             raise DomainError(f"norm must be 1, 2 or inf; got {norm!r}")
         public = {"sensitivity": sensitivity, "norm": norm, "mechanism": mechanism, **public}
-        past = self._next("release", name)
+        # Noise may be added in place, also by a function that does not use what it is given.
+        private, public = deepcopy((value, public))
+        past = self._event(
+            "release", name, private, lambda: noise(deepcopy(value), self._noise), public
+        )
         number = self.releases
         self.releases += 1
         self.mechanisms.append(mechanism)
         if past is None:
-            # Noise may be added in place, also by a function that does not use what it is given.
-            private, public = deepcopy((value, public))
-            outcome = noise(deepcopy(value), self._noise)
-            self._keep("release", name, private, outcome, public)
-            return outcome
+            return deepcopy(self.entries[-1].outcome)
         self._compare_public(past.public, public, name, number)
         gap, rounding = distance(past.private, value, norm)
         if self._same_sample and gap > rounding:
@@ -211,7 +197,7 @@ class Releases:
         )
         outside, self.mechanisms = self.mechanisms, []
         around = self._same_sample
-        if self._recorded is not None and self._changed is not None:
+        if self.recorded is not None and self._changed is not None:
             self._same_sample = around or self._changed not in self.entries[-1].outcome
         try:
             yield drawn
@@ -233,19 +219,22 @@ class Releases:
 
         ``draw`` returns row numbers, or a boolean for each row.
         """
-        past = self._next("sample", name)
+
+        def drawn() -> Any:
+            rows = draw(records, self._noise)
+            return None if rows is None else np.array(rows)
+
+        public = deepcopy(public)
+        past = self._event("sample", name, records, drawn, public)
         if past is None:
-            drawn = draw(records, self._noise)
-            rows = None if drawn is None else np.asarray(drawn)
-            self._keep("sample", name, records, rows, public)
-            return deepcopy(rows)
+            return deepcopy(self.entries[-1].outcome)
         self._compare_public(past.public, public, name, None)
         expected = past.private - (self._removed is not None)
         if records != expected:
             self._find(
                 "sample", f"{name!r} drew from {records} records, the data set has {expected}"
             )
-            raise Diverged
+            raise Diverged("another number of records")
         rows = past.outcome
         if rows is None or self._removed is None:
             return deepcopy(rows)
@@ -255,7 +244,15 @@ class Releases:
         return rows - (rows > self._removed)
 
     def patch(
-        self, owner: Any, function: str, *, value: str, sensitivity: Any, **given: Any
+        self,
+        owner: Any,
+        function: str,
+        *,
+        value: str,
+        sensitivity: Any,
+        norm: float = 2,
+        mechanism: Any = None,
+        ignore: Sequence[str] = (),
     ) -> None:
         """Put :meth:`release` under a function that adds noise, until the run ends.
 
@@ -275,11 +272,19 @@ class Releases:
             The arguments that need not be the same in both runs, besides ``self``. Only objects
             without influence on the outcome belong here, and generators of the noise.
         """
-        self.patches.enter_context(
-            mock.patch.object(
-                owner, function, patched_release(self, owner, function, value, sensitivity, **given)
+
+        def use(named: dict[str, Any], noise: Callable[..., Any]) -> Any:
+            return self.release(
+                function,
+                named[value],
+                noise,
+                sensitivity=_at(sensitivity, named),
+                norm=norm,
+                mechanism=_at(mechanism, named),
+                **_public(named, {value, *ignore}),
             )
-        )
+
+        self._put_under(owner, function, use)
 
     def patch_sampler(
         self, owner: Any, function: str, *, records: str, ignore: Sequence[str] = ()
@@ -289,49 +294,47 @@ class Releases:
         ``records`` is the name of the argument that holds the number of records. The function must
         return row numbers, a boolean for each row, or None for all rows.
         """
-        self.patches.enter_context(
-            mock.patch.object(
-                owner, function, patched_sampler(self, owner, function, records, ignore)
-            )
-        )
+
+        def use(named: dict[str, Any], draw: Callable[..., Any]) -> Any:
+            public = _public(named, {records, *ignore})
+            return self.sample(function, named[records], draw, **public)
+
+        self._put_under(owner, function, use)
+
+    def _put_under(
+        self, owner: Any, function: str, use: Callable[[dict[str, Any], Callable[..., Any]], Any]
+    ) -> None:
+        """Hand the arguments of a function's calls, by name, to ``use`` until the run ends."""
+        original = getattr(owner, function)
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            return use(dict(given.arguments), lambda *_: original(*args, **kwargs))
+
+        self.patches.enter_context(mock.patch.object(owner, function, call))
 
     def public(self, name: str, value: Any) -> Any:
         """Return ``value``, which the account treats as public: the same in both runs."""
-        past = self._next("public value", name)
-        if past is None:
-            self._keep("public value", name, None, value, {})
-        else:
+        past = self._event("public value", name, None, lambda: deepcopy(value), {})
+        if past is not None:
             self._compare_public({name: past.outcome}, {name: value}, name, None)
         return value
 
-    def _next(self, kind: str, name: str) -> Entry | None:
-        """Return the event that was recorded at this place, or None while recording."""
-        if self._recorded is None:
-            return None
-        place = len(self.entries)
-        events = self._recorded.entries
-        if place >= len(events):
-            self._find("control flow", f"the {kind} {name!r} is one more than were recorded")
-            raise Diverged
-        past = events[place]
-        if (past.kind, past.name) != (kind, name):
-            self._find(
-                "control flow", f"the {kind} {name!r} in place of the {past.kind} {past.name!r}"
-            )
-            raise Diverged
-        self.entries.append(past)
-        return past
+    def _event(self, *event: Any) -> Entry | None:
+        try:
+            return self.meet(*event)
+        except Diverged as other:
+            self._find("control flow", str(other))
+            raise
 
     def finish(self) -> None:
         """Compare the number of events."""
-        if self._recorded is not None and len(self.entries) < len(self._recorded.entries):
-            past = self._recorded.entries[len(self.entries)]
+        if self.recorded is not None and len(self.entries) < len(self.recorded.entries):
+            past = self.recorded.entries[len(self.entries)]
             self._find("control flow", f"the run ended before the {past.kind} {past.name!r}")
-
-    def _keep(
-        self, kind: str, name: str, private: Any, outcome: Any, public: dict[str, Any]
-    ) -> None:
-        self.entries.append(Entry(kind, name, *deepcopy((private, outcome, public))))
 
     def _compare_public(
         self, past: dict[str, Any], now: dict[str, Any], name: str, number: int | None
@@ -344,3 +347,12 @@ class Releases:
 
     def _find(self, kind: str, message: str, number: int | None = None) -> None:
         self.findings.append(Finding(kind, message, number, None))
+
+
+def _at(stated: Any, named: dict[str, Any]) -> Any:
+    return stated(**named) if inspect.isroutine(stated) else stated
+
+
+def _public(named: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
+    """Return the arguments that must be the same, under names that a release does not use."""
+    return {f"argument {name}": named[name] for name in named if name not in {"self", *left_out}}

@@ -2,67 +2,118 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-LONGEST = 60  # characters of a value in a message
+from accountant._typing import Array
+
+LONGEST = 60  # Characters of a value in a message.
 
 
 def is_same(a: Any, b: Any) -> bool:
     """Compare numbers, arrays, containers, generators and plain objects by their contents."""
-    a, b = _plain(a), _plain(b)
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, np.ndarray):
-        return _same_arrays(a, b)
-    if isinstance(a, (float, complex, np.inexact)):
-        return _same_arrays(np.asarray(a), np.asarray(b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(is_same(a[name], b[name]) for name in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(is_same(x, y) for x, y in zip(a, b, strict=True))
-    if _is_table(a):
-        return _same_tables(a, b)
-    if isinstance(a, FunctionType):
-        return a is b or is_same(_function(a), _function(b))
-    if isinstance(a, partial):
-        return is_same((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
-    if isinstance(a, random.Random):
-        return is_same(a.getstate(), b.getstate())
-    if isinstance(a, np.random.Generator):
-        return is_same(a.bit_generator.state, b.bit_generator.state)
-    compared: Any = type(a).__eq__
-    if compared is object.__eq__ and hasattr(a, "__dict__"):
-        return a is b or is_same(vars(a), vars(b))
-    return bool(a == b)
+    return bool(View().of(a) == View().of(b))
 
 
-def _same_arrays(a: np.ndarray, b: np.ndarray) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype == object:
-        return all(is_same(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True))
-    if a.dtype.kind == "c":
-        return _same_arrays(a.real, b.real) and _same_arrays(a.imag, b.imag)
-    if a.dtype.kind != "f":
-        return bool(np.array_equal(a, b))
-    # 0 is not -0, but one NaN is as good as another.
-    signs = np.isnan(a) | (np.signbit(a) == np.signbit(b))
-    return bool(np.array_equal(a, b, equal_nan=True) and signs.all())
+class View:
+    """Makes values comparable by ``==``: nested tuples of what they hold, down to the bits.
+
+    Parameters
+    ----------
+    strict : bool
+        Look into every object, what it has cached included, and tell one NaN from another.
+        Otherwise an object is what its class says: the fields of a dataclass, its own ``==``.
+    without : frozenset of str
+        Attributes that are left out.
+    opaque : tuple of type
+        Types whose values are not looked into.
+    """
+
+    def __init__(
+        self,
+        strict: bool = False,
+        without: frozenset[str] = frozenset(),
+        opaque: tuple[type, ...] = (),
+    ) -> None:
+        self.strict, self.without, self.opaque = strict, without, opaque
+        self.seen: set[int] = set()
+
+    def of(self, value: Any) -> Any:
+        """Return what a value is compared by."""
+        value = _plain(value)
+        kind = type(value)
+        if isinstance(value, self.opaque):
+            return kind
+        if isinstance(value, (np.ndarray, np.generic, float, complex)):
+            return kind, self._array(np.asarray(value))
+        if isinstance(value, (list, tuple)):
+            return kind, tuple(map(self.of, value))
+        if isinstance(value, dict):
+            return kind, tuple((self.of(k), self.of(v)) for k, v in value.items())
+        if isinstance(value, MethodType):
+            return self.of((value.__func__, value.__self__))
+        if isinstance(value, partial):
+            return self.of((value.func, value.args, value.keywords))
+        if isinstance(value, random.Random):
+            return value.getstate()
+        if isinstance(value, np.random.Generator):
+            return self.of(value.bit_generator.state)
+        if isinstance(value, (type, ModuleType)):
+            return kind, value
+        if _is_table(value):
+            # Labels may come from the data.
+            return kind, self.of(_labels(value)), self.of(value.to_numpy())
+        if isinstance(value, FunctionType):
+            return self._once(value, _function(value))
+        return self._object(value, kind)
+
+    def _array(self, a: Array) -> Any:
+        if a.dtype.kind == "O":
+            return a.shape, tuple(map(self.of, a.ravel().tolist()))
+        if a.dtype.kind in "fc" and not self.strict:
+            # 0 is not -0, but one NaN is as good as another.
+            parts = np.ascontiguousarray(a).reshape(-1).view(a.real.dtype)
+            return a.shape, a.dtype, np.where(np.isnan(parts), np.nan, parts).tobytes()
+        return a.shape, a.dtype, a.tobytes()
+
+    def _object(self, value: Any, kind: type) -> Any:
+        equal: Any = kind.__eq__
+        compares = equal is not object.__eq__
+        if not self.strict:
+            if dataclasses.is_dataclass(value):
+                return self._once(
+                    value, [getattr(value, f.name) for f in dataclasses.fields(value)]
+                )
+            if compares:
+                return kind, value
+        state = dict(getattr(value, "__dict__", ()))
+        for base in kind.__mro__:
+            slots = getattr(base, "__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(value, name):
+                    state[name] = getattr(value, name)
+        if state:
+            return self._once(value, state)
+        return (kind, value) if compares else kind
+
+    def _once(self, value: Any, state: Any) -> Any:
+        """Look into an object where it is met first: it may hold itself."""
+        if id(value) in self.seen:
+            return type(value)
+        self.seen.add(id(value))
+        if isinstance(state, dict):
+            state = {name: state[name] for name in sorted(state) if name not in self.without}
+        return type(value), self.of(state)
 
 
 def _is_table(value: Any) -> bool:
     return hasattr(value, "iloc") and hasattr(value, "to_numpy")
-
-
-def _same_tables(a: Any, b: Any) -> bool:
-    """Compare tables or their columns with their labels, which may come from the data."""
-    return is_same(_labels(a), _labels(b)) and is_same(a.to_numpy(), b.to_numpy())
 
 
 def _labels(table: Any) -> list[Any]:

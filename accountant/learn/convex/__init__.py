@@ -1,8 +1,7 @@
 """Private convex learning: one or a few releases instead of thousands of noisy steps."""
 
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
-from accountant.learn.convex.exponential import exponential_mechanism
-from accountant.learn.convex.gibbs import gibbs_posterior, gibbs_posterior_mu
+from accountant.learn.convex.fit import PrivateResult
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import (
     BoundedPoisson,
@@ -16,8 +15,12 @@ from accountant.learn.convex.mechanism import ObjectivePerturbation, calibrate_o
 from accountant.learn.convex.moments import private_covariance, private_mean, private_quantile
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import minimum_sensitivity, perturb_output
+from accountant.learn.convex.posterior import (
+    exponential_mechanism,
+    gibbs_posterior,
+    gibbs_posterior_mu,
+)
 from accountant.learn.convex.regression import ada_ssp, private_ridge
-from accountant.learn.convex.result import PrivateResult
 
 __all__ = [
     "BoundedPoisson",

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
-from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.fit import BOUND, REGULARIZATION, STEP_SIZE, LinearFit, PrivateResult
+from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.output import add_noise, require_noise
-from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, REGULARIZATION, STEP_SIZE
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
-from accountant.learn.convex.sums import gradient_rounding
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.convex.rows import gradient_rounding, project
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.relations import NeighbouringRelation
 
@@ -129,8 +126,8 @@ def permutation_sgd_rounding(
 
 @without_numpy_warnings
 def bolt_on_sgd(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -169,25 +166,25 @@ def bolt_on_sgd(
     (docs/theorems_convex.md, Theorem V11), the rounding of every step included. The permutation
     does not depend on the data.
     """
-    rows = table(x)
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "bolt-on SGD", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
+    )
+    chosen = fit.loss
     turns = checks.whole(PASSES, passes)
     batch = checks.whole(BATCH, batch_size)
     gamma = checks.number(REGULARIZATION, regularization) if regularization else 0.0
-    chosen = Logistic() if loss is None else loss
-    curvature = chosen.curvature_bound * norm**2
+    curvature = chosen.curvature_bound * fit.norm**2
     if gamma == 0.0 and step_size is None:
         step_size = 1.0 / curvature
     if step_size is not None:
         step_size = checks.number(STEP_SIZE, step_size)
     if radius is not None:
         radius = checks.number(BOUND.renamed("radius"), radius)
-    distance = _distance(chosen, norm, rows.shape, turns, batch, gamma, step_size, radius)
-    require_noise(rows.shape[1] * (chosen.outputs or 1), epsilon, delta)
-    source = NoiseSource(rng)
-    order = source.permutation(len(rows))[: len(rows) // batch * batch]
-    rows = clip_rows(rows, norm)
-    labels, rows = paired(chosen.encode(y), rows)
+    shape = fit.rows.shape
+    distance = _distance(chosen, fit.norm, shape, turns, batch, gamma, step_size, radius)
+    require_noise(fit.size, fit.epsilon, fit.delta)
+    order = fit.source.permutation(shape[0])[: shape[0] // batch * batch]
+    rows, labels = fit.data(y)
 
     def step(t: int) -> float:
         if step_size is not None:
@@ -195,8 +192,7 @@ def bolt_on_sgd(
         return min(1.0 / (curvature + gamma), 1.0 / (gamma * (t + 1)))
 
     theta = _descend(chosen, rows, labels, order.reshape(-1, batch), turns, step, gamma, radius)
-    relation = NeighbouringRelation.REPLACE_ONE
-    return add_noise(theta, distance, epsilon, delta, relation, source, ledger, "bolt-on SGD")
+    return add_noise(fit, theta, distance, NeighbouringRelation.REPLACE_ONE)
 
 
 def _distance(
@@ -235,7 +231,7 @@ def _distance(
 def _descend(
     loss: Loss,
     rows: FloatArray,
-    labels: NDArray[Any],
+    labels: Array,
     batches: NDArray[np.intp],
     passes: int,
     step: Callable[[int], float],

@@ -17,10 +17,12 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.learn.convex.losses import Loss
 
-ROW_BITS = 30  # of a coordinate below the bound on a row's norm
-PIECE_BITS = 22  # of a piece of the parameter: with a row's below 53
-SLOPE_BITS = 12  # of the leading piece of a slope
-BLOCK = 1024  # rows at a time: ROW_BITS + SLOPE_BITS + 10 <= 53
+# Theorem V10 depends on these four: products of rows with pieces, and sums of 1024 = 2^10 of them,
+# have at most 53 bits, so that BLAS rounds nothing.
+ROW_BITS = 30  # Bits of a coordinate below the bound on its row's norm.
+PIECE_BITS = 22  # Bits of a piece of the parameter: ROW_BITS + PIECE_BITS < 53.
+SLOPE_BITS = 12  # Bits of the leading piece of a slope: ROW_BITS + SLOPE_BITS + 10 <= 53.
+BLOCK = 1024  # Rows that are multiplied at a time.
 
 
 def grid_rows(rows: FloatArray, norm: float) -> FloatArray:

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.account import charged
-from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding, rounded_shift
-from accountant.learn.convex.public_bounds import (
-    BOUND,
-    DATA_NORM,
-    MOST_RECORDS,
-    STEP_SIZE,
-    require_few,
+from accountant.learn.convex.fit import BOUND, MOST_RECORDS, STEP_SIZE, LinearFit, PrivateResult
+from accountant.learn.convex.losses import Loss
+from accountant.learn.convex.noise import (
+    GRID_BITS,
+    NoiseSource,
+    remaining_after_rounding,
+    rounded_shift,
 )
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, project, table
-from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.convex.rows import gradient_rounding, project, row_scores, sum_by_blocks
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
 
@@ -39,7 +34,6 @@ PENALTY = checks.Argument(
     "It multiplies |theta|²/2 in the sum over records",
 )
 STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
-GRID_BITS = 30
 
 
 def last_iterate_mu(
@@ -115,8 +109,8 @@ def last_iterate_mu(
 
 @without_numpy_warnings
 def noisy_gradient_descent(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -165,8 +159,10 @@ def noisy_gradient_descent(
     refused. ``"last"``: Theorem V13, refused outside its conditions. The rounding of sums, steps
     and projections is part of the noise's calibration.
     """
-    rows = table(x)
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "noisy gradient descent", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
     count = checks.whole(STEPS, steps)
     eta = checks.number(STEP_SIZE, step_size)
     checks.choice("account", account, ("all", "last"))
@@ -178,24 +174,16 @@ def noisy_gradient_descent(
     checks.number(PENALTY, regularization)
     if radius is not None:
         checks.real(BOUND.renamed("radius"), radius)
-    chosen = Logistic() if loss is None else loss
+    rows, labels = fit.data(y, MOST_RECORDS if account == "all" else None)
+    target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
+    run = _Run(rows, labels, fit.loss, fit.norm, count, eta, regularization, radius, momentum)
     if account == "all":
-        require_few(rows, MOST_RECORDS)
-    rows = clip_rows(rows, norm)
-    labels, rows = paired(chosen.encode(y), rows)
-    target = 1.0 / calibrate_sigma(epsilon, delta)
-    run = _Run(rows, labels, chosen, norm, count, eta, regularization, radius, momentum)
-    source = NoiseSource(rng)
-    mechanism: Mechanism
-    if account == "all":
-        noise, mechanism = run.noise_for_all(target), GDP(target)
+        noise, descend = run.noise_for_all(target), run.mean_of_last_half
+        fit.charge(GDP(target))
     else:
-        noise = run.noise_for_last(target)
-        mechanism = GDP(target, relation=NeighbouringRelation.ZERO_OUT)
-    book = charged(ledger, (mechanism,), "noisy gradient descent")
-    value = (run.mean_of_last_half if account == "all" else run.last_iterate)(noise, source)
-    details = {"noise": noise}
-    return PrivateResult(value, (mechanism,), book, epsilon, delta, source.private, details)
+        noise, descend = run.noise_for_last(target), run.last_iterate
+        fit.charge(GDP(target, relation=NeighbouringRelation.ZERO_OUT))
+    return fit.result(descend(noise, fit.source), noise=noise)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ MAX_SCORE = checks.Argument(
     lambda x: (x > -math.inf) & (x < math.inf),
     "Beyond it the loss is linear",
 )
-SLOPE_ROUNDINGS = 24.0  # of one evaluated slope, in units of the largest; measured below 8
+# An evaluated slope is off by at most this many roundings of the largest one: measured below 8;
+# Theorem V10 depends on it.
+SLOPE_ROUNDINGS = 24.0
 
 
 class Loss(ABC):
@@ -47,7 +49,7 @@ class Loss(ABC):
         return None
 
     def weight_shape(self, columns: int) -> tuple[int, ...]:
-        """Return the shape of the parameter of rows with so many columns."""
+        """Return the shape of the parameter of rows with ``columns`` columns."""
         return (columns,) if self.outputs is None else (columns, self.outputs)
 
     @property
@@ -90,11 +92,9 @@ class Logistic(Loss):
 
     slope_bound = 1.0
     curvature_bound = 0.25
-
-    @property
-    def slopes(self) -> tuple[float, float]:
-        """The slope is -y s with s in [0, 1]."""
-        return 0.0, 1.0
+    slopes = (0.0, 1.0)  # The slope is -y s with s in [0, 1].
+    # |u| times the curvature is below 1/4: digits below those of a score do not matter.
+    slope_roundings = SLOPE_ROUNDINGS
 
     def encode(self, y: object) -> FloatArray:
         """Return labels -1 and 1, NaN for others."""
@@ -108,11 +108,6 @@ class Logistic(Loss):
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return -y / (1 + exp(y u))."""
         return np.asarray(-y * expit(-y * u))
-
-    @property
-    def slope_roundings(self) -> float:
-        """|u| times the curvature is below 1/4: digits below those of a score do not matter."""
-        return SLOPE_ROUNDINGS
 
     def curvature_along(self, u: FloatArray, y: FloatArray, v: FloatArray) -> FloatArray:
         """Return s (1 - s) v."""
@@ -129,16 +124,14 @@ class HuberHinge(Loss):
         _positive("half_width", self.half_width)
 
     slope_bound = 1.0
+    slopes = (0.0, 1.0)  # The slope is -y s with s in [0, 1].
+    # A gap within the half width is off by three of its own roundings.
+    slope_roundings = SLOPE_ROUNDINGS
 
     @property
     def curvature_bound(self) -> float:  # type: ignore[override]
         """One over twice the half width."""
         return 0.5 / self.half_width
-
-    @property
-    def slopes(self) -> tuple[float, float]:
-        """The slope is -y s with s in [0, 1]."""
-        return 0.0, 1.0
 
     def encode(self, y: object) -> FloatArray:
         """Return labels -1 and 1, NaN for others."""
@@ -154,11 +147,6 @@ class HuberHinge(Loss):
         """Return the derivative."""
         h = self.half_width
         return np.asarray(-y * np.clip((1.0 - y * u + h) / (2.0 * h), 0.0, 1.0))
-
-    @property
-    def slope_roundings(self) -> float:
-        """A gap within the half width is off by three of its own roundings."""
-        return SLOPE_ROUNDINGS
 
     def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
         """Return the derivative; near the kinks the gap has all its digits."""
@@ -181,6 +169,8 @@ class Huber(Loss):
         _positive("threshold", self.threshold)
 
     curvature_bound = 1.0
+    # A residual within the threshold is off by two of its own roundings.
+    slope_roundings = SLOPE_ROUNDINGS
 
     @property
     def slope_bound(self) -> float:  # type: ignore[override]
@@ -204,11 +194,6 @@ class Huber(Loss):
     def slope(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the clipped residual."""
         return np.clip(u - y, -self.threshold, self.threshold)
-
-    @property
-    def slope_roundings(self) -> float:
-        """A residual within the threshold is off by two of its own roundings."""
-        return SLOPE_ROUNDINGS
 
     def slope_of_sum(self, high: FloatArray, low: FloatArray, y: FloatArray) -> FloatArray:
         """Return the clipped residual; where it is not clipped it has all its digits."""

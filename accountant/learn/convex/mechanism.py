@@ -13,8 +13,8 @@ from accountant._typing import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant
+from accountant.learn.convex.fit import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
-from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
 from accountant.ledger import register
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing
@@ -25,7 +25,8 @@ from accountant.search import DOUBLES, boundary
 NOISE = checks.Argument(
     "noise", "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), "It is sigma of b"
 )
-NODES = 300  # of the majorant of the tied loss; it is exact at both ends whatever their number
+# Nodes of the majorant of the tied loss: any number is sound, and more are tighter.
+NODES = 300
 
 
 @register

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.account import charged
-from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
-from accountant.learn.convex.public_bounds import BOUND, MOST_COUNTED, MOST_RECORDS, require_few
-from accountant.learn.convex.result import PrivateResult, clip_rows, table
-from accountant.learn.convex.sums import sum_by_blocks
-from accountant.learn.secrecy import without_numpy_warnings
-from accountant.learn.validation import numbers
+from accountant.learn.convex.fit import (
+    BOUND,
+    MOST_COUNTED,
+    MOST_RECORDS,
+    Fit,
+    PrivateResult,
+    require_few,
+)
+from accountant.learn.convex.noise import GRID_BITS, remaining_after_rounding
+from accountant.learn.convex.rows import clip_rows, sum_by_blocks, table
+from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
-
-__all__ = ["private_covariance", "private_mean", "private_quantile"]
-
-
-GRID_BITS = 30
 
 
 @without_numpy_warnings
 def private_mean(
-    x: NDArray[Any],
+    x: Array,
     *,
     epsilon: float,
     delta: float,
     bound: float,
-    center: NDArray[Any] | float = 0.0,
+    center: Array | float = 0.0,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -73,22 +69,21 @@ def private_mean(
     rows, middle = _centred(x, bound, center)
     d = rows.shape[1]
     statistics = np.append(sum_by_blocks(rows, np.ones(len(rows))) / bound, float(len(rows)))
-    released, paid, private = _release(
-        statistics, math.sqrt(2.0), math.sqrt(d) + 1.0, epsilon, delta, ledger, "mean", rng
-    )
+    fit = Fit("mean", epsilon, delta, ledger, rng)
+    released = _release(fit, statistics, math.sqrt(2.0), math.sqrt(d) + 1.0)
     # Post-processing: a count below one says nothing, and no mean of clipped data leaves the ball.
     mean = clip_rows(bound * released[None, :d] / max(float(released[d]), 1.0), bound)[0]
-    return PrivateResult(mean + middle, *paid, float(epsilon), float(delta), private)
+    return fit.result(mean + middle)
 
 
 @without_numpy_warnings
 def private_covariance(
-    x: NDArray[Any],
+    x: Array,
     *,
     epsilon: float,
     delta: float,
     bound: float,
-    center: NDArray[Any] | float = 0.0,
+    center: Array | float = 0.0,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -118,21 +113,19 @@ def private_covariance(
     root = math.sqrt(2.0)
     statistics = np.concatenate((np.diag(second), root * second[upper], [float(len(rows))]))
     # Σ_i x_i² + √2 Σ_{i<j} |x_i x_j| <= (Σ |x_i|)² <= d for a unit vector.
-    released, paid, private = _release(
-        statistics, root, d + 1.0, epsilon, delta, ledger, "second moment", rng
-    )
+    fit = Fit("second moment", epsilon, delta, ledger, rng)
+    released = _release(fit, statistics, root, d + 1.0)
     matrix = np.zeros((d, d))
     matrix[upper] = released[d:-1] / root
     matrix = matrix + matrix.T
     matrix[np.diag_indices(d)] = released[:d]
     values, vectors = np.linalg.eigh(matrix * bound**2 / max(float(released[-1]), 1.0))
-    value = (vectors * np.clip(values, 0.0, bound**2)) @ vectors.T
-    return PrivateResult(value, *paid, float(epsilon), float(delta), private)
+    return fit.result((vectors * np.clip(values, 0.0, bound**2)) @ vectors.T)
 
 
 @without_numpy_warnings
 def private_quantile(
-    x: NDArray[Any],
+    x: Array,
     quantile: float,
     *,
     epsilon: float,
@@ -172,7 +165,7 @@ def private_quantile(
     draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records fit;
     more are refused.
     """
-    eps = checks.number(checks.TARGET_EPS, epsilon)
+    fit = Fit("quantile", epsilon, 0.0, ledger, rng)
     level = checks.number(_LEVEL, quantile)
     if not (-math.inf < lower < upper < math.inf and lower / 2.0 < upper / 2.0):
         raise DomainError(f"lower must be below upper, both finite; got {lower!r} and {upper!r}")
@@ -191,26 +184,23 @@ def private_quantile(
     # In a gap, `below` records lie under the point: |(1 - q) below - q (n - below)|, in integers.
     parts = round(level * PARTS)
     distance = np.abs(PARTS * below - parts * len(values))
-    book = charged(ledger, (PureDP(eps),), "quantile")
-    source = NoiseSource(rng)
-    gap = source.weighted_index(distance, Fraction(eps) / (2 * max(parts, PARTS - parts)), widths)
+    fit.charge(PureDP(fit.epsilon))
+    rate = Fraction(fit.epsilon) / (2 * max(parts, PARTS - parts))
+    gap = fit.source.weighted_index(distance, rate, widths)
     # What is released is a function of a cell's number: no digit of a record is in it.
-    cell = int(edges[gap]) + source.below(int(widths[gap]))
+    cell = int(edges[gap]) + fit.source.below(int(widths[gap]))
     place = (cell + 0.5) / CELLS
-    value = np.array([lower * (1.0 - place) + upper * place])
-    return PrivateResult(value, (PureDP(eps),), book, eps, 0.0, source.private)
+    return fit.result(np.array([lower * (1.0 - place) + upper * place]))
 
 
-CELLS = 2**40  # of the interval of a quantile
-PARTS = 2**30  # of which a quantile's level is a whole number
+CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
+PARTS = 2**30  # A quantile's level is a multiple of one over this, so that ranks are whole.
 _LEVEL = checks.Argument(
     "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
 )
 
 
-def _centred(
-    x: NDArray[Any], bound: float, center: NDArray[Any] | float
-) -> tuple[FloatArray, FloatArray]:
+def _centred(x: Array, bound: float, center: Array | float) -> tuple[FloatArray, FloatArray]:
     checks.real(BOUND, bound)
     array = numbers("x", x)
     rows = table(array[:, None] if array.ndim == 1 else array)
@@ -225,27 +215,13 @@ def _centred(
     return clip_rows(shifted, bound), middle
 
 
-def _release(
-    statistics: FloatArray,
-    euclidean: float,
-    absolute: float,
-    epsilon: float,
-    delta: float,
-    ledger: Accountant | None,
-    label: str,
-    rng: int | None,
-) -> tuple[FloatArray, tuple[tuple[Mechanism, ...], Accountant], bool]:
+def _release(fit: Fit, statistics: FloatArray, euclidean: float, absolute: float) -> FloatArray:
     """Add noise for the given sensitivities; sums in floating point are inside the last factor."""
-    eps = checks.number(checks.TARGET_EPS, epsilon)
-    target = checks.number(checks.DELTA, delta)
-    source = NoiseSource(rng)
-    if target == 0.0:
-        parts: tuple[Mechanism, ...] = (PureDP(eps),)
-        paid = parts, charged(ledger, parts, label)
-        return source.release_pure(statistics, absolute * (1.0 + 1e-6), eps), paid, source.private
-    multiplier = calibrate_sigma(eps, target)
+    if fit.delta == 0.0:
+        fit.charge(PureDP(fit.epsilon))
+        return fit.source.release_pure(statistics, absolute * (1.0 + 1e-6), fit.epsilon)
+    multiplier = calibrate_sigma(fit.epsilon, fit.delta)
     remaining = remaining_after_rounding(statistics.size, GRID_BITS, multiplier)
+    fit.charge(Gaussian(multiplier))
     sigma = multiplier * euclidean * (1.0 + 1e-6) / remaining
-    parts = (Gaussian(multiplier),)
-    paid = parts, charged(ledger, parts, label)
-    return source.release(statistics, sigma, GRID_BITS), paid, source.private
+    return fit.source.release(statistics, sigma, GRID_BITS)

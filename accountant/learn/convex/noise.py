@@ -19,9 +19,18 @@ from accountant.noise.weighted import weighted_index
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the
 # rounding as a shift of at most half a step a coordinate.
 FINE_BITS = 36
+# A released value's Gaussian noise has a grid of sigma / 2**30: its rounding costs next to nothing.
+GRID_BITS = 30
+# The finest grid of a pure release, and of a Gaussian one: normal variables are rounded exactly
+# below 2**40 steps.
 MOST_PURE_BITS = 40
-MOST_BITS = 39  # of a Gaussian's grid: normal variables are rounded exactly below 2**40 steps
+MOST_BITS = 39
+# Values are cut to this many steps of a grid: with noise they stay integers that doubles hold.
 LARGEST_INTEGER = 2.0**51
+# The share of (ε, δ) that pays for releasing an approximate minimum, or the rounding of pure noise.
+RELEASE_SHARE = 1e-3
+# The share of that for the grid of a pure release: its own noise is tiny, and its values are not.
+COARSE = 0.25
 
 
 class NoiseSource:
@@ -35,26 +44,26 @@ class NoiseSource:
     """
 
     def __init__(self, rng: int | None = None) -> None:
-        self._generator = SecureGenerator(rng)
-        self.private = not self._generator.seeded
+        self.generator = SecureGenerator(rng)
+        self.private = not self.generator.seeded
 
     def normal(
         self, shape: tuple[int, ...], sigma: float = 1.0, bits: int = FINE_BITS
     ) -> FloatArray:
         """Return N(0, sigma²) variables, each rounded to a grid of at least sigma / 2**bits."""
         step = Grid.at_most(sigma * 2.0**-bits).step
-        integers = self._generator.rounded_normal(math.prod(shape), sigma / step)
+        integers = self.generator.rounded_normal(math.prod(shape), sigma / step)
         return (integers * step).reshape(shape)
 
     def coins(self, exponents: FloatArray) -> NDArray[np.bool_]:
         """Return independent coins of probability exp(-exponents[i]), exactly."""
-        return bernoulli_exp(self._generator, [Fraction(x) for x in exponents.tolist()])
+        return bernoulli_exp(self.generator, [Fraction(x) for x in exponents.tolist()])
 
     def weighted_index(
         self, scores: NDArray[np.int64], rate: Fraction, widths: NDArray[np.int64] | None = None
     ) -> int:
         """Return i with probability proportional to widths[i] exp(-rate scores[i]), exactly."""
-        return weighted_index(self._generator, scores, rate, widths)
+        return weighted_index(self.generator, scores, rate, widths)
 
     def multivariate_laplace(self, shape: tuple[int, ...]) -> tuple[FloatArray, float]:
         """Return a vector near one of density proportional to exp(-|b|), and how near.
@@ -78,11 +87,11 @@ class NoiseSource:
 
     def below(self, n: int) -> int:
         """Return a uniform integer in [0, n), 1 <= n <= 2**63."""
-        return uniform_below(self._generator, n)
+        return uniform_below(self.generator, n)
 
     def permutation(self, n: int) -> NDArray[np.intp]:
         """Return a uniform permutation of n items."""
-        return np.argsort(self._generator.words(n), kind="stable")
+        return np.argsort(self.generator.words(n), kind="stable")
 
     def release_pure(
         self, values: FloatArray, distance: float, epsilon: float, lost: float = 2.0**-12
@@ -116,7 +125,7 @@ class NoiseSource:
         # Clipping moves no two values apart, and keeps every sum below exact.
         limit = LARGEST_INTEGER * grid.step
         kept = np.clip(values.ravel(), -limit, limit)
-        return grid.release_gaussian(kept, sigma, self._generator).reshape(values.shape)
+        return grid.release_gaussian(kept, sigma, self.generator).reshape(values.shape)
 
 
 def pure_bits(size: int, epsilon: float, lost: float) -> int:

@@ -7,16 +7,22 @@ contain the number of records, which is private under add-or-remove.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
-
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
-from accountant.learn.account import charged
-from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
+from accountant.learn.convex.fit import (
+    MOST_EXACT,
+    MOST_RECORDS,
+    REGULARIZATION,
+    LinearFit,
+    PrivateResult,
+    certified_tolerance,
+    record_limit,
+)
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
     ObjectivePerturbation,
@@ -24,32 +30,30 @@ from accountant.learn.convex.mechanism import (
     pure_epsilon_for_noise,
 )
 from accountant.learn.convex.noise import (
+    COARSE,
     FINE_BITS,
-    NoiseSource,
+    RELEASE_SHARE,
     gaussian_bits,
     pure_bits,
     rounded_shift,
 )
-from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 
-# Of (ε, δ), what the release of an approximate minimum may cost.
-RELEASE_SHARE = 1e-3
-COARSE = 0.25  # of that share, for the grid of a pure release
-# Certified gradient norm, over the largest gradient of one record.
+# The certified gradient norm over the largest gradient of one record: the final noise is
+# proportional to it.
 TOLERANCE = 2e-7
-BEYOND = 65.0  # deviations past the typical length of a normal vector that none exceeds
+# No normal vector is longer than √d plus this, but for an event of probability e^-2000 (V6).
+BEYOND = 65.0
 
 
 @without_numpy_warnings
 def perturb_objective(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -57,7 +61,7 @@ def perturb_objective(
     loss: Loss | None = None,
     regularization: float | None = None,
     tolerance: float | None = None,
-    max_records: int = public_bounds.MOST_RECORDS,
+    max_records: int = MOST_RECORDS,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -106,48 +110,47 @@ def perturb_objective(
 
     *Algorithm.* Preconditioned L-BFGS; some tens of passes over ``x``.
     """
-    rows = table(x)
-    eps = checks.number(checks.TARGET_EPS, epsilon)
-    target = checks.number(checks.DELTA, delta)
-    norm = checks.number(DATA_NORM, data_norm)
-    limit = public_bounds.record_limit(max_records, public_bounds.MOST_EXACT)
-    chosen = Logistic() if loss is None else loss
-    lam = _regularization(regularization, chosen, eps * (1.0 - RELEASE_SHARE), norm)
-    source = NoiseSource(rng)
-    shape = chosen.weight_shape(rows.shape[1])
-    draw = _draw_pure if target == 0.0 else _draw_gaussian
-    drawn = draw(chosen, eps, target, norm, lam, shape, source)
+    fit = LinearFit(
+        "objective perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
+    norm, chosen = fit.norm, fit.loss
+    limit = record_limit(max_records, MOST_EXACT)
+    lam = _regularization(regularization, chosen, fit.epsilon * (1.0 - RELEASE_SHARE), norm)
+    drawn = (_draw_pure if fit.delta == 0.0 else _draw_gaussian)(fit, lam)
     least = least_tolerance(
-        chosen, max_records=limit, shape=shape, norm=norm, regularization=lam, linear=drawn.longest
-    )
-    tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * norm * chosen.slope_bound, least)
-    share = eps * RELEASE_SHARE
-    mu = _release_mu(drawn.b.size, share, target)
+        chosen, max_records=limit, shape=fit.shape, norm=norm, regularization=lam,
+        linear=drawn.longest,
+    )  # fmt: skip
+    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, least)
+    share = fit.epsilon * RELEASE_SHARE
+    release = _releasing(fit, share)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
-    mechanisms = (drawn.mechanism, ApproximateDP(share, delta=target * RELEASE_SHARE))
-    book = charged(ledger, mechanisms, "objective perturbation")
-    # Whatever these public numbers are refused for has been asked: the data come now.
-    public_bounds.require_few(rows, limit)
-    labels, rows = paired(chosen.encode(y), rows)
+    fit.charge(drawn.mechanism, ApproximateDP(share, delta=fit.delta * RELEASE_SHARE))
+    rows, labels = fit.data(y, limit)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
-    problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, drawn.b, norm)
-    if target == 0.0:
-        value = release_pure(problem, tau, drawn.rounding, share, source)
-    else:
-        value = release_minimum(problem, tau, drawn.rounding, mu, source)
-    details = {"regularization": lam, "noise": drawn.noise, "tolerance": tau}
-    return PrivateResult(value, mechanisms, book, eps, target, source.private, details)
+    problem = RegularizedRisk(rows, labels, chosen, lam, drawn.b, norm)
+    theta = minimize(problem, tau)
+    # The minimum and its certified approximation, on either data set (V9).
+    apart = 2.0 * (tau + drawn.rounding) / lam
+    return fit.result(release(theta, apart), regularization=lam, noise=drawn.noise, tolerance=tau)
 
 
-def _release_mu(size: int, share: float, delta: float) -> float:
-    """Return μ of the minimum's release, 0 for a pure one, or refuse numbers that no grid fits."""
-    if delta == 0.0:
-        pure_bits(size, share, COARSE)
-        return 0.0
-    mu = 1.0 / calibrate_sigma(share, delta * RELEASE_SHARE)
-    gaussian_bits(size, mu)
-    return mu
+_Release: TypeAlias = Callable[[FloatArray, float], FloatArray]
+
+
+def _releasing(fit: LinearFit, share: float) -> _Release:
+    """Return what releases a minimum that lies so far from another, or refuse public numbers."""
+    if fit.delta == 0.0:
+        pure_bits(fit.size, share, COARSE)
+        root = math.sqrt(fit.size) * (1.0 + 1e-12)
+        return lambda theta, apart: fit.source.release_pure(theta, apart * root, share, COARSE)
+    mu = 1.0 / calibrate_sigma(share, fit.delta * RELEASE_SHARE)
+    bits = gaussian_bits(fit.size, mu)
+    # The rounding of what is released moves either value by half a step a coordinate.
+    remaining = mu - 2.0 * rounded_shift(fit.size, bits)
+    return lambda theta, apart: fit.source.release(theta, apart / remaining * (1.0 + 1e-12), bits)
 
 
 class _Drawn(NamedTuple):
@@ -158,74 +161,28 @@ class _Drawn(NamedTuple):
     longest: float  # |b| is below this, but for an event of probability e^-2000 (V6)
 
 
-def _draw_gaussian(
-    loss: Loss,
-    epsilon: float,
-    delta: float,
-    norm: float,
-    lam: float,
-    shape: tuple[int, ...],
-    source: NoiseSource,
-) -> _Drawn:
+def _draw_gaussian(fit: LinearFit, lam: float) -> _Drawn:
     noise = calibrate_objective(
-        loss,
-        epsilon=epsilon * (1.0 - RELEASE_SHARE),
-        delta=delta * (1.0 - RELEASE_SHARE),
-        data_norm=norm,
+        fit.loss,
+        epsilon=fit.epsilon * (1.0 - RELEASE_SHARE),
+        delta=fit.delta * (1.0 - RELEASE_SHARE),
+        data_norm=fit.norm,
         regularization=lam,
     )
-    mechanism = ObjectivePerturbation(loss, data_norm=norm, regularization=lam, noise=noise)
+    mechanism = ObjectivePerturbation(fit.loss, data_norm=fit.norm, regularization=lam, noise=noise)
     # Gaussian noise on a grid: its rounding counts as part of the approximation.
-    rounding = noise * rounded_shift(math.prod(shape), FINE_BITS)
-    longest = noise * (math.sqrt(math.prod(shape)) + BEYOND)
-    return _Drawn(source.normal(shape, noise), noise, mechanism, rounding, longest)
+    rounding = noise * rounded_shift(fit.size, FINE_BITS)
+    longest = noise * (math.sqrt(fit.size) + BEYOND)
+    return _Drawn(fit.source.normal(fit.shape, noise), noise, mechanism, rounding, longest)
 
 
-def _draw_pure(
-    loss: Loss,
-    epsilon: float,
-    delta: float,
-    norm: float,
-    lam: float,
-    shape: tuple[int, ...],
-    source: NoiseSource,
-) -> _Drawn:
-    share = epsilon * (1.0 - RELEASE_SHARE)
-    remaining = pure_epsilon_for_noise(loss, share, norm, lam)
-    scale = norm * loss.slope_bound / remaining * (1.0 + 1e-12)
-    b, apart = source.multivariate_laplace(shape)
-    longest = scale * (math.sqrt(math.prod(shape) + 1.0) + BEYOND) ** 2
+def _draw_pure(fit: LinearFit, lam: float) -> _Drawn:
+    share = fit.epsilon * (1.0 - RELEASE_SHARE)
+    remaining = pure_epsilon_for_noise(fit.loss, share, fit.norm, lam)
+    scale = fit.slope / remaining * (1.0 + 1e-12)
+    b, apart = fit.source.multivariate_laplace(fit.shape)
+    longest = scale * (math.sqrt(fit.size + 1.0) + BEYOND) ** 2
     return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), longest)
-
-
-def release_pure(
-    problem: RegularizedRisk,
-    tolerance: float,
-    rounding: float,
-    epsilon: float,
-    source: NoiseSource,
-) -> FloatArray:
-    """Release a certified approximate minimum as a pure ``epsilon`` correction of it (V9)."""
-    apart = 2.0 * (tolerance + rounding) / problem.regularization
-    distance = apart * math.sqrt(problem.linear.size)
-    theta = minimize(problem, tolerance)
-    return source.release_pure(theta, distance * (1.0 + 1e-12), epsilon, COARSE)
-
-
-def release_minimum(
-    problem: RegularizedRisk, tolerance: float, rounding: float, mu: float, source: NoiseSource
-) -> FloatArray:
-    """Release a certified approximate minimum as a ``mu``-GDP correction of the exact one (V9).
-
-    ``rounding`` bounds how far the objective's linear term is from the one of the theorem.
-    """
-    size = problem.linear.size
-    bits = gaussian_bits(size, mu)
-    # Twice the distance to the minimum, plus twice the rounding of what is released.
-    remaining = mu - 2.0 * rounded_shift(size, bits)
-    sigma = 2.0 * (tolerance + rounding) / (problem.regularization * remaining) * (1.0 + 1e-12)
-    theta = minimize(problem, tolerance)
-    return source.release(theta, sigma, bits)
 
 
 def _regularization(value: float | None, loss: Loss, epsilon: float, norm: float) -> float:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.account import charged
-from accountant.learn.convex import public_bounds
 from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
-from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.noise import NoiseSource, pure_bits, rounded_shift
-from accountant.learn.convex.public_bounds import DATA_NORM, REGULARIZATION, relation_factor
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
+from accountant.learn.convex.fit import (
+    MOST_EXACT,
+    MOST_RECORDS,
+    REGULARIZATION,
+    Fit,
+    LinearFit,
+    PrivateResult,
+    certified_tolerance,
+    record_limit,
+    relation_factor,
+)
+from accountant.learn.convex.losses import Loss
+from accountant.learn.convex.noise import COARSE, GRID_BITS, RELEASE_SHARE, pure_bits, rounded_shift
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.relations import NeighbouringRelation
 
-RELEASE_SHARE = 1e-3  # of a pure ε, for the rounding of its noise
-GRID_BITS = 30
-COARSE = 0.25  # of that, for the grid: the release's own noise is tiny and its values are not
-TOLERANCE = 1e-6  # certified gradient norm, over the largest gradient of one record
+# The certified gradient norm over the largest gradient of one record: the noise grows by twice it.
+TOLERANCE = 1e-6
 
 
 def minimum_sensitivity(
@@ -64,8 +66,8 @@ def minimum_sensitivity(
 
 @without_numpy_warnings
 def perturb_output(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -74,7 +76,7 @@ def perturb_output(
     loss: Loss | None = None,
     tolerance: float | None = None,
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
-    max_records: int = public_bounds.MOST_RECORDS,
+    max_records: int = MOST_RECORDS,
     ledger: Accountant | None = None,
     rng: int | None = None,
 ) -> PrivateResult:
@@ -108,72 +110,61 @@ def perturb_output(
     *Guarantee.* (epsilon, delta)-differential privacy under ``relation``
     (docs/theorems_convex.md, Theorem V8; V10 for all records that public numbers admit).
     """
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "output perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
+    norm, chosen = fit.norm, fit.loss
     lam = checks.number(REGULARIZATION, regularization)
-    limit = public_bounds.record_limit(max_records, public_bounds.MOST_EXACT)
-    rows = table(x)
-    chosen = Logistic() if loss is None else loss
-    slope = norm * chosen.slope_bound
-    shape = chosen.weight_shape(rows.shape[1])
-    least = least_tolerance(chosen, max_records=limit, shape=shape, norm=norm, regularization=lam)
-    tau = public_bounds.certified_tolerance(tolerance, TOLERANCE * slope, least)
-    distance = minimum_sensitivity(
-        slope=slope, regularization=lam, tolerance=tau, relation=relation
+    limit = record_limit(max_records, MOST_EXACT)
+    least = least_tolerance(
+        chosen, max_records=limit, shape=fit.shape, norm=norm, regularization=lam
     )
-    require_noise(math.prod(shape), epsilon, delta)
-    public_bounds.require_few(rows, limit)
-    labels, rows = paired(chosen.encode(y), rows)
+    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, least)
+    distance = minimum_sensitivity(
+        slope=fit.slope, regularization=lam, tolerance=tau, relation=relation
+    )
+    require_noise(fit.size, fit.epsilon, fit.delta)
+    rows, labels = fit.data(y, limit)
     labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
-    problem = RegularizedRisk(clip_rows(rows, norm), labels, chosen, lam, np.zeros(shape), norm)
-    theta = minimize(problem, tau)
-    return add_noise(theta, distance, epsilon, delta, relation, NoiseSource(rng), ledger)
+    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(fit.shape), norm)
+    return add_noise(fit, minimize(problem, tau), distance, relation)
 
 
 def add_noise(
-    theta: FloatArray,
-    distance: float,
-    epsilon: float,
-    delta: float,
-    relation: NeighbouringRelation,
-    source: NoiseSource,
-    ledger: Accountant | None = None,
-    label: str = "output perturbation",
+    fit: Fit, theta: FloatArray, distance: float, relation: NeighbouringRelation
 ) -> PrivateResult:
     """Release ``theta``, which neighbours move by at most ``distance`` in Euclidean norm."""
-    eps, target, multiplier = require_noise(theta.size, epsilon, delta)
-    mechanism: Mechanism = (
-        PureDP(eps, relation=relation) if target == 0.0 else _gaussian(multiplier, relation)
-    )
-    book = charged(ledger, (mechanism,), label)
-    if target == 0.0:
+    multiplier = require_noise(theta.size, fit.epsilon, fit.delta)
+    if fit.delta == 0.0:
+        fit.charge(PureDP(fit.epsilon, relation=relation))
         # Noise of density exp(-|b| / scale), drawn up to a rounding that a tiny release covers.
-        scale = distance / (eps * (1.0 - RELEASE_SHARE)) * (1.0 + 1e-12)
-        b, apart = source.multivariate_laplace(theta.shape)
+        scale = distance / (fit.epsilon * (1.0 - RELEASE_SHARE)) * (1.0 + 1e-12)
+        b, apart = fit.source.multivariate_laplace(theta.shape)
         absolute = 2.0 * scale * apart * math.sqrt(theta.size) * (1.0 + 1e-9)
-        value = source.release_pure(theta + scale * b, absolute, eps * RELEASE_SHARE, COARSE)
+        share = fit.epsilon * RELEASE_SHARE
+        value = fit.source.release_pure(theta + scale * b, absolute, share, COARSE)
     else:
+        fit.charge(_gaussian(multiplier, relation))
         # Rounding to the grid moves either data set's value by half a step a coordinate.
         excess = 2.0 * multiplier * rounded_shift(theta.size, GRID_BITS)
         scale = multiplier * distance / (1.0 - excess) * (1.0 + 1e-12)
-        value = source.release(theta, scale, GRID_BITS)
-    details = {"sensitivity": distance, "noise": scale}
-    return PrivateResult(value, (mechanism,), book, eps, target, source.private, details)
+        value = fit.source.release(theta, scale, GRID_BITS)
+    return fit.result(value, sensitivity=distance, noise=scale)
 
 
-def require_noise(size: int, epsilon: float, delta: float) -> tuple[float, float, float]:
-    """Return ε, δ and the noise multiplier (0 for δ = 0), or refuse them: no data are asked."""
-    eps = checks.number(checks.TARGET_EPS, epsilon)
-    target = checks.number(checks.DELTA, delta)
-    if target == 0.0:
-        pure_bits(size, eps * RELEASE_SHARE, COARSE)
-        return eps, target, 0.0
-    multiplier = calibrate_sigma(eps, target)
+def require_noise(size: int, epsilon: float, delta: float) -> float:
+    """Return the noise multiplier, 0 for δ = 0, or refuse the guarantee: no data are asked."""
+    if delta == 0.0:
+        pure_bits(size, epsilon * RELEASE_SHARE, COARSE)
+        return 0.0
+    multiplier = calibrate_sigma(epsilon, delta)
     if not (2.0 * multiplier * rounded_shift(size, GRID_BITS) < 0.5):
         raise DomainError(
             f"epsilon and delta are too small for {size} coordinates on one grid: they ask for"
             f" noise of {multiplier:.6g} sensitivities"
         )
-    return eps, target, multiplier
+    return multiplier
 
 
 def _gaussian(multiplier: float, relation: NeighbouringRelation) -> Gaussian:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
-from accountant.learn.account import charged
+from accountant.learn.convex.fit import (
+    BOUND,
+    DATA_NORM,
+    MOST_RECORDS,
+    Fit,
+    PrivateResult,
+    require_few,
+)
 from accountant.learn.convex.losses import real_labels
-from accountant.learn.convex.noise import NoiseSource, remaining_after_rounding
-from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_RECORDS, require_few
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
-from accountant.learn.convex.sums import BLOCK, sum_by_blocks
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.convex.noise import GRID_BITS, NoiseSource, remaining_after_rounding
+from accountant.learn.convex.rows import BLOCK, clip_rows, paired, sum_by_blocks, table
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.search import narrow
@@ -26,10 +30,12 @@ from accountant.search import narrow
 RIDGE = checks.Argument(
     "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"
 )
-GRID_BITS = 30
-EIGENVALUE_ROUNDINGS = 32  # times columns: of a symmetric eigenvalue, over the matrix's norm
-BISECTIONS = 64
-FAILURE = 0.05  # ρ: probability that AdaSSP's ridge falls short; utility only, not privacy
+# A computed eigenvalue of a symmetric matrix is off by at most this many roundings of its norm for
+# each column: Theorem V16 depends on it.
+EIGENVALUE_ROUNDINGS = 32
+BISECTIONS = 64  # They find an eigenvalue to its last digit where LAPACK fails.
+# Wang's ρ: the probability that AdaSSP's ridge falls short. Only utility depends on it.
+FAILURE = 0.05
 
 
 class _Statistics(NamedTuple):
@@ -40,8 +46,8 @@ class _Statistics(NamedTuple):
 
 @without_numpy_warnings
 def private_ridge(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -84,23 +90,20 @@ def private_ridge(
     """
     given = None if regularization is None else checks.number(RIDGE, regularization)
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
-    source = NoiseSource(rng)
-    multiplier = calibrate_sigma(epsilon, delta)
-    book = charged(ledger, (Gaussian(multiplier),), "private ridge regression")
-    statistics = _noisy_statistics(rows, labels, bounds, multiplier, source)
+    fit = Fit("private ridge regression", epsilon, delta, ledger, rng)
+    multiplier = calibrate_sigma(fit.epsilon, fit.delta)
+    fit.charge(Gaussian(multiplier))
+    statistics = _noisy_statistics(rows, labels, bounds, multiplier, fit.source)
     spread = _spectral_bound(rows.shape[1], statistics.gram_noise)
     ridge = spread if given is None else given
     value = _solve(statistics.gram, statistics.cross, ridge)
-    details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    return PrivateResult(
-        value, (Gaussian(multiplier),), book, epsilon, delta, source.private, details
-    )
+    return fit.result(value, regularization=ridge, gram_noise=statistics.gram_noise)
 
 
 @without_numpy_warnings
 def ada_ssp(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -132,26 +135,24 @@ def ada_ssp(
     """
     rows, labels, bounds = _regression_data(x, y, data_norm, target_bound)
     d = rows.shape[1]
-    source = NoiseSource(rng)
-    multiplier = calibrate_sigma(epsilon, delta)
+    fit = Fit("AdaSSP", epsilon, delta, ledger, rng)
+    multiplier = calibrate_sigma(fit.epsilon, fit.delta)
     for_eigenvalue, for_rest = multiplier / math.sqrt(0.1), multiplier / math.sqrt(0.9)
-    mechanisms = (Gaussian(for_eigenvalue), Gaussian(for_rest))
-    book = charged(ledger, mechanisms, "AdaSSP")
-    statistics = _noisy_statistics(rows, labels, bounds, for_rest, source)
-    # As for the statistics: floating point, and a grid that moves each value by half a step.
+    fit.charge(Gaussian(for_eigenvalue), Gaussian(for_rest))
+    statistics = _noisy_statistics(rows, labels, bounds, for_rest, fit.source)
+    # It pays for floating point, and for a grid that moves each value by half a step.
     remaining = remaining_after_rounding(1, GRID_BITS, for_eigenvalue)
     eigenvalue_noise = for_eigenvalue * bounds[0] ** 2 * _computed_eigenvalue(d) / remaining
     least = max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)
-    noisy = float(source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
+    noisy = float(fit.source.release(np.array([least]), eigenvalue_noise, GRID_BITS)[0])
     floor = max(noisy - eigenvalue_noise * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
     ridge = max(_spectral_bound(d, statistics.gram_noise) - floor, 0.0)
     value = _solve(statistics.gram, statistics.cross, ridge)
-    details = {"regularization": ridge, "gram_noise": statistics.gram_noise}
-    return PrivateResult(value, mechanisms, book, epsilon, delta, source.private, details)
+    return fit.result(value, regularization=ridge, gram_noise=statistics.gram_noise)
 
 
 def _regression_data(
-    x: NDArray[Any], y: NDArray[Any], data_norm: float, target_bound: float
+    x: Array, y: Array, data_norm: float, target_bound: float
 ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     rows = table(x)
     require_few(rows, MOST_RECORDS)

@@ -8,10 +8,12 @@ record is looked at, whether double precision can do so.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy import optimize
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from accountant._rounding import U
 from accountant._typing import FloatArray
@@ -24,13 +26,19 @@ from accountant.learn.convex.exact_gradients import (
     reach,
     smoothness,
 )
-from accountant.learn.convex.lbfgs import descend, least_along
 from accountant.learn.convex.losses import Loss
 
-MOST_CONDITION = 2.0**45  # of the Hessian: Newton's equations keep eight digits in double precision
-SIZES = (1e-100, 1e100)  # of gradients and parameters: their squares are neither lost nor infinite
-MOST_FACTORED = 2000  # coordinates up to which a Hessian is factored
-MOST_CONJUGATE = 300  # steps of conjugate gradients beyond
+# Up to this condition number of the Hessian Newton's equations keep eight digits (Theorem V10).
+MOST_CONDITION = 2.0**45
+# Gradients and parameters lie between these: their squares are neither lost nor infinite.
+SIZES = (1e-100, 1e100)
+MOST_FACTORED = 2000  # Coordinates up to which a Hessian is factored: affects speed only.
+MOST_CONJUGATE = 300  # Steps of conjugate gradients beyond: affects speed only.
+MEMORY = 20  # Pairs of gradients that L-BFGS keeps: affects speed only.
+MOST_ITERATIONS = 300  # L-BFGS usually makes twenty: affects speed only.
+ROWS_A_COLUMN = 10  # Rows a column whose Gram matrix sets the scale: affects speed only.
+WIDEST = 1e9  # No minimum is looked for beyond this step along a ray: affects speed only.
+BISECTIONS = 60  # Steps of that search: affects speed only.
 
 
 def least_tolerance(
@@ -136,6 +144,50 @@ def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
             place = _step(problem, place, best, error)
 
 
+def descend(problem: RegularizedRisk, tolerance: float) -> FloatArray:
+    """Return a point near the minimum, by L-BFGS in plain arithmetic; nothing is proved of it.
+
+    Coordinates are those in which the Hessian of some of the rows is about the identity.
+    """
+    back = _whitening(problem)
+    shape = problem.linear.shape
+
+    def risk(flat: FloatArray) -> tuple[float, FloatArray]:
+        theta = back(flat.reshape(shape), False)
+        scores = problem.x @ theta
+        value = float(problem.loss.value(scores, problem.y).sum())
+        value += float(np.vdot(0.5 * problem.regularization * theta + problem.linear, theta))
+        slopes = problem.loss.slope(scores, problem.y)
+        return value, back(problem.gradient(slopes, theta), True).ravel()
+
+    options: Any = {"maxiter": MOST_ITERATIONS, "maxcor": MEMORY, "ftol": 0.0, "gtol": tolerance}
+    start = np.zeros(problem.linear.size)
+    found = optimize.minimize(risk, start, jac=True, method="L-BFGS-B", options=options)
+    return back(found.x.reshape(shape), False)
+
+
+def _whitening(problem: RegularizedRisk) -> Callable[[FloatArray, bool], FloatArray]:
+    """Return the map from such coordinates to parameters, and for gradients its transpose."""
+    n, d = problem.x.shape
+    bound = problem.loss.curvature_bound
+    if d > MOST_FACTORED or n == 0:
+        return lambda v, transposed: v
+    rows = problem.x[:: max(1, n // (ROWS_A_COLUMN * d))]
+    gram = rows.T @ rows
+    gram *= 0.5 * bound * n / len(rows) / problem.regularization
+    gram[np.diag_indices(d)] += 1.0
+    try:
+        factor = np.linalg.cholesky(gram)
+    except LinAlgError:  # round-off made it indefinite, which says something about the records
+        return lambda v, transposed: v
+
+    def back(v: FloatArray, transposed: bool) -> FloatArray:
+        triangle = factor if transposed else factor.T
+        return np.asarray(solve_triangular(triangle, v, lower=transposed, check_finite=False))
+
+    return back
+
+
 class _Place(NamedTuple):
     point: Point
     gradient: FloatArray
@@ -223,3 +275,30 @@ def _solved(problem: RegularizedRisk, scores: FloatArray, here: _Place) -> Float
             break
         way = rest + (square / before) * way
     return found
+
+
+def least_along(
+    problem: RegularizedRisk, theta: FloatArray, u: FloatArray, direction: FloatArray
+) -> float:
+    """Return about where J is least on the ray from ``theta``, whose scores are ``u``."""
+    du = problem.x @ direction
+    lam = problem.regularization
+    tilt = float(np.vdot(lam * theta + problem.linear, direction))
+    square = lam * float(np.vdot(direction, direction))
+
+    def derivative(step: float) -> float:
+        slopes = problem.loss.slope(u + step * du, problem.y)
+        return float(np.vdot(slopes, du)) + tilt + step * square
+
+    low, high = 0.0, 1.0
+    while high < WIDEST and derivative(high) < 0.0:
+        low, high = high, 4.0 * high
+    for _ in range(BISECTIONS):
+        # Small steps are told apart by their ratio, the last of them by their difference.
+        middle = math.sqrt(low * high) if low > 0.0 else 2.0**-10 * high
+        middle = middle if high > 2.0 * low else 0.5 * (low + high)
+        if derivative(middle) < 0.0:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -3,12 +3,8 @@
 from accountant.learn.generation.domain import Category, Domain, Numeric
 from accountant.learn.generation.dp_gan import GanSynthesis, train_dp_gan
 from accountant.learn.generation.marginals import MarginalSynthesis, synthesize_marginals
-from accountant.learn.generation.pate_gan import (
-    PateGanSettings,
-    PateGanSynthesis,
-    train_pate_gan,
-)
-from accountant.learn.generation.result import Synthesis
+from accountant.learn.generation.networks import Synthesis
+from accountant.learn.generation.pate_gan import PateGanSettings, PateGanSynthesis, train_pate_gan
 
 __all__ = [
     "Category",

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.validation import labels_among, numbers
 
-Array: TypeAlias = "NDArray[Any]"
 Codes: TypeAlias = "NDArray[np.int64]"
 
-MOST_CELLS = 10**6
+MOST_CELLS = 10**6  # The table of a pair of columns has no more cells: it is held in memory.
 
 
 @dataclass(frozen=True)

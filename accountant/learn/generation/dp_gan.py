@@ -12,16 +12,14 @@ import numpy as np
 from accountant import checks
 from accountant._typing import FloatArray
 from accountant.errors import DomainError
-from accountant.learn.dp_sgd import train_dp_sgd
+from accountant.learn.dp_sgd import Watch, train_dp_sgd
 from accountant.learn.generation.domain import Domain, as_domain
-from accountant.learn.generation.networks import Generator, dense_layers
-from accountant.learn.generation.result import GeneratorSynthesis
-from accountant.learn.models.losses import LogisticLoss
-from accountant.learn.models.network import Network
+from accountant.learn.generation.networks import Generator, GeneratorSynthesis, dense_layers
+from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam, Optimizer
+from accountant.learn.plan import Batches, Noise
 from accountant.learn.result import Progress, TrainingResult
 from accountant.ledger import Accountant
-from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 
 RATE = checks.Argument(
@@ -52,12 +50,9 @@ class GanSynthesis(GeneratorSynthesis):
     """
 
     training: TrainingResult
-    mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
+
+    def _charged(self) -> int:
+        return 0  # step by step
 
 
 class _Discriminator(Network):
@@ -100,13 +95,10 @@ def train_dp_gan(
     table: object,
     domain: Domain,
     *,
+    batches: Batches,
+    noise: Noise,
     delta: float,
-    expected_batch_size: float,
-    steps: int,
-    target_epsilon: float | None = None,
-    noise_multiplier: float | None = None,
     clipping_norm: float = 1.0,
-    sampling_probability: float | None = None,
     optimizer: Optimizer | None = None,
     generator_rate: float = 2e-3,
     generator_batch: int = 256,
@@ -128,11 +120,9 @@ def train_dp_gan(
         The private records; see :meth:`Domain.encode` for odd entries.
     domain : Domain
         Public.
-    delta, expected_batch_size, steps, target_epsilon, noise_multiplier, clipping_norm
-        As in :func:`~accountant.learn.train_dp_sgd`, for the discriminator; exactly one of
-        ``target_epsilon`` and ``noise_multiplier``, which is > 0.
-    sampling_probability : float, optional
-        As there; without it the number of records is public.
+    batches, noise, delta, clipping_norm
+        As in :func:`~accountant.learn.train_dp_sgd`, for the discriminator: a number of steps, and
+        noise that is > 0. Without a sampling probability the number of records is public.
     optimizer : Optimizer, optional
         Of the discriminator; ``Adam(2e-3, 0.5)`` when left out.
     generator_rate : float
@@ -158,11 +148,12 @@ def train_dp_gan(
     iterates included; the generator is post-processing (docs/theorems_selection.md, Theorem P16).
     """
     domain = as_domain(domain)
-    if noise_multiplier is not None:
-        checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    if noise.noise_multiplier is not None:
+        checks.number(checks.NOISE_MULTIPLIER, noise.noise_multiplier)
     every = checks.integer("generator_every", generator_every, 1)
     batch = checks.integer("generator_batch", generator_batch, 1)
-    if checks.integer("steps", steps, 1) < every:
+    steps = checks.integer("steps", batches.steps, 1)
+    if steps < every:
         raise DomainError(f"steps must be at least generator_every; got {steps} and {every}")
     rate = Adam(checks.number(RATE, generator_rate), 0.5)
     secure = rng if isinstance(rng, SecureGenerator) else SecureGenerator(rng)
@@ -176,14 +167,14 @@ def train_dp_gan(
         features.shape[1], inner, partial(generator.draw, batch), clipping_norm, seed
     )
     training = train_dp_sgd(
-        judge, features, np.ones(len(features), int), clipping_norm=clipping_norm, delta=delta,
-        expected_batch_size=expected_batch_size, target_epsilon=target_epsilon,
-        noise_multiplier=noise_multiplier, steps=steps, sampling_probability=sampling_probability,
-        optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer, ledger=ledger, rng=secure,
-        callbacks=[_improvement(generator, judge, rate, batch, every, steps)],
+        judge, features, np.ones(len(features), int), batches=batches, noise=noise,
+        clipping_norm=clipping_norm, delta=delta, ledger=ledger, rng=secure,
+        optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer,
+        watch=Watch([_improvement(generator, judge, rate, batch, every, steps)]),
     )  # fmt: skip
     return GanSynthesis(
-        generator, training, training.plan.charges(training.steps) * training.plan.mechanism,
-        training.ledger,
-        training.epsilon, delta, training.run_epsilon, training.private,
+        generator, training,
+        mechanism=training.plan.charges(training.steps) * training.plan.mechanism,
+        ledger=training.ledger, delta=delta, run_epsilon=training.run_epsilon,
+        private=training.private,
     )  # fmt: skip

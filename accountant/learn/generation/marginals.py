@@ -6,17 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._typing import Array
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn.account import charged, epsilon_with
+from accountant.learn.account import charged
 from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
-from accountant.learn.generation.result import Synthesis, public_generator
+from accountant.learn.generation.networks import Synthesis, public_generator
 from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
@@ -26,7 +27,9 @@ from accountant.noise import Grid, SecureGenerator
 
 Codes: TypeAlias = "NDArray[np.int64]"
 Edge: TypeAlias = tuple[int, int]
-STEPS = 2**16  # of the estimates that scores compare with
+# Estimates that scores compare with are rounded to one over this, and cut to the next: sums of
+# scores are exact in 64 bits (Theorem P15).
+STEPS = 2**16
 LARGEST_COUNT = 2.0**36
 
 
@@ -57,14 +60,8 @@ class MarginalSynthesis(Synthesis):
     domain: Domain
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
-    mechanism: Mechanism
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
-    private: bool
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, NDArray[Any]]:
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
         """Draw a table of ``n`` records; post-processing, as often as one likes."""
         count, generator = public_generator(n, seed)
         return self.domain.decode(self.model.sample(count, generator), generator)
@@ -151,7 +148,7 @@ def synthesize_marginals(
     spent = mechanism.epsilon(target)
     generator = generator_of(rng)
     codes = domain.encode(table)
-    book = charged(ledger, (mechanism,), "marginals")
+    book = charged(ledger, (mechanism,), "marginals", generator)
     measured = [
         _measure(codes, domain, (i,), plan.noise, generator) for i in range(len(domain.sizes))
     ]
@@ -165,12 +162,11 @@ def synthesize_marginals(
         domain,
         fit_tree(domain.sizes, measured),
         tuple((names[a], names[b]) for a, b in edges),
-        mechanism,
-        book,
-        epsilon_with(book, 1, spent, target),
-        target,
-        spent,
-        not generator.seeded,
+        mechanism=mechanism,
+        ledger=book,
+        delta=target,
+        run_epsilon=spent,
+        private=not generator.seeded,
     )
 
 

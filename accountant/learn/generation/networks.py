@@ -1,24 +1,28 @@
-"""The generator: a network from normal noise to the features of records.
+"""The generator, a network from normal noise to the features of records, and what is drawn from it.
 
 It never meets a record: its gradients come through a discriminator's released parameters.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from accountant._typing import FloatArray
+from accountant import checks
+from accountant._typing import Array, FloatArray
+from accountant.learn.account import Released
 from accountant.learn.generation.domain import Category, Domain
-from accountant.learn.models.layers import Activation, Dense, Layer
-from accountant.learn.models.stack import LayerStack
+from accountant.learn.models.layers import Activation, Dense, Layer, LayerStack
+from accountant.mechanisms.base import Mechanism
 
-TEMPERATURE = 0.5  # of the softmax in gradients
-SNAPSHOTS = 50
+TEMPERATURE = 0.5  # The softmax in gradients is sharper than that of the logits.
+SNAPSHOTS = 50  # Iterates that are kept of the second half of the steps.
 
 
 def dense_layers(inputs: int, hidden: Sequence[int]) -> list[Layer]:
@@ -140,3 +144,56 @@ class Generator(LayerStack):
             self.parameters[:], self.random = present, random
         features = generator.permutation(np.concatenate(parts))
         return self.domain.read(features, generator)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Synthesis(Released, ABC):
+    """A source of synthetic records with a guarantee.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What the run released.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
+    epsilon, delta : float
+        The guarantee of everything in the ledger when the run ended.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
+    private : bool
+        False when noise came from a known seed.
+    """
+
+    mechanism: Mechanism
+
+    @abstractmethod
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes.
+
+        Parameters
+        ----------
+        n : int
+            The number of records, which must not be the private one unless that is public.
+        seed : int, optional
+            For the same table again; it has no part in the guarantee.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratorSynthesis(Synthesis):
+    """A trained network that turns noise into records: a function of released values."""
+
+    generator: Generator
+
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes."""
+        count, random = public_generator(n, seed)
+        return self.generator.sample(count, random)
+
+
+def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
+    """Check a number of records, and return it with a generator for post-processing."""
+    count = checks.integer("n", n, 0, 10**8)
+    if seed is not None:
+        checks.integer("seed", seed, 0)
+    return count, np.random.default_rng(seed)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from accountant._typing import FloatArray
 
 Edge: TypeAlias = tuple[int, int]
-ROUNDS = 100  # of proportional fitting
-TOLERANCE = 1e-9
+ROUNDS = 100  # Rounds of proportional fitting, at most.
+TOLERANCE = 1e-9  # It ends where no margin is off by more.
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def on_simplex(values: FloatArray) -> FloatArray:
 
 
 def spanning_tree(columns: int, edges: Sequence[Edge]) -> bool:
-    """Tell whether edges between so many columns are without a cycle."""
+    """Tell whether edges between the columns are without a cycle."""
     root = list(range(columns))
     for low, high in edges:
         a, b = find(root, low), find(root, high)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant._core import training
+from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
 from accountant.learn import probes
 from accountant.learn.clipping import UNCLIPPED, ClippingLike, Rule, as_clipping
@@ -22,8 +23,6 @@ from accountant.learn.validation import as_examples, features, row_indices
 # does not depend on who else is in the batch.
 BLOCK_ROWS = 128
 
-Array: TypeAlias = "NDArray[Any]"
-
 
 def norm_limit(dtype: np.dtype[Any]) -> float:
     """Return the squared norm beyond which a record is dropped as if not finite."""
@@ -34,14 +33,14 @@ def norm_limit(dtype: np.dtype[Any]) -> float:
 class Totals:
     """What a pass over a batch adds up; everything here is private until noise is added."""
 
-    gradient: NDArray[np.float64]
+    gradient: FloatArray
     unclipped: int = 0  # records whose norm was within the bound
     records: int = 0
     dropped: int = 0  # records whose gradient was not finite
     loss: float = 0.0
     want_loss: bool = False
 
-    def count(self, norms2: NDArray[np.float64], filled: int, rule: Rule) -> None:
+    def count(self, norms2: FloatArray, filled: int, rule: Rule) -> None:
         """Count the records of one block."""
         within = norms2[:filled]
         self.records += filled
@@ -135,12 +134,7 @@ class Model(ABC):
         return probes.public_targets(generator, BLOCK_ROWS, like)
 
     def add_rows(
-        self,
-        X: Array,
-        y: Array,
-        rows: NDArray[np.intp] | None,
-        rule: Rule,
-        totals: Totals,
+        self, X: Array, y: Array, rows: NDArray[np.intp] | None, rule: Rule, totals: Totals
     ) -> None:
         """Add the clipped gradients of checked data; ``rows`` selects, None means all."""
         with np.errstate(all="ignore"):  # a warning would say something about a record
@@ -148,13 +142,8 @@ class Model(ABC):
                 self.add_block(x, targets, filled, rule, totals)
 
     def clipped_gradient_sum(
-        self,
-        X: object,
-        y: object,
-        clipping_norm: ClippingLike,
-        *,
-        rows: object = None,
-    ) -> NDArray[np.float64]:
+        self, X: object, y: object, clipping_norm: ClippingLike, *, rows: object = None
+    ) -> FloatArray:
         """Return the sum over records of clipped gradients of their losses.
 
         Parameters
@@ -183,7 +172,7 @@ class Model(ABC):
         self.add_rows(data, targets, chosen, rule, totals)
         return totals.gradient
 
-    def gradient_sum(self, X: object, y: object) -> NDArray[np.float64]:
+    def gradient_sum(self, X: object, y: object) -> FloatArray:
         """Return the sum of the gradients, not clipped: what a non-private optimiser uses."""
         data, targets = self.check(X, y)
         totals = Totals(np.zeros(self.size))

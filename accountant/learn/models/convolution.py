@@ -7,20 +7,16 @@ is never formed. Where T is large, or in single precision, it is cheaper or safe
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from accountant._core import training
+from accountant._typing import Array, FloatArray
 from accountant.learn.models.base import norm_limit
 from accountant.learn.models.layers import Layer, row_products, wide
 
-Array: TypeAlias = "NDArray[Any]"
-
-# Ghost norms cost T² (patch + kernels) multiplications, instantiation some passes over patch ·
-# kernels numbers of memory: measured, one number of a pass costs as much as these multiplications.
+# Ghost norms cost T² (patch + kernels) multiplications, instantiation passes over patch · kernels
+# numbers of memory, one of which was measured to cost this many multiplications. It affects speed.
 COST_OF_MEMORY = 12.0
 # Cancellation within a record is bounded by clipping harder what cancels more (Theorem T3).
 SPREAD = 1024.0
@@ -106,7 +102,7 @@ class Convolution(Layer):
                 out[:, i : i + height, j : j + width] += back[:, :, :, i, j]
         return out
 
-    def add_norms(self, norms2: NDArray[np.float64]) -> None:
+    def add_norms(self, norms2: FloatArray) -> None:
         """Add the squared norms, those of ghosts rounded up."""
         if self.ghost:
             training.add_row_norms(self._offsets, norm_limit(self._offsets.dtype), norms2)
@@ -114,13 +110,13 @@ class Convolution(Layer):
         else:
             training.add_row_norms(self._gradients, norm_limit(self._gradients.dtype), norms2)
 
-    def _squares(self) -> NDArray[np.float64]:
+    def _squares(self) -> FloatArray:
         """Return bounds on the squared norms of Σ_t a_t g_tᵀ, above (Σ_t |a_t| |g_t| / SPREAD)²."""
         patches, g = self._patches, self._g
         inner = np.matmul(patches, patches.transpose(0, 2, 1))
         outer = np.matmul(g, g.transpose(0, 2, 1))
         diagonal = np.einsum("ntt,ntt->nt", inner, outer)
-        # Of one small and one huge factor the small one's square may have vanished.
+        # Where one factor is huge the square of the other, a small one, may have vanished.
         limit = norm_limit(g.dtype)
         largest = np.maximum(
             np.einsum("ntt->nt", inner).max(axis=1), np.einsum("ntt->nt", outer).max(axis=1)
@@ -134,7 +130,7 @@ class Convolution(Layer):
         squares = np.maximum(squares, (length / SPREAD) ** 2)
         return np.where((squares <= limit) & (largest <= limit), squares, np.inf)
 
-    def add_gradient(self, factors: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+    def add_gradient(self, factors: FloatArray, total: FloatArray) -> None:
         """Add the scaled rows: one product over all positions, or the instantiated gradients."""
         if not self.ghost:
             training.scale_rows(self._gradients, factors)

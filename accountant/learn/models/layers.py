@@ -9,16 +9,17 @@ gradients g (Goodfellow 2015), and the weighted sum is one matrix product.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 from scipy import special
 
 from accountant._core import training
+from accountant._typing import Array, FloatArray
 from accountant.learn.models.base import norm_limit
-
-Array: TypeAlias = "NDArray[Any]"
 
 
 def row_products(a: Array, weights: Array) -> Array:
@@ -32,7 +33,7 @@ def row_products(a: Array, weights: Array) -> Array:
     return out
 
 
-def wide(a: Array) -> NDArray[np.float64]:
+def wide(a: Array) -> FloatArray:
     """Return rows in double precision."""
     return a.astype(np.float64, copy=False)
 
@@ -60,11 +61,11 @@ class Layer(ABC):
     def backward(self, g: Array, need_input: bool) -> Array | None:
         """Return the gradient in the inputs (None when not needed) from that in the outputs."""
 
-    def add_norms(self, norms2: NDArray[np.float64]) -> None:  # noqa: B027
+    def add_norms(self, norms2: FloatArray) -> None:  # noqa: B027
         """Add the squared norms of the per-example gradients."""
 
     def add_gradient(  # noqa: B027
-        self, factors: NDArray[np.float64], total: NDArray[np.float64]
+        self, factors: FloatArray, total: FloatArray
     ) -> None:
         """Add the factor-weighted sum of the gradients; the remembered rows are overwritten."""
 
@@ -113,17 +114,17 @@ class Dense(Layer):
         self._g = np.ascontiguousarray(g)
         return row_products(self._g, self.weights.T) if need_input else None
 
-    def add_norms(self, norms2: NDArray[np.float64]) -> None:
+    def add_norms(self, norms2: FloatArray) -> None:
         """Add |g|² (|a|² + 1)."""
         limit = norm_limit(self._a.dtype)
         training.add_ghost_norms(self._a, self._g, float(self.bias), limit, norms2)
 
-    def add_gradient(self, factors: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+    def add_gradient(self, factors: FloatArray, total: FloatArray) -> None:
         """Add aᵀ (c g), one matrix product, and the column sums of c g."""
         training.scale_rows(self._g, factors)
         if not factors.all():  # a row that is not finite would spoil the product even times zero
             training.zero_rows(self._a, factors)
-        # In double precision always: the error of this sum is charged for every record.
+        # The product is in double precision always: its error is charged for every record.
         np.matmul(wide(self._a).T, wide(self._g), out=self._product)
         training.accumulate(self._product.ravel(), total[: self.weights.size])
         if self.bias:
@@ -201,3 +202,32 @@ class AveragePool(Layer):
         out = np.zeros(self._shape, g.dtype)
         out[:, : height // k * k, : width // k * k] = g.repeat(k, axis=1).repeat(k, axis=2)
         return out
+
+
+class LayerStack:
+    """What networks share: layers, and the parameters that the layers' weights are views of."""
+
+    layers: list[Layer]
+    parameters: Array
+    _slices: list[slice]
+
+    def _stack(
+        self, layers: Sequence[Layer], dtype: DTypeLike, generator: np.random.Generator
+    ) -> None:
+        """Lay out the parameters of the layers one after another, and draw them."""
+        self.layers = list(layers)
+        ends = np.cumsum([0, *(layer.size for layer in self.layers)])
+        self._slices = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self.parameters = np.zeros(int(ends[-1]), dtype)
+        self._bind()
+        for layer in self.layers:
+            layer.initialise(generator)
+
+    def _bind(self) -> None:
+        for layer, part in zip(self.layers, self._slices, strict=True):
+            layer.bind(self.parameters[part])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the layers' weights views of the parameters again: a pickle holds two copies."""
+        self.__dict__.update(state)
+        self._bind()

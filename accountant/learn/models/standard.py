@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from accountant import checks
+from accountant._typing import Array
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.models.convolution import Convolution
 from accountant.learn.models.layers import Activation, AveragePool, Dense, Layer
-from accountant.learn.models.losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss
-from accountant.learn.models.network import Network
-
-Array: TypeAlias = "NDArray[Any]"
+from accountant.learn.models.network import LogisticLoss, Loss, Network, SoftmaxLoss, SquaredLoss
 
 PENALTY = Argument(
     "penalty",

@@ -7,9 +7,8 @@ from accountant.learn.pate.bounds import (
     laplace_data_dependent_rdp,
     log_probability_of_another,
 )
-from accountant.learn.pate.ensemble import TeacherEnsemble, assign_shards
+from accountant.learn.pate.ensemble import PateResult, TeacherEnsemble, assign_shards, train_student
 from accountant.learn.pate.sensitivity import DataDependentRelease, release_data_dependent_epsilon
-from accountant.learn.pate.student import PateResult, train_student
 
 __all__ = [
     "DataDependentRelease",

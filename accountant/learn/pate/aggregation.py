@@ -223,8 +223,8 @@ class VoteStream:
         self.mechanism = min(self.max_answers, self.max_queries) * aggregator.answer_mechanism
         if test is not None:
             self.mechanism = self.mechanism + self.max_queries * test
-        self.ledger = charged(ledger, (self.mechanism,), "teachers' answers")
         self._generator = generator_of(rng)
+        self.ledger = charged(ledger, (self.mechanism,), "teachers' answers", self._generator)
         self.private = not self._generator.seeded
         self.queries = self.answers = 0
         self._votes: list[NDArray[np.int64]] = []

@@ -17,15 +17,15 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.secrecy import private_count
+from accountant.learn.validation import private_count
 
 VOTES = Argument("votes", "integers >= 0", lambda x: x >= 0, "They count teachers, by class")
 LOG_Q = Argument("log_q", "a number <= 0", lambda x: x <= 0.0, "It is the logarithm of q")
 SIGMA = checks.SCALE.renamed("sigma")
 # A log q below this one is replaced by it, which is on the safe side.
 LEAST_LOG = -700.0
-SLACK = 1e-12  # relative, for the library functions and the few dozen operations below
-# Of the grid of the noise at most: of Gaussian noise in units of sigma, of Laplace noise in votes.
+SLACK = 1e-12  # The library functions and the few dozen operations below lose a smaller share.
+# The grid of the noise is no coarser: of Gaussian noise in units of sigma, of Laplace in votes.
 STEP = 2.0**-30
 LAPLACE_STEP = 2.0**-20
 

@@ -14,10 +14,9 @@ from accountant.derived.any_of import one_of
 from accountant.derived.first_above import FirstAboveThreshold
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.account import charged, epsilon_with
+from accountant.learn.account import Released, charged
 from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.ledger import Accountant
-from accountant.ledger.closed import HoldsLedger
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.noise.exact_samplers import uniform_below
@@ -26,7 +25,7 @@ Setting = TypeVar("Setting")
 
 # η of the truncated negative binomial distribution.
 DISTRIBUTIONS = {"logarithmic": 0.0, "geometric": 1.0}
-MOST_RUNS = 10**7
+MOST_RUNS = 10**7  # A search that draws more runs is refused: it would never end.
 _THRESHOLD = checks.Argument(
     "threshold",
     "a finite number",
@@ -36,8 +35,8 @@ _THRESHOLD = checks.Argument(
 Search: TypeAlias = BestOfRuns | BestOfPoissonRuns | FirstAboveThreshold
 
 
-@dataclass(frozen=True)
-class SearchResult(HoldsLedger, Generic[Setting]):
+@dataclass(frozen=True, eq=False)
+class SearchResult(Released, Generic[Setting]):
     """The best run, and the cost of the whole search.
 
     Attributes
@@ -64,12 +63,7 @@ class SearchResult(HoldsLedger, Generic[Setting]):
     best: Any
     setting: Setting | None
     mechanism: Search
-    ledger: Accountant
-    epsilon: float
-    delta: float
-    run_epsilon: float
     single_epsilon: float
-    private: bool
 
 
 def select_best(
@@ -152,7 +146,7 @@ def select_best(
     enough = math.inf if threshold is None else float(threshold)
     spent, single = cost.epsilon(target), cost.base.epsilon(target)
     generator = generator_of(rng)
-    book = charged(ledger, (cost,), "hyper-parameter search")
+    book = charged(ledger, (cost,), "hyper-parameter search", generator)
     best, best_score, chosen = None, -math.inf, None
     for run in range(draw_runs(cost, generator)):
         setting = settings[uniform_below(generator, len(settings))]
@@ -167,8 +161,8 @@ def select_best(
         if threshold is not None:
             break
     return SearchResult(
-        best, chosen, cost, book, epsilon_with(book, 1, spent, target), target, spent, single,
-        not generator.seeded,
+        best, chosen, cost, single, ledger=book, delta=target, run_epsilon=spent,
+        private=not generator.seeded,
     )  # fmt: skip
 
 

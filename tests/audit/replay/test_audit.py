@@ -11,7 +11,9 @@ from accountant.audit import audit_replay
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 from accountant.learn import (
     AdaptiveQuantile,
+    Batches,
     LogisticRegression,
+    Noise,
     SoftmaxRegression,
     train_dp_sgd,
 )
@@ -89,7 +91,7 @@ def test_a_finding_says_what_it_is(made, kind):
 # Learners of the package, under patches of the functions that add their noise.
 
 
-def dp_sgd(model, **given):
+def dp_sgd(model, q=Q, law="gaussian", clipping_norm=1.0):
     def run(data, releases):
         x, y = data
         releases.patch(
@@ -104,9 +106,9 @@ def dp_sgd(model, **given):
         releases.patch_sampler(dp_sgd_run, "draw_batch", records="records", ignore=["generator"])
         made = model()
         train_dp_sgd(
-            made, x, np.minimum(y, 1) if made.size < 5 else y, delta=1e-5,
-            expected_batch_size=18.0, noise_multiplier=SIGMA, steps=STEPS, rng=1, progress=False,
-            **{"clipping_norm": 1.0, "sampling_probability": Q, **given},
+            made, x, np.minimum(y, 1) if made.size < 5 else y,
+            batches=Batches(18.0, steps=STEPS, sampling_probability=q), noise=Noise(SIGMA, law=law),
+            clipping_norm=clipping_norm, delta=1e-5, rng=1,
         )  # fmt: skip
         return made.parameters
 
@@ -137,7 +139,7 @@ PACKAGE = {
     "adaptive clipping": dp_sgd(
         lambda: LogisticRegression(3), clipping_norm=AdaptiveQuantile(clipping_norm=1.0)
     ),
-    "softmax, discrete noise": dp_sgd(lambda: SoftmaxRegression(3, 3), noise="discrete_gaussian"),
+    "softmax, discrete noise": dp_sgd(lambda: SoftmaxRegression(3, 3), law="discrete_gaussian"),
     "noisy winner": noisy_winner,
     "marginals": marginals,
 }
@@ -152,9 +154,7 @@ def test_a_learner_of_the_package_is_not_flagged(name):
 
 
 def test_the_package_declares_the_number_of_records_public_where_it_uses_it():
-    report = audit_replay(
-        dp_sgd(lambda: LogisticRegression(3), sampling_probability=None), public_data(), remove=[0]
-    )
+    report = audit_replay(dp_sgd(lambda: LogisticRegression(3), q=None), public_data(), remove=[0])
     assert {finding.kind for finding in report.findings} == {"public value"}
 
 

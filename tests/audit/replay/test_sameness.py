@@ -80,3 +80,16 @@ def test_removing_a_row_leaves_others_of_its_label():
 
     report = audit_replay(run, table, remove=[0])
     assert not report.flagged, str(report)
+
+
+class Around:
+    def __init__(self, mean):
+        self.mean = mean
+
+    def shifted(self, x):
+        return x - self.mean
+
+
+def test_a_method_is_compared_with_what_it_is_bound_to():
+    assert is_same(Around(1.0).shifted, Around(1.0).shifted)
+    assert not is_same(Around(1.0).shifted, Around(2.0).shifted)

@@ -61,7 +61,7 @@ def test_medians():
 
 def test_scores_of_the_median_move_by_one():
     # The law on neighbouring estimates, from the scores the code uses.
-    from accountant.learn.blocks import aggregate
+    from accountant.learn import blocks as aggregate
 
     seen = []
     kept = aggregate.select_exponential

@@ -24,13 +24,13 @@ from accountant.learn.convex.mechanism import (
     pure_epsilon_for_noise,
 )
 from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.published import (
+from accountant.ledger import Accountant
+from support.published_objectives import (
     chaudhuri_monteleoni_sarwate,
     kifer_smith_thakurta,
     redberg_koskela_wang,
     redberg_koskela_wang_delta,
 )
-from accountant.ledger import Accountant
 
 SETTINGS = [(0.3, 0.2), (0.3, 3.0), (1.5, 0.5), (1.5, 20.0), (0.05, 1.0), (4.0, 9.0)]
 

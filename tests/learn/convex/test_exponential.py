@@ -9,17 +9,18 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from accountant.errors import DomainError
-from accountant.learn.convex import gibbs
+from accountant.learn.convex import posterior as gibbs
 from accountant.learn.convex.dominating import normal_profile
-from accountant.learn.convex.exponential import (
+from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
+from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.posterior import (
     exponential_mechanism,
+    gibbs_posterior,
+    gibbs_posterior_mu,
     integer_risk,
     oscillation,
 )
-from accountant.learn.convex.gibbs import gibbs_posterior, gibbs_posterior_mu
-from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.stated_guarantees import PureDP
 

@@ -8,8 +8,7 @@ import pytest
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
 from accountant.learn.convex.gradient import _Run
-from accountant.learn.convex.result import clip_rows, table
-from accountant.learn.convex.sums import row_scores
+from accountant.learn.convex.rows import clip_rows, row_scores, table
 
 KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
 FITS = {

@@ -7,7 +7,8 @@ import pytest
 
 import accountant as ac
 from accountant.errors import DomainError
-from accountant.learn.convex import moments, regression
+from accountant.learn.convex import fit as fits
+from accountant.learn.convex import regression
 from accountant.learn.convex.moments import private_covariance, private_mean, private_quantile
 from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.regression import ada_ssp, private_ridge
@@ -42,9 +43,9 @@ def clear():
     log.clear()
 
 
-def worst_mu(fit, d, monkeypatch, module, tries=60):
+def worst_mu(fit, d, monkeypatch, tries=60):
     """The largest Σ (shift / σ)² over neighbours: (1 / multiplier)² at most."""
-    monkeypatch.setattr(module, "NoiseSource", Recorder)
+    monkeypatch.setattr(fits, "NoiseSource", Recorder)
     worst = 0.0
     for i in range(tries):
         x = RNG.normal(size=(5, d)) * RNG.choice([0.1, 3.0])
@@ -71,7 +72,7 @@ def test_statistics_move_by_no_more_than_is_accounted(method, d, monkeypatch):
         method(x, y, epsilon=1.0, delta=1e-6, data_norm=2.0, target_bound=3.0)
 
     allowed = 1 / ac.calibrate_sigma(1.0, 1e-6)
-    worst = worst_mu(fit, d, monkeypatch, regression)
+    worst = worst_mu(fit, d, monkeypatch)
     # Attained; a sensitivity without the factor √2 for the pair would be violated.
     assert 0.95 * allowed < worst <= allowed
     assert worst > allowed / math.sqrt(2) * 1.01
@@ -83,7 +84,7 @@ def test_moments_move_by_no_more_than_is_accounted(method, monkeypatch):
         method(x, epsilon=1.0, delta=1e-6, bound=2.0, center=0.5)
 
     allowed = 1 / ac.calibrate_sigma(1.0, 1e-6)
-    assert 0.99 * allowed < worst_mu(fit, 3, monkeypatch, moments) <= allowed
+    assert 0.99 * allowed < worst_mu(fit, 3, monkeypatch) <= allowed
 
 
 @pytest.mark.parametrize("d", [1, 4])

@@ -20,7 +20,7 @@ from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_des
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import minimum_sensitivity, perturb_output
-from accountant.learn.convex.result import clip_rows, project
+from accountant.learn.convex.rows import clip_rows, project
 from accountant.learn.convex.solvers import (
     RegularizedRisk,
     minimize,
@@ -94,7 +94,7 @@ def test_output_perturbation_states_its_relation(relation):
 
 
 def weights_without_noise(monkeypatch, x, y, **options):
-    monkeypatch.setattr(bolt_on, "add_noise", lambda theta, distance, *_: (theta, distance))
+    monkeypatch.setattr(bolt_on, "add_noise", lambda fit, theta, distance, *_: (theta, distance))
     return bolt_on_sgd(x, y, epsilon=1, delta=1e-5, data_norm=1.0, rng=7, **options)
 
 

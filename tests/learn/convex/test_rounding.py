@@ -19,8 +19,13 @@ from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.result import clip_rows, project
-from accountant.learn.convex.sums import gradient_rounding, row_scores, sum_by_blocks
+from accountant.learn.convex.rows import (
+    clip_rows,
+    gradient_rounding,
+    project,
+    row_scores,
+    sum_by_blocks,
+)
 from support.oracle import convex as oracle
 
 RNG = np.random.default_rng(4)
@@ -157,7 +162,7 @@ def test_permutation_sgd_in_floats_stays_within_its_rounding(monkeypatch, gamma,
     options = {"loss": loss, "passes": passes, "batch_size": batch, "radius": radius}
     options |= {"regularization": gamma} if gamma else {"step_size": 0.7}
     order = NoiseSource(7).permutation(60)
-    monkeypatch.setattr(bolt_on, "add_noise", lambda theta, distance, *_: (theta, distance))
+    monkeypatch.setattr(bolt_on, "add_noise", lambda fit, theta, distance, *_: (theta, distance))
     computed, bound = bolt_on_sgd(X, Y, epsilon=1, delta=1e-5, data_norm=1.0, rng=7, **options)
     rounding = permutation_sgd_rounding(
         loss, norm=1.0, columns=3, batch_size=batch, steps=48, regularization=gamma,

@@ -11,11 +11,11 @@ import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
-from accountant.learn.convex import gibbs, gradient, moments, regression
+from accountant.learn.convex import gradient, moments, regression
+from accountant.learn.convex import posterior as gibbs
 from accountant.learn.convex.losses import BoundedPoisson, Huber, Logistic
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import least_tolerance
-from accountant.learn.convex.sums import sum_by_blocks
 
 KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
 X, Y = np.eye(3)[:, :2], np.array([1.0, -1.0, 1.0])
@@ -41,7 +41,7 @@ def test_more_records_than_the_public_bound_are_refused_without_their_number(nam
     options = {"max_records": 41} if name in CAPPED else {}
     for module in (gradient, moments, regression):
         monkeypatch.setattr(module, "MOST_RECORDS", 41)
-    for module in (convex.moments, convex.exponential):
+    for module in (convex.moments, convex.posterior):
         monkeypatch.setattr(module, "MOST_COUNTED", 41)
     x, y = np.tile(X, (20, 1)), np.tile(Y, 20)
     for n in (40, 41):

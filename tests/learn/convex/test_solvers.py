@@ -14,9 +14,8 @@ from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Lo
 from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import perturb_output
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
-from accountant.learn.convex.sums import sum_by_blocks
 
 LOSSES = [Logistic(), HuberHinge(0.1), Huber(0.8), BoundedPoisson(1.0, 4.0), Softmax(4)]
 

@@ -23,7 +23,7 @@ from accountant.learn.convex.losses import (
     Logistic,
     Softmax,
 )
-from accountant.learn.convex.result import clip_rows
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.convex.solvers import least_tolerance, minimize
 
 LOSSES = [

@@ -9,7 +9,7 @@ import pytest
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
-from accountant.learn import Adam
+from accountant.learn import Adam, Batches, Noise
 from accountant.learn.generation import (
     Category,
     Domain,
@@ -20,8 +20,9 @@ from accountant.learn.generation import (
     train_pate_gan,
 )
 from accountant.learn.generation.networks import Generator
-from accountant.learn.generation.teachers import Teachers
+from accountant.learn.generation.pate_gan import Teachers
 from accountant.noise import SecureGenerator
+from support.dp_sgd_runs import arranged
 
 DOMAIN = Domain({"a": Category((0, 1, 2, 3)), "b": Category((0, 1, 2, 3)), "x": Numeric((0, 1))})
 
@@ -50,7 +51,7 @@ def gan(table, **options):
         "noise_multiplier": 1.0,
         "rng": 1,
     } | options
-    return train_dp_gan(table, DOMAIN, **settings)
+    return train_dp_gan(table, DOMAIN, **arranged(settings))
 
 
 def crowd(table, **options):
@@ -67,7 +68,7 @@ def crowd(table, **options):
 def test_a_teacher_without_records_does_not_feel_whether_there_are_any(size, monkeypatch):
     # All records are the second teacher's; the weights of all of them have diverged.
     monkeypatch.setattr(
-        "accountant.learn.generation.teachers.assign_shards", lambda n, k, rng: np.full(n, 1)
+        "accountant.learn.generation.pate_gan.assign_shards", lambda n, k, rng: np.full(n, 1)
     )
     learnt = []
     for records in (np.zeros((0, 2)), np.full((1, 2), 0.5)):
@@ -272,7 +273,7 @@ def test_a_budget_refuses_before_training(monkeypatch):
         (lambda t: gan({"a": [1]}), DomainError),
         (lambda t: gan(t, rng=1.5), ArgumentTypeError),
         (
-            lambda t: train_dp_gan(t, 3, delta=1e-5, expected_batch_size=2, steps=1),
+            lambda t: train_dp_gan(t, 3, batches=Batches(2, steps=1), noise=Noise(1.0), delta=1e-5),
             ArgumentTypeError,
         ),
         (lambda t: crowd(t, delta=0.0), DomainError),

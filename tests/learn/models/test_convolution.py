@@ -8,16 +8,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from accountant.learn import Automatic, ConvolutionalNetwork, PerLayer, train_dp_sgd
+from accountant.learn import Automatic, Batches, ConvolutionalNetwork, Noise, PerLayer, train_dp_sgd
 from accountant.learn.clipping import Flat
 from accountant.learn.models import convolution
 from accountant.learn.models.base import BLOCK_ROWS, Totals
 from accountant.learn.models.convolution import SPREAD, Convolution
-from accountant.learn.release import require_row_independence
-from accountant.learn.sensitivity import (
+from accountant.learn.release import (
     batch_cap,
     grid_for,
     relative_excess,
+    require_row_independence,
     rounded_sensitivity,
 )
 
@@ -177,8 +177,8 @@ def test_a_ghost_convolution_trains_and_its_rows_are_independent():
     data, targets = model.check(X, y)
     require_row_independence(model, data, targets)
     result = train_dp_sgd(
-        model, X, y, clipping_norm=1.0, noise_multiplier=1.0, delta=1e-4,
-        expected_batch_size=100, steps=5, rng=3,
+        model, X, y, batches=Batches(100, steps=5), noise=Noise(1.0), clipping_norm=1.0,
+        delta=1e-4, rng=3,
     )  # fmt: skip
     assert np.isfinite(result.parameters).all()
     assert BLOCK_ROWS == 128

@@ -25,6 +25,7 @@ from accountant.learn.clipping import Rule
 from accountant.learn.models.base import Totals
 from accountant.learn.release import Privatiser
 from accountant.noise import Grid, SecureGenerator
+from support.dp_sgd_runs import arranged
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -49,7 +50,7 @@ def train(model=None, data=X, labels=Y, **given):
     } | given
     if settings["sampler"] == "poisson":
         settings.setdefault("sampling_probability", None)
-    return train_dp_sgd(model or LogisticRegression(3), data, labels, **settings)
+    return train_dp_sgd(model or LogisticRegression(3), data, labels, **arranged(settings))
 
 
 # Audits of whole runs: Dirac canaries, in by fair coins, and what was released of them.
@@ -66,7 +67,7 @@ def audit_run(**given):
         "rng": 5,
         "delta": DELTA,
     } | given
-    return finding(audit_trainer(model, X, Y, **settings))
+    return finding(audit_trainer(model, X, Y, **arranged(settings)))
 
 
 def full_batch_audit():

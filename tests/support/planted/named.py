@@ -16,13 +16,14 @@ from accountant.adapters import sklearn as sklearn_estimators
 from accountant.analyses.pld import loss_grid
 from accountant.audit import confidence, one_run
 from accountant.composition import Composition
+from accountant.learn import blocks as aggregate
+from accountant.learn import local as bounded
+from accountant.learn import local as responses
 from accountant.learn import plan, release, validation
-from accountant.learn.averaging import Averaging
-from accountant.learn.blocks import aggregate
 from accountant.learn.clipping import Rule
 from accountant.learn.convex.losses import HuberHinge
-from accountant.learn.local import bounded, responses
 from accountant.learn.pate import aggregation, ensemble
+from accountant.learn.result import Averaging
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
 from accountant.mechanisms import shuffling

@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from accountant.audit import shipped
+from accountant.learn import local as bounded
 from accountant.learn.convex import output
 from accountant.learn.convex.losses import HuberHinge
-from accountant.learn.local import KaryResponse, bounded
+from accountant.learn.local import KaryResponse
 from accountant.learn.pate import GNMax
 from accountant.learn.selection import tuning
 from accountant.mechanisms import Gaussian

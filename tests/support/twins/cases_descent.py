@@ -25,6 +25,7 @@ from accountant.learn import (
     train_one_example_sgd,
     train_projected_gradient_descent,
 )
+from support.dp_sgd_runs import arranged
 from support.twins import pairs
 from support.twins.comparison import Charge
 from support.twins.pairs import Pair
@@ -58,9 +59,19 @@ def trained(make: Any, train: Any = train_dp_sgd, **given: Any) -> Any:
     settings = {k: v for k, v in (SETTINGS | given).items() if v is not None}
 
     def run(data: Any) -> Any:
-        return train(make(), *data, **settings)
+        return train(make(), *data, **arranged(settings))
 
     return run
+
+
+def projected(*given: Any, batches: Any, **options: Any) -> Any:
+    return train_projected_gradient_descent(*given, steps=batches.steps, **options)
+
+
+def one_example(*given: Any, batches: Any, **options: Any) -> Any:
+    return train_one_example_sgd(
+        *given, steps=batches.steps, sampling_probability=batches.sampling_probability, **options
+    )
 
 
 def hinge_gradients(parameters: Any, X: Any, y: Any) -> Any:
@@ -139,7 +150,7 @@ for size in (1e30, 1e-30):
 case(
     name="train_dp_sgd, discrete Gaussian",
     covers=("accountant.learn.train_dp_sgd",),
-    run=trained(lambda: LinearRegression(D), noise="discrete_gaussian", averaging="mean"),
+    run=trained(lambda: LinearRegression(D), law="discrete_gaussian", averaging="mean"),
     pairs=lambda: pairs.add_or_remove(D, pairs.numbers(1.0), only=("ordinary", "one-hot")),
     charges=of_the_plan(),
 )
@@ -168,7 +179,7 @@ for sampler, strategy in (
             "accountant.learn.correlated.draw_classes",
         ),
         run=trained(
-            lambda: LogisticRegression(D), noise=strategy, sampler=sampler, steps=6,
+            lambda: LogisticRegression(D), law=strategy, sampler=sampler, steps=6,
             sampling_probability=1.0 if sampler == "full" else 0.5,
         ),
         pairs=_few,
@@ -196,7 +207,7 @@ case(
     name="train_one_example_sgd",
     covers=("accountant.learn.train_one_example_sgd",),
     run=trained(
-        lambda: LogisticRegression(D), train_one_example_sgd, projection_radius=1.0,
+        lambda: LogisticRegression(D), one_example, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=0.05,
     ),
     pairs=_few,
@@ -206,7 +217,7 @@ case(
     name="train_projected_gradient_descent",
     covers=("accountant.learn.train_projected_gradient_descent",),
     run=trained(
-        lambda: LogisticRegression(D), train_projected_gradient_descent, projection_radius=1.0,
+        lambda: LogisticRegression(D), projected, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=None, expected_records=140.0,
     ),
     pairs=_few,
@@ -236,7 +247,7 @@ case(
     name="train_projected_gradient_descent, a number of records that is secret",
     covers=("accountant.learn.train_projected_gradient_descent",),
     run=trained(
-        lambda: LogisticRegression(D), train_projected_gradient_descent, projection_radius=1.0,
+        lambda: LogisticRegression(D), projected, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=None, expected_records=1000.0, steps=1,
     ),
     pairs=_sizes(0, 1, 1011, 1012),

@@ -19,6 +19,7 @@ from accountant.learn import (
     UnitNorm,
     train_dp_sgd,
 )
+from support.dp_sgd_runs import arranged
 from support.twins import pairs
 from support.twins.cases_descent import SETTINGS, of_the_plan, trained
 from support.twins.pairs import Pair
@@ -111,7 +112,7 @@ def _after_extraction(data: Any) -> Any:
         "steps": 1, "sampler": "full", "sampling_probability": None, "expected_batch_size": N
     }  # fmt: skip
     # Targets beyond reach: a record's clipped gradient is its feature's sign.
-    return train_dp_sgd(LinearRegression(1, bias=False), features, y, **settings)
+    return train_dp_sgd(LinearRegression(1, bias=False), features, y, **arranged(settings))
 
 
 def _projections() -> Iterable[Pair]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accountant.learn import Batches, Noise
 from accountant.learn.generation import (
     Category,
     Domain,
@@ -85,8 +86,9 @@ case(
     name="train_dp_gan",
     covers=("accountant.learn.generation.train_dp_gan",),
     run=lambda data: train_dp_gan(
-        data[0], DOMAIN, delta=1e-5, expected_batch_size=20.0, sampling_probability=0.5, steps=2,
-        noise_multiplier=1.0, generator_batch=8, hidden=(4,), generator_hidden=(4,), rng=1,
+        data[0], DOMAIN, batches=Batches(20.0, sampling_probability=0.5, steps=2),
+        noise=Noise(1.0), delta=1e-5, generator_batch=8, hidden=(4,), generator_hidden=(4,),
+        rng=1,
     ),
     pairs=lambda: [*_tables(("ordinary", "one row"))(), *list(_odd())[:3]],
     charges=of_the_plan(),

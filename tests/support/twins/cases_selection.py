@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -368,7 +369,8 @@ def _mean(noise: str) -> Any:
         found = private_block_mean(estimates, (0.0, 1.0), noise=noise, noise_multiplier=2.0, rng=1)
         # The noise is left out, bounds and number are dyadic: this is what it would be added to.
         assert Tape.current is not None
-        Tape.current.releases[-1].value = [int(found.value * 8 * 2**20)]
+        last = Tape.current.entries[-1]
+        Tape.current.entries[-1] = replace(last, private=[int(found.value * 8 * 2**20)])
         return found.mechanism
 
     return _blocks(release)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from accountant.audit.replay.script import Diverged, Entry
 from support.twins.pairs import Pair
-from support.twins.tape import DivergedError, Release, Tape
+from support.twins.tape import Tape
 from support.twins.trace import Trace, public_view, watch
 
 
@@ -34,16 +35,16 @@ def twins(case: Any, pair: Pair, seconds: float = 30.0) -> tuple[list[str], Trac
     first = Tape(pair.left_ids, pair.differs, quiet=case.quiet)
     with first.running():
         one = watch(case.run, pair.left, seconds)
-    script = first.releases if case.replays else None
+    script = first if case.replays else None
     second = Tape(pair.right_ids, pair.differs, script=script, quiet=case.quiet)
     try:
         with second.running():
             other = watch(case.run, pair.right, seconds)
-    except DivergedError as error:
+    except Diverged as error:
         return [f"control flow: {error}"], one, one
     wrong = _outside(one, other)
     if one.raised is None and other.raised is None:
-        wrong += distances(first.releases, second.releases, case.charges(one.result, pair))
+        wrong += distances(first.entries, second.entries, case.charges(one.result, pair))
         if case.replays:
             left, right = (public_view(t.result, case.without) for t in (one, other))
             wrong += [f"public attributes: {d}" for d in _differences(left, right)]
@@ -59,10 +60,11 @@ def _outside(one: Trace, other: Trace) -> list[str]:
 
 
 def distances(
-    left: Sequence[Release], right: Sequence[Release], charges: Sequence[Charge]
+    left: Sequence[Entry], right: Sequence[Entry], charges: Sequence[Charge]
 ) -> list[str]:
     """Compare releases with what was charged for them, exactly."""
-    if [r.shape for r in left] != [r.shape for r in right]:  # numbers, sizes and noise
+    shapes = [[(entry.name, entry.public) for entry in side] for side in (left, right)]
+    if shapes[0] != shapes[1]:  # numbers, sizes and noise
         return [f"releases: {len(left)} and {len(right)}, or of other shapes"]
     wrong, position = [], 0
     for number, charge in enumerate(charges):
@@ -80,39 +82,40 @@ def distances(
     return wrong
 
 
-def _moved(rows: list[tuple[Release, Release]], charge: Charge) -> tuple[Fraction | None, Fraction]:
+def _moved(rows: list[tuple[Entry, Entry]], charge: Charge) -> tuple[Fraction | None, Fraction]:
     total = Fraction(0)
     for one, other in rows:
-        if None in one.value or None in other.value:
+        kind, scale, values = one.name, one.public["scale"], (one.private, other.private)
+        if None in values[0] or None in values[1]:
             return None, Fraction(0)
         gaps = []
-        if one.kind != "cells":
-            gaps = [Fraction(a) - Fraction(b) for a, b in zip(one.value, other.value, strict=True)]
-        if one.kind in ("softmax", "flip", "weights"):
-            rate = Fraction(1) if one.scale is None else Fraction(one.scale)
+        if kind != "cells":
+            gaps = [Fraction(a) - Fraction(b) for a, b in zip(*values, strict=True)]
+        if kind in ("softmax", "flip", "weights"):
+            rate = Fraction(1) if scale is None else Fraction(scale)
             total += (max(gaps) - min(gaps)) * rate
         elif charge.length is not None:
-            total += sum(g * g for g in gaps) * Fraction(one.step) ** 2
-        elif one.kind == "cells":
+            total += sum(g * g for g in gaps) * Fraction(one.public["step"]) ** 2
+        elif kind == "cells":
             total += _range_on_cells(one, other)
         elif charge.squared is not None:
-            total += sum(g * g for g in gaps) / Fraction(one.scale) ** 2
+            total += sum(g * g for g in gaps) / Fraction(scale) ** 2
         else:
-            total += sum(map(abs, gaps)) / Fraction(one.scale)
+            total += sum(map(abs, gaps)) / Fraction(scale)
     limits = (charge.squared, charge.pure, None if charge.length is None else charge.length**2)
     return total, next(limit for limit in limits if limit is not None)
 
 
-def _range_on_cells(one: Release, other: Release) -> Fraction:
+def _range_on_cells(one: Entry, other: Entry) -> Fraction:
     """Return the range of the difference of two exponents that are constant on runs of cells."""
-    edges = [np.concatenate([[0], np.cumsum(r.widths)]) for r in (one, other)]
+    edges = [np.concatenate([[0], np.cumsum(r.outcome)]) for r in (one, other)]
     cells = np.unique(np.concatenate(edges))[:-1]
     scores = [
-        [r.value[i] for i in np.searchsorted(e[1:], cells, side="right").tolist()]
+        [r.private[i] for i in np.searchsorted(e[1:], cells, side="right").tolist()]
         for r, e in zip((one, other), edges, strict=True)
     ]
     gaps = [a - b for a, b in zip(*scores, strict=True)]
-    return (max(gaps) - min(gaps)) * Fraction(one.scale)
+    return (max(gaps) - min(gaps)) * Fraction(one.public["scale"])
 
 
 def _short(value: Fraction) -> str:
@@ -123,11 +126,10 @@ def _differences(one: Any, other: Any, where: str = "") -> list[str]:
     """Return the places where two views differ."""
     if one == other:
         return []
-    pairs = isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other)
-    if not pairs or one[0] == "array":
+    if not (isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other)):
         return [f"{where}: {one!r:.90} and {other!r:.90}"]
     found = []
-    for i, (a, b) in enumerate(zip(one, other, strict=True)):
-        name = a[0] if isinstance(a, tuple) and a and isinstance(a[0], str) else str(i)
-        found += _differences(a, b, f"{where}.{name}")
+    for a, b in zip(one, other, strict=True):
+        named = isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], tuple)
+        found += _differences(a, b, f"{where}.{a[0][1]}" if named else where)
     return found

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from accountant.audit.replay.audit import without_record
+
 Array = Any
 
 
@@ -39,7 +41,7 @@ def without(name: str, data: tuple[Array, ...], place: int) -> Pair:
     n = len(data[0])
     ids = tuple(range(n))
     place %= n
-    fewer = tuple(np.delete(part, place, axis=0) for part in data)
+    fewer = without_record(data, place)
     return Pair(name, data, fewer, ids, ids[:place] + ids[place + 1 :], place, "add or remove")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 from unittest import mock
@@ -17,78 +16,58 @@ from unittest import mock
 import numpy as np
 
 import accountant.learn.run as run_module
+from accountant.audit.replay.script import Diverged, Entry, Script
+from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
-from accountant.learn.blocks import aggregate
+from accountant.learn import local as bounded
 from accountant.learn.convex import noise as convex_noise
-from accountant.learn.generation import teachers
-from accountant.learn.local import bounded
+from accountant.learn.generation import pate_gan
 from accountant.learn.pate import aggregation, ensemble
-from accountant.learn.selection import noisy_max, threshold
+from accountant.learn.selection import noisy_max
 from accountant.noise import Grid, SecureGenerator
 
 SEED = 20260
 
 
-@dataclass
-class Release:
-    """One meeting of private values and noise.
+class Tape(Script):
+    """The releases of one run; with ``script`` the outputs come from there.
 
-    ``value`` is exact, in the units of ``scale``: integers for noise on a grid, fractions for the
-    exponents of a choice.
-    """
-
-    kind: str
-    value: list[Any]
-    scale: Any
-    output: Any = None
-    step: float = 1.0
-    widths: list[int] | None = None
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """What both runs must agree on before any noise is drawn."""
-        size = None if self.kind == "cells" else len(self.value)
-        return self.kind, size, self.scale, self.step
-
-
-class DivergedError(AssertionError):
-    """The second run asked for another release than the first one made."""
-
-
-@dataclass
-class Tape:
-    """Releases of one run; with ``script`` the outputs come from there.
-
-    ``identities`` names the records: every draw *for a record* (its place in a Poisson sample, its
-    shard) is a function of its name, so that the records that two data sets share fare alike.
-    ``always`` is the record that differs: it is in every sample.
+    An entry's private value is exact, in the units of its public ``scale``: integers for noise on a
+    grid, fractions for the exponents of a choice. ``identities`` names the records: every draw *for
+    a record* (its place in a Poisson sample, its shard) is a function of its name, so that the
+    records that two data sets share fare alike. ``always`` is the record that differs: it is in
+    every sample.
     """
 
     current: ClassVar[Tape | None] = None
 
-    identities: tuple[int, ...]
-    always: int
-    script: list[Release] | None = None
-    quiet: bool = False
-    releases: list[Release] = field(default_factory=list)
-    draws: int = 0
-    pending: list[Any] | None = None
+    def __init__(
+        self,
+        identities: tuple[int, ...],
+        always: int,
+        script: Tape | None = None,
+        quiet: bool = False,
+    ) -> None:
+        super().__init__(script)
+        self.identities, self.always, self.quiet = identities, always, quiet
+        self.draws = 0
+        self.pending: list[Any] | None = None
 
     def put(self, kind: str, value: Any, scale: Any, make: Any, step: float = 1.0) -> Any:
         """Record a release and return its output: ``make()``, or the first run's."""
-        entry = Release(kind, list(value), scale, step=step)
-        position = len(self.releases)
-        self.releases.append(entry)
-        if self.script is None:
-            entry.output = make()
-        else:
-            if position >= len(self.script) or self.script[position].shape != entry.shape:
-                there = position < len(self.script)
-                wanted = self.script[position].shape if there else "no more"
-                raise DivergedError(f"release {position}: {entry.shape}, the twin's: {wanted}")
-            entry.output = self.script[position].output
-        found = entry.output
+        value = list(value)
+        public = {"size": len(value), "scale": scale, "step": step}
+        past = self.meet("release", kind, value, make, public)
+        if past is not None and past.public != public:
+            raise Diverged(f"{kind}: {public}, the twin's: {past.public}")
+        found = self.entries[-1].outcome
         return found.copy() if isinstance(found, np.ndarray) else found
+
+    def note(self, kind: str, value: list[Any], scale: Any, widths: Any = None) -> None:
+        """Record a release whose output no two runs share; of cells the widths stand there."""
+        size = len(value) if widths is None else None
+        public = {"size": size, "scale": scale, "step": 1.0}
+        self.entries.append(Entry("release", kind, value, widths, public))
 
     def for_records(self, n: int) -> np.ndarray:
         """Return one uniform number for each record, the same for a record of either twin."""
@@ -122,13 +101,12 @@ class Tape:
             (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),
             (noisy_max, "_flip_draw", self._choice("flip", noisy_max._flip_draw)),
             (noisy_max, "floor_to_grid", self._noted(noisy_max.floor_to_grid)),
-            (threshold, "floor_to_grid", self._noted(threshold.floor_to_grid)),
             (bounded, "_on_grid", self._noted(bounded._on_grid)),
             (aggregation.LNMax, "winner", self._laplace_vote()),
             (SecureGenerator, "subset", self._subset()),
             (ensemble, "assign_shards", self._shards()),
             (aggregate, "assign_shards", self._shards()),
-            (teachers, "assign_shards", self._shards()),
+            (pate_gan, "assign_shards", self._shards()),
             *self._noise_in_place(),
         ]
 
@@ -165,7 +143,7 @@ class Tape:
                 "gaussian", _integers(sums + earlier), scale,
                 lambda: original(privatiser, sums, grid, scale, generator), grid.step,
             )  # fmt: skip
-            if self.script is not None:
+            if self.recorded is not None:
                 stream._remember(released - sums - earlier, released - sums)
                 stream.step += 1
             return released
@@ -221,7 +199,7 @@ class Tape:
         def draw(generator: Any, scores: Any, rate: Fraction, widths: Any = None) -> int:
             sizes = None if widths is None else widths.tolist()
             if sizes is not None:  # the cells themselves are private: no two runs share an index
-                self.releases.append(Release("cells", scores.tolist(), rate, widths=sizes))
+                self.note("cells", scores.tolist(), rate, sizes)
                 return original(generator, scores, rate, widths)
             return self.put(
                 "weights", scores.tolist(), rate, lambda: original(generator, scores, rate)
@@ -260,7 +238,7 @@ class Tape:
 
         def instead(kind: str, n: int, scale: float) -> np.ndarray:
             value = self.pending if self.pending is not None else [0] * n
-            self.releases.append(Release(kind, value, scale))
+            self.note(kind, value, scale)
             self.pending = None
             return np.zeros(n)
 
@@ -274,7 +252,7 @@ class Tape:
                 return instead("gaussian", n, scale)
             return original(generator, n, scale)
 
-        places = (noisy_max, threshold, aggregate, bounded)
+        places = (noisy_max, aggregate, bounded)
         found = [(place, "rounded_laplace", laplace) for place in places]
         return [*found, (SecureGenerator, "rounded_normal", normal)]
 

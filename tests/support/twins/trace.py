@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import io
 import signal
-import types
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from accountant.audit.replay.sameness import View
 from accountant.noise import SecureGenerator
 
 
@@ -79,43 +76,4 @@ def public_view(value: Any, without: frozenset[str] = frozenset()) -> Any:
 
     Attributes whose names are in ``without`` are documented as private and left out.
     """
-    return _View(without).of(value)
-
-
-class _View:
-    def __init__(self, without: frozenset[str]) -> None:
-        self.without, self.seen = without, set()
-
-    def of(self, value: Any) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            array = np.asarray(value)
-            if array.dtype.kind == "O":
-                return ("objects", array.shape, self.of(array.tolist()))
-            return ("array", array.dtype.str, array.shape, array.tobytes())
-        if isinstance(value, float):
-            return ("float", value.hex())
-        if value is None or isinstance(value, (bool, int, str, bytes, enum.Enum)):
-            return value
-        if isinstance(value, (list, tuple)):
-            return (type(value).__name__, tuple(self.of(v) for v in value))
-        if isinstance(value, (set, frozenset)):
-            return ("set", tuple(sorted(map(repr, value))))
-        if isinstance(value, dict):
-            return ("dict", tuple((repr(k), self.of(v)) for k, v in value.items()))
-        if isinstance(value, np.random.Generator):
-            return ("public randomness", repr(value.bit_generator.state))
-        return self._object(value)
-
-    def _object(self, value: Any) -> Any:
-        if isinstance(value, SecureGenerator | types.FunctionType | type | types.ModuleType):
-            return type(value).__name__
-        if id(value) in self.seen:
-            return "seen"
-        self.seen.add(id(value))
-        state = dict(getattr(value, "__dict__", {}))
-        for kind in type(value).__mro__:
-            for name in getattr(kind, "__slots__", ()):
-                if hasattr(value, name):
-                    state[name] = getattr(value, name)
-        kept = {k: v for k, v in sorted(state.items()) if k not in self.without}
-        return (type(value).__name__, tuple((k, self.of(v)) for k, v in kept.items()))
+    return View(strict=True, without=without, opaque=(SecureGenerator,)).of(value)

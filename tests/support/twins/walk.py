@@ -16,11 +16,11 @@ RANDOMNESS = {"rng", "generator", "source", "random_state", "secure"}
 # Names that see no private record, or release nothing of one: what they are instead.
 WITHOUT_RELEASES = {
     "a schedule, an optimiser or an average: functions of what was released": (
-        "SGD AdaGrad Adam AdamW DPAdam RMSProp Constant Cosine InverseSquareRoot Polynomial"
-        " StepDecay Warmup LastIterate MeanOfLast MovingAverage"
+        "SGD AdaGrad Adam AdamW DPAdam RMSProp cosine inverse_square_root polynomial"
+        " step_decay warmup LastIterate MeanOfLast MovingAverage"
     ),
     "settings, results, records of what was spent, and errors": (
-        "Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
+        "Batches Noise Watch Checkpoint CheckpointError TrainingResult PrivateResult BlockResult"
         " SearchResult Selection PateResult Refusal DataDependentRelease MeanEstimate"
         " FrequencyEstimate Synthesis GanSynthesis MarginalSynthesis PateGanSynthesis"
         " UnpaidReleaseWarning UnsetBoundWarning"
@@ -41,20 +41,20 @@ WITHOUT_RELEASES = {
 }
 # Public names of modules, used by what the rooms offer and covered through it.
 WITHIN = {
+    "accountant.learn.account.charged": "perturb_output",
+    "accountant.learn.account.marked": "train_dp_sgd",
     "accountant.learn.convex.noise.NoiseSource": "perturb_output",
-    "accountant.learn.convex.objective.release_minimum": "perturb_objective",
-    "accountant.learn.convex.objective.release_pure": "perturb_objective",
-    "accountant.learn.convex.output.add_noise": "perturb_output",
+    "accountant.learn.convex.fit.Fit": "perturb_output",
     "accountant.learn.generation.networks.Generator": "train_dp_gan",
-    "accountant.learn.generation.result.GeneratorSynthesis": "train_dp_gan",
-    "accountant.learn.generation.teachers.Teachers": "train_pate_gan",
+    "accountant.learn.generation.networks.GeneratorSynthesis": "train_dp_gan",
+    "accountant.learn.generation.pate_gan.Teachers": "train_pate_gan",
     "accountant.learn.pate.ensemble.assign_shards": "TeacherEnsemble",
     "accountant.learn.probes.public_rows": "train_dp_sgd",
     "accountant.learn.probes.public_targets": "train_dp_sgd",
     "accountant.learn.probes.rearranged": "train_dp_sgd",
     "accountant.learn.release.release_fraction": "train_dp_sgd",
     "accountant.learn.run.Run": "train_dp_sgd",
-    "accountant.learn.sampler.draw_batch": "train_dp_sgd",
+    "accountant.learn.run.draw_batch": "train_dp_sgd",
     "accountant.learn.selection.noisy_max.generator_of": "report_noisy_max",
 }
 
@@ -63,7 +63,7 @@ def offered() -> dict[str, Any]:
     """Return what the rooms under ``accountant.learn`` and the estimators' module offer."""
     found: dict[str, Any] = {}
     for module in _modules():
-        if hasattr(module, "__path__") or module is sklearn:
+        if hasattr(module, "__all__"):
             for name in module.__all__:
                 found[f"{module.__name__}.{name}"] = getattr(module, name)
     return found
@@ -74,10 +74,8 @@ def drawing() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for module in _modules():
         for name, value in vars(module).items():
-            if name.startswith("_"):
-                continue
             own = callable(value) and getattr(value, "__module__", "") == module.__name__
-            if own and RANDOMNESS & set(_parameters(value)):
+            if own and not name.startswith("_") and RANDOMNESS & set(_parameters(value)):
                 found[f"{module.__name__}.{name}"] = value
     return found
 

@@ -67,7 +67,13 @@ X = np.zeros((10, 2))
 y = np.zeros(10)
 model = learn.LogisticRegression(2)
 result = learn.train_dp_sgd(
-    model, X, y, clipping_norm=1.0, target_epsilon=3.0, delta=1e-5, expected_batch_size=2, steps=3
+    model,
+    X,
+    y,
+    batches=learn.Batches(2, steps=3),
+    noise=learn.Noise(target_epsilon=3.0),
+    clipping_norm=1.0,
+    delta=1e-5,
 )
 weights = result.parameters
 spent2 = result.epsilon

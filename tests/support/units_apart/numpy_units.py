@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,10 +18,11 @@ from unittest import mock
 
 import numpy as np
 
-from accountant.audit.replay.randomness import frozen
+from accountant.audit.replay.audit import frozen
+from accountant.audit.replay.script import Diverged
+from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
-from accountant.learn.blocks import aggregate
-from accountant.learn.convex import moments
+from accountant.learn.convex import fit, moments, regression
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals
 from accountant.learn.pate import ensemble
@@ -32,10 +32,9 @@ from accountant.noise import SecureGenerator
 from support.twins.comparison import distances
 from support.twins.pairs import Pair
 from support.twins.registry import Case
-from support.twins.tape import DivergedError, Tape
+from support.twins.tape import Tape
 from support.twins.trace import watch
 
-CONVEX = ("bolt_on", "exponential", "gibbs", "gradient", "objective", "output", "regression")
 # What reads records and keeps none by itself: a quantile sorts them, and local reports are made of
 # one user's value each, which the tape compares as they are.
 WITHOUT_PARTS = ("private_quantile", "randomize_", "KaryResponse", "Rappor")
@@ -69,11 +68,10 @@ class Parts:
             yield
 
     def _stand_ins(self) -> list[tuple[Any, str, Any]]:
-        convex = [importlib.import_module(f"accountant.learn.convex.{name}") for name in CONVEX]
         return [
             (Run, "_draw", self._drawn(Run._draw)),
             *((kind, "release", self._released(kind.release)) for kind in PRIVATISERS),
-            *((module, "paired", self._rows(module.paired)) for module in convex),
+            *((module, "paired", self._rows(module.paired)) for module in (fit, regression)),
             (moments, "_centred", self._rows(moments._centred)),
             *((Domain, name, self._rows(getattr(Domain, name))) for name in ("encode", "features")),
             *(
@@ -151,13 +149,13 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
     secret = np.random.default_rng().bytes(32)
     tapes, parts, traces, ends = [], [], [], []
     for data, names in ((pair.left, pair.left_ids), (pair.right, pair.right_ids)):
-        script = tapes[0].releases if tapes and case.replays else None
+        script = tapes[0] if tapes and case.replays else None
         tapes.append(Tape(names, pair.differs, script=script, quiet=case.quiet))
         parts.append(Parts())
         try:
             with frozen(1) as end, unseeded(secret), tapes[-1].running(), parts[-1].noted():
                 traces.append(watch(case.run, data))
-        except DivergedError as error:
+        except Diverged as error:
             return [f"control flow: {error}"], parts[0]
         ends.append(end)
     one, other = traces
@@ -166,7 +164,7 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
     wrong += _apart(*parts, pair.differs)
     wrong += [f"raised: {trace.raised}" for trace in traces if trace.raised is not None]
     if not wrong:
-        wrong += distances(tapes[0].releases, tapes[1].releases, case.charges(one.result, pair))
+        wrong += distances(tapes[0].entries, tapes[1].entries, case.charges(one.result, pair))
         wrong += _moved_by_one(*parts, pair.differs)
     return wrong, parts[0]
 

@@ -1,6 +1,6 @@
 """Published calibrations of objective perturbation, by name, for comparison.
 
-None is used by the trainers: each asks for more noise, or for more regularisation, than
+None is used by the package: each asks for more noise, or for more regularisation, than
 :func:`~accountant.learn.convex.mechanism.calibrate_objective`. All are in the sum form, where λ is
 the number of records times the regularisation of the mean form. The first two are stated for
 replace-one, so a comparison under add-or-remove must say so.

@@ -1,4 +1,4 @@
-"""k-ary randomised response and RAPPOR: reports of one of k values, and their frequencies."""
+"""The local model: every user adds noise to the own report, of a number or of one of k values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,121 @@ from accountant import checks
 from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.secrecy import private_count
-from accountant.learn.selection.noisy_max import Generator, generator_of
-from accountant.learn.validation import class_labels
-from accountant.mechanisms import PureDP, RandomizedResponse
+from accountant.learn.blocks import interval
+from accountant.learn.selection.noisy_max import EPSILON, Generator, generator_of
+from accountant.learn.validation import class_labels, numbers, private_count
+from accountant.mechanisms import Gaussian, Laplace, PureDP, RandomizedResponse, ShuffledResponses
 from accountant.mechanisms.base import Described, Mechanism
 from accountant.noise import SecureGenerator
-from accountant.noise.exact_samplers import uniform_index
+from accountant.noise.exact_samplers import rounded_laplace, uniform_index
 from accountant.relations import NeighbouringRelation
+
+__all__ = [
+    "FrequencyEstimate",
+    "KaryResponse",
+    "MeanEstimate",
+    "Rappor",
+    "ShuffledResponses",
+    "estimate_mean",
+    "randomize_gaussian",
+    "randomize_laplace",
+    "shuffled_epsilon",
+]
+
+STEPS = 2.0**20  # A grid of this many steps lies between the bounds (Theorem P3).
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Noisy values, one for each user.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Unbiased for the clipped true ones.
+    noise_variance : float
+        Of each.
+    mechanism : Mechanism
+        One user's cost, under replace-one.
+    private : bool
+        False for seeded noise.
+    """
+
+    values: FloatArray
+    noise_variance: float
+    mechanism: Mechanism
+    private: bool
+
+
+@dataclass(frozen=True)
+class MeanEstimate:
+    """The mean of the reports, and the variance that the noise gives it."""
+
+    mean: float
+    variance: float
+
+
+def randomize_laplace(
+    values: object, bounds: tuple[float, float], epsilon: float, *, rng: Generator = None
+) -> Reports:
+    """Add Laplace noise of scale (high - low)/ε to every value, clipped to the bounds.
+
+    What is no number counts as the lower bound.
+
+    Notes
+    -----
+    *Guarantee.* ε-differential privacy of each report, in the local model: under replacing its
+    value. Values are rounded to a grid of (high - low)/2^20, noise is exact on it (Theorem P3 of
+    docs/theorems_selection.md).
+    """
+    low, high = interval(bounds)
+    loss = checks.number(EPSILON, epsilon)
+    generator = generator_of(rng)
+    on_grid = _on_grid(values, low, high)
+    # Rounded up, so that the loss is not above ε.
+    scale = 1.0 / loss * (1.0 + 2.0**-50)
+    noisy = on_grid + rounded_laplace(generator, on_grid.size, scale * STEPS)
+    half = Laplace(scale, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
+    width = high - low
+    return Reports(
+        low + width * (noisy / STEPS), 2.0 * (width * scale) ** 2, half, not generator.seeded
+    )
+
+
+def randomize_gaussian(
+    values: object, bounds: tuple[float, float], noise_multiplier: float, *, rng: Generator = None
+) -> Reports:
+    """Add normal noise of ``noise_multiplier``·(high - low) to every value, clipped to the bounds.
+
+    What is no number counts as the lower bound.
+
+    Notes
+    -----
+    *Guarantee.* The Gaussian mechanism, of each report, under replacing its value.
+    """
+    low, high = interval(bounds)
+    sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    generator = generator_of(rng)
+    on_grid = _on_grid(values, low, high)
+    noisy = on_grid + generator.rounded_normal(on_grid.size, sigma * STEPS)
+    half = Gaussian(sigma, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
+    width = high - low
+    return Reports(low + width * (noisy / STEPS), (width * sigma) ** 2, half, not generator.seeded)
+
+
+def estimate_mean(reports: Reports) -> MeanEstimate:
+    """Return the mean of the reports; unbiased for the mean of the clipped values."""
+    n = reports.values.size
+    return MeanEstimate(math.fsum(reports.values.tolist()) / n, reports.noise_variance / n)
+
+
+def _on_grid(values: object, low: float, high: float) -> FloatArray:
+    found = numbers("values", [values] if np.isscalar(values) else values, ())
+    if found.ndim != 1 or found.size == 0:
+        raise DomainError("values must have one dimension, (users,), and at least one entry")
+    share = (np.clip(np.where(np.isnan(found), low, found), low, high) - low) / (high - low)
+    return np.asarray(np.rint(share * STEPS).clip(0.0, STEPS))
+
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 FLIP = Argument(
@@ -146,16 +253,16 @@ class Rappor(Described):
 
     @property
     def permanent_epsilon(self) -> float:
-        """2·log((1 - f/2)/(f/2)): of all reports together."""
+        """2·log((1 - f/2)/(f/2)), the ε of all reports together."""
         return _up(2.0 * math.log((2.0 - self.f) / self.f))
 
     @property
     def report_epsilon(self) -> float:
-        """Of a single report."""
+        """The ε of a single report."""
         f, low, high = Fraction(self.f), Fraction(self.p), Fraction(self.q)
         shared = f * (low + high) / 2
         p, q = shared + (1 - f) * low, shared + (1 - f) * high
-        # In rational numbers: 1 - q* may be far below a unit of roundoff.
+        # Rational numbers are needed: 1 - q* may be far below a unit of roundoff.
         ratio = q * (1 - p) / (p * (1 - q))
         loss = math.log(float(ratio)) if ratio > 2 else math.log1p(float(ratio - 1))
         return min(_up(loss), self.permanent_epsilon)
@@ -256,3 +363,32 @@ def _private_categories(values: object, k: int) -> NDArray[np.int64]:
 
 def _up(value: float) -> float:
     return value * (1.0 + 2.0**-48)
+
+
+def shuffled_epsilon(
+    epsilon: float, *, dataset_size: int, delta: float, k: int | None = None
+) -> float:
+    """Return the central ε at ``delta`` of shuffled reports, all made by one ε-private randomiser.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the randomiser that all users share, in the local model.
+    dataset_size : int
+        Number of users, each with one report.
+    delta : float
+        In (0, 1).
+    k : int, optional
+        When the randomiser is k-ary randomised response.
+
+    Notes
+    -----
+    *Guarantee.* That of :class:`ShuffledResponses`, and under its assumptions (Theorem P14 of
+    docs/theorems_selection.md): randomisers of the users' own, each ε-private, are not covered.
+
+    Examples
+    --------
+    >>> shuffled_epsilon(1.0, dataset_size=10_000, delta=1e-6) < 0.1
+    True
+    """
+    return ShuffledResponses(epsilon, dataset_size=dataset_size, k=k).epsilon(delta)

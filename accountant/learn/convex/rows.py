@@ -1,58 +1,25 @@
-"""The result of a private fit: a value and its mechanisms."""
+"""Private rows: one layout, clipping, and sums whose rounding has a public bound."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
 
 import numpy as np
 
 from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.errors import DomainError
-from accountant.learn.account import epsilon_with
+from accountant.learn.convex.losses import SLOPE_ROUNDINGS, Loss
 from accountant.learn.validation import numbers
-from accountant.ledger import Accountant
-from accountant.ledger.closed import HoldsLedger
-from accountant.mechanisms.base import Mechanism
 
-# Rows end this much inside the ball, so that no rounding puts them outside.
+# Clipped rows end this share inside the ball, so that no rounding puts them outside (V12).
 INSIDE = 1.0 - 2.0**-40
-# NumPy cuts longer sums at places of its own, and a single row elsewhere than one of several.
+# Columns of one inner product: NumPy cuts longer sums at places of its own, and a single row
+# elsewhere than one of several. Theorem V12 depends on it.
 TOGETHER = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateResult(HoldsLedger):
-    """A released value, what it cost, and the ledger that was charged for it.
-
-    Attributes
-    ----------
-    value : ndarray
-        The release. Anything computed from it is private as well.
-    mechanisms : tuple of Mechanism
-        What was released, to be composed.
-    ledger : Accountant
-        The ledger given, or the fit's own, with the mechanisms charged.
-    run_epsilon, delta : float
-        The guarantee this fit was calibrated to, under the mechanisms' relation.
-    private : bool
-        False when the noise came from a known seed; then there is no guarantee at all.
-    epsilon : float
-        The ε at ``delta`` of everything in the ledger when the fit ended.
-    """
-
-    value: FloatArray
-    mechanisms: tuple[Mechanism, ...]
-    ledger: Accountant
-    run_epsilon: float
-    delta: float
-    private: bool
-    details: dict[str, float] = field(default_factory=dict)
-    epsilon: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        spent = epsilon_with(self.ledger, len(self.mechanisms), self.run_epsilon, self.delta)
-        object.__setattr__(self, "epsilon", spent)
+# Rows that one matrix product adds before the blocks are added pairwise: the bound of
+# gradient_rounding contains it.
+BLOCK = 256
 
 
 def table(x: object) -> FloatArray:
@@ -123,3 +90,48 @@ def project(theta: FloatArray, radius: float) -> FloatArray:
     """Return the nearest point of the centred ball; points inside stay where they are."""
     length = float(np.sqrt(np.vdot(theta, theta)))
     return theta if length <= radius else theta * (radius / length)
+
+
+def sum_by_blocks(x: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Return ``x.T @ slopes``, adding blocks of rows pairwise so that round-off stays small."""
+    n, d = x.shape
+    columns = slopes.reshape(n, math.prod(slopes.shape[1:]))
+    k = columns.shape[1]
+    whole = n // BLOCK
+    blocks = x[: whole * BLOCK].reshape(whole, BLOCK, d).transpose(0, 2, 1)
+    parts = blocks @ columns[: whole * BLOCK].reshape(whole, BLOCK, k)
+    last = x[whole * BLOCK :].T @ columns[whole * BLOCK :]
+    while len(parts) > 1:
+        if len(parts) % 2:
+            parts = np.concatenate((parts, np.zeros_like(parts[:1])))
+        parts = parts[0::2] + parts[1::2]
+    total = parts[0] + last if len(parts) else last
+    return np.asarray(total.reshape((d, *slopes.shape[1:])))
+
+
+def row_scores(x: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return ``x @ theta``, every row by itself: no digit depends on the other rows.
+
+    A matrix product of BLAS rounds a row by where it stands; a product and sum over one row does
+    not (Theorem V12; a test compares all positions).
+    """
+    if theta.ndim == 1:
+        return row_products(x, theta)
+    columns = [row_products(x, column) for column in np.ascontiguousarray(theta.T)]
+    return np.stack(columns, axis=1)
+
+
+def gradient_rounding(
+    loss: Loss, *, records: int, columns: int, norm: float, reach: float, blocked: bool = True
+) -> float:
+    """Return how far a computed sum of gradients is from the exact one, for |θ| <= ``reach``.
+
+    Public bounds alone: rows of norm at most ``norm``, and the rounding of V10 at its largest
+    (docs/theorems_convex.md). ``blocked`` sums are those of :func:`sum_by_blocks`, others one
+    matrix product.
+    """
+    score = (columns + 2) * U * norm * reach
+    per_slope = loss.curvature_bound * score
+    per_slope += (SLOPE_ROUNDINGS + (loss.outputs or 1)) * U * loss.slope_bound
+    added = BLOCK + 2 * math.log2(records + 2) if blocked else records
+    return records * norm * (per_slope + (added + 8) * U * loss.slope_bound) * (1.0 + 1e-6)

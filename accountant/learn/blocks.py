@@ -1,33 +1,33 @@
-"""Any black-box estimator on disjoint random blocks; a private mean or median of its values."""
+"""Subsample and aggregate: any estimator on disjoint random blocks, and a private centre."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
-from accountant.learn.secrecy import silence
 from accountant.learn.selection.noisy_max import (
     EPSILON,
     Generator,
     generator_of,
     select_exponential,
 )
-from accountant.learn.validation import as_records, records_at
+from accountant.learn.validation import as_records, records_at, silence
 from accountant.mechanisms import ExponentialMechanism, Gaussian, Laplace
 from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import rounded_laplace
 
-MOST_BLOCKS = 2**32  # whose estimates, in 2^20 steps each, add up exactly in float64
+__all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_block_median"]
+
+# Estimates of up to this many blocks, 2^20 steps each, add up exactly in float64 (Theorem P9).
+MOST_BLOCKS = 2**32
 END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
 
 
@@ -55,7 +55,7 @@ class BlockResult:
 
 def block_estimates(
     records: object,
-    estimator: Callable[[NDArray[Any]], float],
+    estimator: Callable[[Array], float],
     blocks: int,
     bounds: tuple[float, float],
     *,
@@ -88,7 +88,7 @@ def block_estimates(
     Theorem P9).
     """
     checks.function("estimator", estimator, "a block of records")
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     rows = as_records("records", records)
     place = assign_shards(len(rows), blocks, rng=rng)
     held = (records_at(rows, np.flatnonzero(place == k)) for k in range(blocks))
@@ -125,12 +125,12 @@ def private_block_mean(
     *Guarantee.* The Gaussian or Laplace mechanism with sensitivity one (docs/theorems_selection.md,
     Theorem P9; Nissim, Raskhodnikova, Smith 2007), with noise exact on a grid.
     """
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     values = _values(estimates, low, high)
     checks.choice("noise", noise, ("gaussian", "laplace"))
     multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     generator = generator_of(rng)
-    # In units of high - low, rounded to a grid: the sum moves by at most 2^20 steps.
+    # Values in units of high - low are rounded to a grid: the sum moves by at most 2^20 steps.
     steps = 2.0**20
     total = float(np.floor((values - low) / (high - low) * steps).clip(0.0, steps).sum())
     mechanism: Mechanism
@@ -168,7 +168,7 @@ def private_block_median(
     *Guarantee.* ε-bounded range: the score of a candidate, minus the distance of its rank from the
     middle, moves by at most one when one estimate does (docs/theorems_selection.md, Theorem P9).
     """
-    low, high = _ends(bounds)
+    low, high = interval(bounds)
     values = np.sort(_values(estimates, low, high))
     checks.number(EPSILON, epsilon)
     count = checks.integer("candidates", candidates, 2, 10**6)
@@ -182,7 +182,7 @@ def private_block_median(
     return BlockResult(float(grid[chosen.index]), values.size, chosen.mechanism, chosen.private)
 
 
-def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> float:
+def _one(estimator: Callable[[Array], float], block: Array) -> float:
     try:
         with silence():
             return float(estimator(block)) if len(block) else math.nan
@@ -190,7 +190,8 @@ def _one(estimator: Callable[[NDArray[Any]], float], block: NDArray[Any]) -> flo
         return math.nan
 
 
-def _ends(bounds: object) -> tuple[float, float]:
+def interval(bounds: object) -> tuple[float, float]:
+    """Return the ends of a public interval of positive, finite length, checked."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise ArgumentTypeError(f"bounds must be a pair (low, high); got {bounds!r:.60}")
     low, high = (checks.number(END, end) for end in bounds)

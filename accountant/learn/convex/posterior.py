@@ -1,44 +1,155 @@
-"""Gibbs posterior sampling: one exact draw from a strongly log-concave density."""
+"""Draws of a parameter: the exponential mechanism on a grid, and one exact Gibbs sample."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._typing import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.account import charged
 from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
-from accountant.learn.convex.exponential import require_few_columns
-from accountant.learn.convex.losses import Huber, Logistic, Loss
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource
-from accountant.learn.convex.public_bounds import (
-    DATA_NORM,
+from accountant.learn.convex.fit import (
+    BOUND,
+    MOST_COUNTED,
     REGULARIZATION,
+    LinearFit,
+    PrivateResult,
     record_limit,
-    require_few,
 )
-from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
+from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Loss
+from accountant.learn.convex.noise import FINE_BITS, NoiseSource
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.secrecy import without_numpy_warnings
+from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import GDP
+from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise import Grid
 
-PROPOSALS = 256
-CELLS = 2**23  # losses held at a time
-MOST_RECORDS = 10**5  # up to which the account covers the rounding of the risk
-MOST_EVALUATIONS = 2e11  # of a record's loss, expected, at the most that public numbers allow
-# An evaluated loss, its score and the pairwise sum, in units of the loss's bound.
+MAX_DIMENSION = 2  # A grid, and rejection, cost too much beyond.
+CELLS = 2**23  # Losses held at a time: affects memory only.
+POINTS = checks.Argument(
+    "points", "an integer in [2, 1e6]", lambda x: (x >= 2) & (x <= 10**6), "Along each axis"
+)
+UNITS = (
+    2**30
+)  # The range of one record's loss is this many units: sums of integers are exact (V14).
+
+
+def oscillation(loss: Loss, reach: float) -> float:
+    """Return a bound on the largest minus the least loss of one record over scores in ±reach."""
+    if isinstance(loss, (Logistic, HuberHinge)):
+        ends = loss.value(np.array([-reach, reach]), np.ones(2))
+        return float(ends[0] - ends[1]) * (1.0 + 1e-12)
+    return 2.0 * loss.slope_bound * reach
+
+
+@without_numpy_warnings
+def exponential_mechanism(
+    x: Array,
+    y: Array,
+    *,
+    epsilon: float,
+    data_norm: float,
+    radius: float,
+    loss: Loss | None = None,
+    points: int = 201,
+    ledger: Accountant | None = None,
+    rng: int | None = None,
+) -> PrivateResult:
+    """Draw a parameter with probability proportional to exp(-ε risk / oscillation) on a grid.
+
+    Parameters
+    ----------
+    x, y, data_norm, loss, ledger, rng
+        As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
+    epsilon : float
+        The pure guarantee.
+    radius : float
+        The grid covers the ball of this radius.
+    points : int
+        Grid points along each axis.
+
+    Returns
+    -------
+    PrivateResult
+        ``value`` has shape (d,).
+
+    Notes
+    -----
+    *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V14):
+    all scores move the same way, so the usual factor of two is not needed. Losses enter as integers
+    and the draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records
+    fit; more are refused.
+    """
+    fit = LinearFit(
+        "exponential mechanism", x, data_norm, loss, epsilon=epsilon, delta=0.0, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
+    reach = checks.number(BOUND.renamed("radius"), radius)
+    d = fit.rows.shape[1]
+    require_few_columns(d, fit.loss)
+    axis = np.linspace(-reach, reach, checks.whole(POINTS, points))
+    grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    grid = grid[(grid**2).sum(axis=1) <= reach**2]
+    if not len(grid):
+        raise DomainError(f"points must be at least 3 in two dimensions; got {points}")
+    rows, labels = fit.data(y, MOST_COUNTED)
+    risk = integer_risk(rows, labels, fit.loss, grid, oscillation(fit.loss, fit.norm * reach))
+    fit.charge(PureDP(fit.epsilon))
+    winner = fit.source.weighted_index(risk, Fraction(fit.epsilon) / UNITS)
+    return fit.result(grid[winner], grid_points=float(len(grid)))
+
+
+def integer_risk(
+    rows: FloatArray, labels: FloatArray, loss: Loss, grid: FloatArray, width: float
+) -> NDArray[np.int64]:
+    """Return the sum of the records' losses at every grid point, in units of width / 2**30.
+
+    Every record by itself is rounded to integers in [0, 2**30] above its own least loss, whatever
+    its losses are: that range, and not floating point, is the sensitivity. Sums are exact.
+    """
+    total = np.zeros(len(grid), np.int64)
+    block = max(1, CELLS // len(grid))
+    for start in range(0, len(rows), block):
+        part = slice(start, start + block)
+        scores = np.zeros((len(rows[part]), len(grid)))
+        # One product at a time: a matrix product may round a record by what stands beside it.
+        for column in range(grid.shape[1]):
+            scores += rows[part, column, None] * grid[None, :, column]
+        with np.errstate(all="ignore"):
+            values = loss.value(scores, labels[part, None])
+            units = np.rint((values - values.min(axis=1, keepdims=True)) / width * UNITS)
+        kept = np.clip(np.nan_to_num(units, nan=0.0), 0.0, UNITS)
+        total += kept.astype(np.int64).sum(axis=0)
+    return total
+
+
+def require_few_columns(d: int, loss: Loss) -> None:
+    """Refuse what the exact samplers of this package cannot draw."""
+    if loss.outputs is not None or not 1 <= d <= MAX_DIMENSION:
+        raise DomainError(
+            f"x must have at most {MAX_DIMENSION} columns and the loss one score for exact"
+            f" sampling; got {d} columns. perturb_objective has no such limit"
+        )
+
+
+PROPOSALS = 256  # Proposals that are tried together: affects speed only.
+# The account covers the rounding of a risk of up to this many records (V15).
+MOST_RECORDS = 10**5
+# Public numbers that may ask for more evaluations of a loss, in expectation, are refused.
+MOST_EVALUATIONS = 2e11
+# A loss, its score and the pairwise sum are off by at most this share of the loss's bound, and the
+# penalty by the next: Theorem V15 depends on both, and a test measures them against 50 digits.
 LOSS_ROUNDING = 2.0**-47
 PENALTY_ROUNDING = 2.0**-50
-FARTHEST = 64.0  # standard deviations; no proposal lies beyond, but for one in e^2000
+# No proposal lies beyond this many standard deviations, but for one in e^2000.
+FARTHEST = 64.0
 
 
 def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: float) -> float:
@@ -63,8 +174,8 @@ def gibbs_posterior_mu(*, slope: float, regularization: float, temperature: floa
 
 @without_numpy_warnings
 def gibbs_posterior(
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: Array,
+    y: Array,
     *,
     epsilon: float,
     delta: float,
@@ -95,34 +206,30 @@ def gibbs_posterior(
     rounding of the risk included. The sampler is exact: a proposal that the strongly convex J
     dominates, so nothing is mixing. Public numbers bound the expected number of proposals.
     """
-    rows = table(x)
-    norm = checks.number(DATA_NORM, data_norm)
+    fit = LinearFit(
+        "Gibbs posterior", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
+    )
+    norm, chosen, d = fit.norm, fit.loss, fit.rows.shape[1]
     lam = checks.number(REGULARIZATION, regularization)
-    chosen = Logistic() if loss is None else loss
-    d = rows.shape[1]
     require_few_columns(d, chosen)
     limit = record_limit(max_records, MOST_RECORDS)
-    target = 1.0 / calibrate_sigma(epsilon, delta)
+    target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
     law = _law(chosen, norm, lam, d, target, limit)
     least = least_tolerance(chosen, max_records=limit, shape=(d,), norm=norm, regularization=lam)
     _require_proposals(chosen, norm, lam, d, limit)
-    require_few(rows, limit)
-    rows = clip_rows(rows, norm)
+    rows, labels = fit.data(y, limit)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-    labels, rows = paired(chosen.encode(y), rows)
     labels = chosen.cut(labels, law.label)
-    book = charged(ledger, (GDP(target),), "Gibbs posterior")
-    source = NoiseSource(rng)
+    fit.charge(GDP(target))
     problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
-    centre = minimize(problem, max(1e-6 * norm * chosen.slope_bound, least))
+    centre = minimize(problem, max(1e-6 * fit.slope, least))
     # The proposals' grid is public, so their centre must lie on it too: digits below it would be
     # the private minimum's, and no noise covers them.
     step = Grid.at_most(law.spread * 2.0**-FINE_BITS).step
     centre = np.rint(centre / step) * step
     tau = problem.certified_gradient_norm(centre)
-    value = _rejection(problem, centre, tau, law, source)
-    details = {"temperature": law.temperature, "rounding": law.rounding}
-    return PrivateResult(value, (GDP(target),), book, epsilon, delta, source.private, details)
+    value = _rejection(problem, centre, tau, law, fit.source)
+    return fit.result(value, temperature=law.temperature, rounding=law.rounding)
 
 
 @dataclass(frozen=True)
@@ -189,11 +296,7 @@ def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float, records: int
 
 
 def _rejection(
-    problem: RegularizedRisk,
-    centre: FloatArray,
-    tau: float,
-    law: _Law,
-    source: NoiseSource,
+    problem: RegularizedRisk, centre: FloatArray, tau: float, law: _Law, source: NoiseSource
 ) -> FloatArray:
     """Sample exp(-J / temperature), with certified |∇J(centre)| <= tau.
 
