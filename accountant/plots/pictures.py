@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from accountant.plots.style import COLOURS, finish, new_axes, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from accountant.compare import SamplerTable
-
 
 DELTAS = tuple(10.0**-k for k in range(2, 13))
 METHODS = ("exact", "rdp")
@@ -236,7 +233,7 @@ def calibration_map(
 
 
 # Any: packages import only from layers below, and the table's package is above.
-def samplers(table: SamplerTable, *, axes: Axes | None = None) -> Figure:
+def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     """Draw the certified brackets of ε of one run under every sampler.
 
     Parameters
