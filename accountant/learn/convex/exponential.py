@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from accountant.learn.convex.public_bounds import BOUND, DATA_NORM, MOST_COUNTED
 from accountant.learn.convex.result import PrivateResult, clip_rows, paired, table
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.ledger import Accountant
+from accountant.ledger.basic import rate
 from accountant.mechanisms.stated_guarantees import PureDP
 
 MAX_DIMENSION = 2
@@ -92,7 +92,7 @@ def exponential_mechanism(
     risk = integer_risk(rows, labels, chosen, grid, oscillation(chosen, norm * reach))
     book = charged(ledger, (PureDP(eps),), "exponential mechanism")
     source = NoiseSource(rng)
-    winner = source.weighted_index(risk, Fraction(eps) / UNITS)
+    winner = source.weighted_index(risk, rate(eps) / UNITS)
     details = {"grid_points": float(len(grid))}
     return PrivateResult(grid[winner], (PureDP(eps),), book, eps, 0.0, source.private, details)
 

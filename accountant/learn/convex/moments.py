@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from accountant.learn.convex.sums import sum_by_blocks
 from accountant.learn.secrecy import without_numpy_warnings
 from accountant.learn.validation import numbers
 from accountant.ledger import Accountant
+from accountant.ledger.basic import rate
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
@@ -193,7 +193,7 @@ def private_quantile(
     distance = np.abs(PARTS * below - parts * len(values))
     book = charged(ledger, (PureDP(eps),), "quantile")
     source = NoiseSource(rng)
-    gap = source.weighted_index(distance, Fraction(eps) / (2 * max(parts, PARTS - parts)), widths)
+    gap = source.weighted_index(distance, rate(eps) / (2 * max(parts, PARTS - parts)), widths)
     # What is released is a function of a cell's number: no digit of a record is in it.
     cell = int(edges[gap]) + source.below(int(widths[gap]))
     place = (cell + 0.5) / CELLS

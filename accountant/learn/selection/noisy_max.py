@@ -15,6 +15,7 @@ from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.secrecy import private_real
+from accountant.ledger.basic import rate
 from accountant.mechanisms import ExponentialMechanism, Gaussian, PureDP, ReportNoisyMax
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.selection import Noise
@@ -227,7 +228,7 @@ def _rate(
             " sensitivity under replace-one"
         )
     unit = checks.number(UNIT, sensitivity)
-    return Fraction(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
+    return rate(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
 
 
 def _gaussian_max(
