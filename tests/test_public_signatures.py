@@ -118,7 +118,7 @@ ALLOWED = {"DominatingPMFs", "Rappor", "NeighbouringRelation", "Masses"}
 
 
 def test_a_delta_has_no_default():
-    """But for the calibrations that have had one from the start."""
+    """But for the calibrations that have had one from the start, and a budget, where it is pure."""
     for home in (ac, mechanisms, derived, sampling):
         for name in home.__all__:
             value = getattr(home, name)
@@ -129,6 +129,8 @@ def test_a_delta_has_no_default():
                 assert (
                     (default == 1e-5)
                     if name.startswith("calibrate_")
+                    else (default == 0.0)
+                    if name == "Budget"
                     else default
                     in (
                         inspect.Parameter.empty,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.signal import fftconvolve
+from scipy import fft
 
 from accountant._typing import FloatArray
 from accountant.analyses.pld.spacings import common_spacing
@@ -127,7 +127,9 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     full = np.zeros(one.size + other.size - 1)
     for start, first in _by_size(one):
         for begin, second in _by_size(other):
-            part = fftconvolve(first, second)
+            length = first.size + second.size - 1
+            size = fft.next_fast_len(length, real=True)
+            part = fft.irfft(fft.rfft(first, size) * fft.rfft(second, size), size)[:length]
             part[part < NOISE * part.max()] = 0.0
             full[start + begin : start + begin + part.size] += part
     return full

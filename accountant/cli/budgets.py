@@ -17,8 +17,8 @@ Attached = TypeVar("Attached", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--epsilon", type=float, help="ε of the budget, in nats."),
-    click.option("--delta", type=float, help="δ of the budget."),
-    click.option("--filter", "rule", help="As of a Budget; moments, if left out."),
+    click.option("--delta", type=float, help="δ of the budget; 0, if left out: pure releases."),
+    click.option("--filter", "rule", help="As of a Budget; moments, or pure, if left out."),
     click.option("--share", type=float, help="The part of δ for releases with a δ of their own."),
     click.option(
         "--kinds",
@@ -32,6 +32,8 @@ _OPTIONS = (
         help="For --filter kinds: DP-SGD with noise multipliers between them, at --q.",
     ),
     click.option("--q", type=float, help="Sampling probability of --noise."),
+    click.option("--rho", type=float, help="ρ of a budget in zero-concentrated privacy, alone."),
+    click.option("--mu", type=float, help="μ of a budget in Gaussian privacy, alone."),
 )
 
 
@@ -50,17 +52,28 @@ def budget_from(
     kinds: Path | None,
     noise: tuple[float, float] | None,
     q: float | None,
+    rho: float | None,
+    mu: float | None,
 ) -> Budget:
     """Return the budget that the options describe."""
     from accountant.ledger import Budget
 
-    if epsilon is None or delta is None:
-        raise DomainError("a budget needs --epsilon and --delta")
+    if rho is not None or mu is not None:
+        others = (epsilon, delta, rule, share, kinds, noise, q)
+        if (rho is not None and mu is not None) or any(each is not None for each in others):
+            raise DomainError("--rho, or --mu, describes a budget alone; leave the others out")
+        return Budget.mu(mu) if rho is None and mu is not None else Budget.rho(rho or 0.0)
+    if epsilon is None:
+        raise DomainError(
+            "a budget needs --epsilon; with --delta, or without one for pure releases. Or --rho, or"
+            " --mu"
+        )
+    delta = delta or 0.0
     by_kinds = rule == "kinds" or (rule is None and (kinds is not None or noise is not None))
     if not by_kinds:
         if kinds is not None or noise is not None or q is not None:
             raise DomainError("--kinds, --noise and --q belong to --filter kinds; leave them out")
-        return Budget(epsilon, delta, rule or "moments", share=share)
+        return Budget(epsilon, delta, rule or "", share=share)
     if (kinds is None) == (noise is None) or (noise is None) != (q is None):
         raise DomainError("--filter kinds needs --kinds FILE, or --noise LOW HIGH and --q")
     if noise is not None and q is not None:

@@ -11,6 +11,7 @@ from accountant.cli.group import Command
 from accountant.cli.ledgers import load
 from accountant.cli.options import SAMPLING, Sampling, attach, existing, written
 from accountant.cli.output import as_json as print_json
+from accountant.cli.output import progress
 from accountant.display import text_up
 from accountant.errors import DomainError
 
@@ -52,7 +53,9 @@ def certify(
     else:
         assert sigma is not None
         release = _run(sigma, user_records, Sampling.read(**sampling))
-    made = certificate(release, delta)
+    with progress("certifying", 2) as advance:
+        advance()
+        made = certificate(release, delta)
     if output is None:
         click.echo(made.text, nl=False)
         return

@@ -99,8 +99,22 @@ def affordable(file: Path, as_json: bool, **asked: Any) -> None:
     if as_json:
         print_json({"affordable": allowed, "filter": book.budget.filter, "by_filter": found})
         return
-    click.echo(f"{allowed} more by this budget, {book.budget!r}")
+    click.echo(f"{allowed} more fit, by the filter {book.budget.filter!r} of {book.budget!r}")
     print_table(("filter", "releases"), [(name, str(count)) for name, count in found.items()])
+    click.echo(_advice(allowed, found))
+
+
+def _advice(allowed: int, found: dict[str, int]) -> str:
+    """Say in one sentence which way of spending to choose."""
+    best = max(found, key=lambda name: found[name], default="")
+    if not best or found[best] <= allowed:
+        return "No other filter allows more."
+    if best == "plan":
+        return f"Plan {found[best]} before the first release (accountant ledger plan): most fit so."
+    return (
+        f"The filter {best!r} would allow most, {found[best]}: choose it for a new budget"
+        f" (--filter {best}), as a budget is never changed."
+    )
 
 
 @contextmanager

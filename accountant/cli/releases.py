@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -39,12 +40,20 @@ def mechanism_from(name: str, parameters: tuple[str, ...], q: float | None) -> M
         key, mark, text = each.partition("=")
         if not mark or key in values:
             raise DomainError(f"--parameter must be NAME=VALUE, each name once; got {each!r:.80}")
-        try:
-            values[key] = json.loads(text)
-        except ValueError:
-            values[key] = text
+        values[key] = _value(text)
     release: dict[str, Any] = {"mechanism": name, "parameters": values}
     if q is not None:
         release["sampling_probability"] = q
     read = pipeline.parse(json.dumps({"delta": 1e-5, "release": [release]}), "--mechanism")
     return read.ledger.counts[0][0]
+
+
+def _value(text: str) -> Any:
+    """Return a number as people write it, as .3 or inf, else what JSON means, or words."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text.strip()):
+        return float(text)
+    return {"number": "inf"} if text.strip() in ("inf", "∞") else text

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from accountant import files
 from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
@@ -17,7 +18,7 @@ from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
 from accountant.display import text_up
 from accountant.errors import DomainError
-from accountant.ledger import Accountant
+from accountant.ledger import Accountant, Budget
 from accountant.store import Block, Store
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
@@ -25,6 +26,8 @@ Attached = TypeVar("Attached", bound=Callable[..., Any])
 URL = click.argument("url")
 ADDRESSES = click.argument("blocks", nargs=-1, required=True)
 SECRET_FILE = "ACCOUNTANT_SECRET_FILE"
+# Bytes of a secret: no key of HMAC gains by more than a block of its hash.
+LONGEST_SECRET = 1 << 16
 SECRET = click.option(
     "--secret-file",
     type=existing(),
@@ -39,11 +42,13 @@ def _shared(command: Attached) -> Attached:
 
 
 @contextmanager
-def _opened(url: str, secret_file: Path | None, *, create: bool = False) -> Iterator[Store]:
+def _opened(
+    url: str, secret_file: Path | None, *, create: bool = False, everyone: Budget | None = None
+) -> Iterator[Store]:
     from accountant import store
 
-    secret = None if secret_file is None else secret_file.read_bytes()
-    with store.open(url, create=create, secret=secret) as shared:
+    secret = None if secret_file is None else files.content(secret_file, LONGEST_SECRET)
+    with store.open(url, create=create, secret=secret, everyone=everyone) as shared:
         yield shared
 
 
@@ -94,10 +99,17 @@ def store() -> None:
 
 @store.command(cls=Command, examples=("accountant store init sqlite:///budget.db",))
 @URL
+@budget_options
 @_shared
-def init(url: str, secret_file: Path | None, as_json: bool) -> None:
-    """Make the tables at URL, or bring those of an older version up to date."""
-    with _opened(url, secret_file, create=True) as shared:
+def init(url: str, secret_file: Path | None, as_json: bool, **budget: Any) -> None:
+    """Make the tables at URL, where there are none.
+
+    A budget is one for all people, which every charge to any block spends, too: for tenants whose
+    analysts see each other's results about the same people.
+    """
+    given = any(value is not None for value in budget.values())
+    everyone = budget_from(**budget) if given else None
+    with _opened(url, secret_file, create=True, everyone=everyone) as shared:
         head = str(shared.head())  # without the URL, which may hold a password
     say({"head": head}, f"ready, head {head}", as_json)
 
@@ -334,7 +346,7 @@ def _spending(block: Block) -> tuple[float | None, list[dict[str, float]]]:
     """Return the part that is left of a block's budget, and the ε spent at its δ."""
     from accountant.composition import composed
 
-    own = () if block.budget is None else (block.budget.delta,)
+    own = () if block.budget is None or block.budget.level else (block.budget.delta,)
     whole = composed(block.counts) if block.counts else None
     rows = [
         {"delta": delta, "epsilon": 0.0 if whole is None else float(whole.epsilon(delta))}

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from accountant import files
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 
+# How files begin that gzip, bzip2, xz, zip and zstd made.
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+
 
 class Data(NamedTuple):
     """Features, targets, and the names of the columns of features where the file has names."""
@@ -60,6 +63,7 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
     goal = columns - 1 if target is None else _column("--target", target, names, columns)
     if features is None:
         chosen = [k for k in range(columns) if k != goal]
+        _refuse_index(path, names, chosen)
     else:
         chosen = [_column("--features", one, names, columns) for one in _words(features)]
         if goal in chosen or len(set(chosen)) != len(chosen):
@@ -71,6 +75,19 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
         values[:, goal],
         None if names is None else tuple(names[k] for k in chosen),
     )
+
+
+def _refuse_index(path: Path, names: list[str] | None, chosen: list[int]) -> None:
+    """Refuse the index of a frame, which numbers the records, as a feature."""
+    for place in chosen:
+        name = "0" if names is None else names[place]
+        if not name or name.startswith(("Unnamed:", "__index_level_")):
+            called = f"is called {name!r:.60}" if name else "has no name"
+            raise DomainError(
+                f"column {place + 1} of {path} {called}: it is the index of a frame, which numbers"
+                " the records. Write the file without it (index=False), or name the columns to use"
+                " by --features"
+            )
 
 
 def _words(text: str) -> list[str]:
@@ -90,13 +107,29 @@ def _csv(path: Path) -> tuple[list[str] | None, NDArray[np.float64]]:
         rows = rows[1:]
     table = [_numbers(row) for row in rows]
     columns = len(rows[0] if names is None else names)
-    for number, row in enumerate(table, 1):
+    for number, (row, cells) in enumerate(zip(table, rows, strict=True), 1):
         if row is None or len(row) != columns:
             raise DomainError(
                 f"record {number} of {path} is not a row of {columns} numbers, as many as its first"
-                " line has; encode words as numbers first"
+                f" line has; {_cause(cells, columns)}"
             )
     return names, np.array(table, dtype=np.float64).reshape(len(table), columns)
+
+
+def _cause(cells: list[str], columns: int) -> str:
+    """Say why a row is none of numbers, without a word of what it holds."""
+    if len(cells) != columns:
+        return f"it has {len(cells)} cells"
+    place = next(k for k, cell in enumerate(cells, 1) if _numbers([cell]) is None)
+    cell = cells[place - 1].strip()
+    if not cell:
+        return (
+            f"cell {place} is empty. Fill empty cells in first, by a value that does not come from"
+            " the data"
+        )
+    if cell.lower() in ("true", "false"):
+        return f"cell {place} is true or false. Write 1 and 0"
+    return f"cell {place} is no number. Encode words as numbers first"
 
 
 def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
@@ -157,6 +190,11 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
     except (OSError, MemoryError, AccountantError):
         raise
     except Exception as error:
+        if "Object arrays" in str(error):
+            raise DomainError(
+                f"{path} is an NPZ of Python objects, which are never read: they could run code."
+                " Save numbers, as X.astype(float)"
+            ) from None
         # zipfile, zlib, struct and NumPy each complain in their own way.
         raise DomainError(
             f"{path} must be an NPZ file of NumPy arrays; it is damaged or something else"
@@ -179,7 +217,10 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
 def _rows(path: Path) -> list[list[str]]:
     """Return the lines of a CSV that are not empty; a mark of its encoding is no part of them."""
     try:
-        text = files.content(path).decode("utf-8-sig")
+        content = files.content(path)
+        if content.startswith(_PACKED):
+            raise DomainError(f"{path} is compressed; unpack it first")
+        text = content.decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except UnicodeDecodeError:
         raise DomainError(f"{path} must be text in UTF-8; save it in that encoding") from None
@@ -188,6 +229,12 @@ def _rows(path: Path) -> list[list[str]]:
         raise DomainError(f"{path} is no CSV of numbers: {error}") from None
     if not rows:
         raise DomainError(f"{path} is empty")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(rows[0]) == 1 and mark in rows[0][0]:
+            raise DomainError(
+                f"the cells of {path} are separated by {name}, and those of a CSV by commas; save"
+                " it with commas"
+            )
     return rows
 
 

@@ -2,8 +2,10 @@
 
 ``accountant``, ``history``, ``queries``, ``evaluation``
     What was released, what is asked about it, and who computes the answer.
-``budget``, ``filters``, ``fixed``, ``meters``, ``renyi``, ``exact``
-    What must not be exceeded, the meters that watch over it, and their sums without rounding.
+``budget``, ``meters``, ``basic``, ``filters``, ``moments``, ``kinds``, ``fixed_parameters``
+    What must not be exceeded, and the meters that watch over it; ``exact_sums`` does not round.
+``plans``
+    What was set aside before the first release, refusals, and what would fit instead.
 ``odometer``, ``individual``
     Bounds that hold after every step at once; spends of single records.
 ``schema``, ``document``, ``storage``, ``pipeline``

@@ -237,7 +237,8 @@ class Accountant(Uncopied, Questions, Kept):
         ``accountant show`` and ``report`` answer at them; nothing else is derived from them.
         """
         with self._lock:
-            own = () if self._budget is None else (self._budget.delta,)
+            budget = self._budget
+            own = () if budget is None or budget.level is not None else (budget.delta,)
             return (*own, *sorted(self._deltas.difference(own)))
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from accountant import checks
@@ -18,7 +18,9 @@ from accountant.ledger.orders import CANDIDATES, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 
-FILTERS = ("moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive")
+FILTERS = ("moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive", "pure")
+# Budgets that are neither ε nor δ: what is added up, and the letter of its limit.
+LEVELS = {"zcdp": "ρ", "gdp": "μ"}
 
 # What each filter that has a share does without one given.
 _SHARES = {"moments": 0.0625, "renyi": 0.0, "approximate": 0.5}
@@ -47,9 +49,15 @@ _SHARE = checks.Argument(
 _PACKET = checks.integers("packets", 1, 2**20, "They are numbers of releases and of units")
 _DELTA = checks.Argument(
     "delta",
-    "a probability in [1e-300, 1)",
-    lambda x: (x >= 1e-300) & (x < 1.0),
+    "0, or a probability in [1e-300, 1)",
+    lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)),
     "At delta = 0 only pure mechanisms compose, by adding up their epsilons",
+)
+_LEVEL = checks.Argument(
+    "level",
+    "a finite number > 0",
+    lambda x: (x > 0.0) & (x < math.inf),
+    "It is the ρ or the μ to stay within",
 )
 
 
@@ -62,9 +70,11 @@ class Budget:
     epsilon : float
         In nats, finite and > 0.
     delta : float
-        In [1e-300, 1).
-    filter : {"moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive"}
-        What is added up. ``"moments"``: exponential moments of the losses up to an end, and the
+        In [1e-300, 1), or 0 for a pure budget, which takes pure mechanisms alone.
+    filter : {"moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive", "pure"}
+        What is added up; left out, ``"moments"``, and ``"pure"`` where δ is 0. What basic
+        composition allows, the sum of the largest losses, every filter allows (L18). ``"pure"``:
+        this sum alone. ``"moments"``: exponential moments of the losses up to an end, and the
         masses beyond it, for any mechanism with a Rényi curve. ``"renyi"``: Rényi divergences, as
         filters were before.
         ``"gaussian"``: μ², for Gaussian mechanisms without subsampling; loses nothing for them.
@@ -87,6 +97,8 @@ class Budget:
     packets : sequence of (int, int), optional
         For ``"kinds"``: how many releases of each are paid at a time, and in how many units. Chosen
         when left out; a file keeps them, because the guarantee is that of one choice.
+    level : float, optional
+        What :meth:`rho` and :meth:`mu` set; ε and δ are nan then.
 
     Raises
     ------
@@ -100,7 +112,8 @@ class Budget:
     whole interaction is (ε, δ)-differentially private under the mechanisms' relation, where each
     mechanism, its parameters and whether to stop may depend on all earlier outputs
     (docs/theorems_ledger.md: L17 for ``"moments"``, L3 and L4 ``"renyi"``, L5 ``"gaussian"``, L7
-    ``"approximate"``, L13 ``"kinds"``).
+    ``"approximate"``, L13 ``"kinds"``, L18 ``"pure"``). A number that has at most 15 digits, here
+    and in ``PureDP`` and other claims, is the decimal that was written (L18).
     For ``"non-adaptive"`` the mechanisms may depend on earlier outputs but their privacy
     parameters and their order may not (L1).
 
@@ -113,25 +126,56 @@ class Budget:
     Budget(3.0, 1e-05)
     >>> Budget(3.0, 1e-5, orders=[8, 16]).orders
     (8.0, 16.0)
+    >>> Budget(1.0).filter, Budget.rho(0.5)
+    ('pure', Budget.rho(0.5))
     """
 
     epsilon: float
-    delta: float
-    filter: str = "moments"
+    delta: float = 0.0
+    filter: str = ""
     orders: float | Sequence[float] | None = None
     share: float | None = None
     kinds: Sequence[Mechanism] | None = None
     packets: Sequence[tuple[int, int]] | None = None
+    level: float | None = None
 
     @to_nearest
     def __post_init__(self) -> None:
+        if self.level is not None or self.filter in LEVELS:
+            self._check_level()
+            return
         self._set("epsilon", checks.number(checks.TARGET_EPS.renamed("epsilon"), self.epsilon))
         self._set("delta", checks.number(_DELTA, self.delta))
+        if self.filter == "":
+            self._set("filter", "moments" if self.delta else "pure")
         checks.choice("filter", self.filter, FILTERS)
+        if (self.filter == "pure") != (self.delta == 0.0):
+            raise DomainError(
+                'filter must be "pure", or left out, if and only if delta is 0; got filter='
+                f"{self.filter!r} and delta={self.delta!r}"
+            )
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
         self._set("kinds", self._resolved_kinds())
         self._set("packets", self._resolved_packets())
+
+    @classmethod
+    def rho(cls, rho: float) -> Budget:
+        """Return a budget of ρ: the whole interaction is ρ-zCDP, and the sum of ρ is the account.
+
+        Every release needs a ρ, which noise without a sample, pure mechanisms and ``ZCDP`` have
+        (docs/theorems_ledger.md, L19). ``zcdp_to_epsilon`` says what ε that is at a δ.
+        """
+        return cls(math.nan, math.nan, "zcdp", level=rho)
+
+    @classmethod
+    def mu(cls, mu: float) -> Budget:
+        """Return a budget of μ: the whole interaction is μ-GDP, and the sum of μ² the account.
+
+        Every release needs a μ, which Gaussian noise, pure mechanisms and ``GDP`` have
+        (docs/theorems_ledger.md, L5 and L19). ``GDP(mu).epsilon(delta)`` says what ε that is.
+        """
+        return cls(math.nan, math.nan, "gdp", level=mu)
 
     @classmethod
     @to_nearest
@@ -148,6 +192,8 @@ class Budget:
             As for the class. Choose them, and the mechanism, before the first release.
         """
         trial = cls(epsilon, delta, share=share)
+        if trial.filter == "pure":
+            return trial  # it has no orders
 
         def allowed(order: float) -> int:
             if not renyi_conversion.capacity_lower(order, trial.epsilon, trial.losses_delta) > 0.0:
@@ -200,8 +246,10 @@ class Budget:
         )
 
     def __repr__(self) -> str:
-        parts = [repr(self.epsilon), repr(self.delta)]
-        if self.filter != "moments":
+        if self.level is not None:
+            return f"Budget.{'rho' if self.filter == 'zcdp' else 'mu'}({self.level!r})"
+        parts = [repr(self.epsilon), *([repr(self.delta)] if self.delta else [])]
+        if self.filter not in ("moments", "pure"):
             parts.append(f"filter={self.filter!r}")
             parts += [f"kinds={self.kinds!r}"] if self.kinds else []
         if self.orders is not None and self.orders != default_orders(
@@ -211,6 +259,22 @@ class Budget:
         if self.share != _SHARES.get(self.filter):
             parts.append(f"share={self.share!r}")
         return f"Budget({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Built anew: of ρ or μ, a copied nan would be equal to no other.
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def words(self) -> str:
+        """The limit in its own unit: ε and δ, pure ε, ρ or μ."""
+        if self.level is not None:
+            return f"{LEVELS[self.filter]} = {_plain(self.level)}"
+        return f"ε = {_plain(self.epsilon)} at δ = {_plain(self.delta)}"
+
+    @property
+    def limit(self) -> tuple[str, float]:
+        """The letter of what is limited, and the limit."""
+        return ("ε", self.epsilon) if self.level is None else (LEVELS[self.filter], self.level)
 
     @property
     def releases_delta(self) -> float:
@@ -239,6 +303,16 @@ class Budget:
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _check_level(self) -> None:
+        others = (self.orders, self.share, self.kinds, self.packets)
+        if self.filter not in LEVELS or any(other is not None for other in others):
+            raise DomainError("level belongs to Budget.rho and Budget.mu; leave it out")
+        name = "rho" if self.filter == "zcdp" else "mu"
+        self._set("level", checks.number(_LEVEL.renamed(name), self.level))
+        # One object: nan is equal to itself alone.
+        self._set("epsilon", math.nan)
+        self._set("delta", math.nan)
 
     def _resolved_share(self) -> float | None:
         if self.share is None or self.filter not in _SHARES:
@@ -301,12 +375,5 @@ class Budget:
         return orders
 
 
-def keeps(kept: Budget | None, asked: Budget | None) -> bool:
-    """Tell whether a kept budget is the one that is asked for, or the default of former versions.
-
-    Both are for the same ε and δ. What was kept decides.
-    """
-    if kept == asked or kept is None or asked is None:
-        return kept == asked
-    plain = asked.epsilon, asked.delta
-    return asked == Budget(*plain) and kept == Budget(*plain, "renyi")
+def _plain(value: float) -> str:
+    return repr(value).replace("e-0", "e-").removesuffix(".0")

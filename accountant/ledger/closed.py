@@ -21,9 +21,9 @@ class HoldsLedger:
         return self.__dict__ | {"ledger": (book.history, book.budget, book.deltas, book.planned)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        entries, budget, deltas, *planned = state["ledger"]  # older pickles have no plan
+        entries, budget, deltas, planned = state["ledger"]
         ledger = Accountant(budget)
-        ledger._restore(entries, *planned)
+        ledger._restore(entries, planned)
         ledger._deltas.update(deltas)
         ledger._ended = True
         self.__dict__.update(state | {"ledger": ledger})

@@ -34,7 +34,7 @@ _PARTS = {
 }
 
 # The fields of a budget that files without them need not have.
-_NEWER = {"kinds", "packets"}
+_NEWER = {"kinds", "level", "packets"}
 
 # Records that are put into canonical form at a time.
 _BATCH = 4096

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 from accountant.bounds import Bounds
 from accountant.composition import composed
@@ -14,8 +13,19 @@ ASSUMED_DELTA = 1e-5
 
 
 def epsilon_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:
-    """Bracket ε(delta) of the composition; exactly zero for nothing."""
-    return composed(counts).epsilon_bounds(delta) if counts else Bounds(0.0, 0.0)
+    """Bracket ε(delta) of the composition; exactly zero for nothing.
+
+    Without a δ it is at most the sum of the largest losses, of which only the end is rounded (L18).
+    """
+    if not counts:
+        return Bounds(0.0, 0.0)
+    found = composed(counts).epsilon_bounds(delta)
+    if delta != 0.0:
+        return found
+    from accountant.ledger.basic import basic_epsilon
+
+    upper = min(float(found.upper), basic_epsilon(counts))
+    return Bounds(min(float(found.lower), upper), upper)
 
 
 def epsilon(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> float:
@@ -50,13 +60,6 @@ def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
     from accountant.sampling.poisson import PoissonSampled
 
     return PoissonSampled(mechanism, sampling_probability)
-
-
-def FORMER_NAMES() -> dict[str, Callable[..., Mechanism]]:  # noqa: N802 (a table, made late)
-    """Return what builds the mechanisms of files that were written under another name."""
-    from accountant.sampling import poisson_replacement as former
-
-    return {name: getattr(former, name) for name in former.__all__}
 
 
 def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)

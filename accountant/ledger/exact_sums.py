@@ -36,6 +36,11 @@ def floor(value: float | Fraction) -> int:
     return math.floor(Fraction(value) * _SCALE)
 
 
+def fraction(units: int) -> Fraction:
+    """Return ``units`` times 2⁻¹⁰⁷⁴."""
+    return Fraction(units, _SCALE)
+
+
 def to_float_up(units: int) -> float:
     """Return the least double that is at least ``units`` times 2⁻¹⁰⁷⁴; ``inf`` beyond all."""
     return fraction_up(Fraction(units, _SCALE))

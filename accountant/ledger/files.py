@@ -13,7 +13,7 @@ from typing import Self
 
 from accountant.errors import AccountantError, DomainError, LedgerError
 from accountant.ledger import document, storage
-from accountant.ledger.budget import Budget, keeps
+from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History
 
 
@@ -112,8 +112,7 @@ class Kept(ABC):
         path : path-like
             Created when it does not exist.
         budget : Budget, optional
-            The budget of a new ledger. That of an old one must be equal, or the default of
-            former versions for the same ε and δ; it is what counts.
+            The budget of a new ledger. That of an old one must be equal.
         timeout : float
             Seconds to wait for the others.
 
@@ -125,7 +124,7 @@ class Kept(ABC):
         where = storage.resolve(path)
         with storage.locked(where, timeout):
             ledger = cls.load(where) if where.exists() else cls(budget)
-            if budget is not None and not keeps(ledger._budget, budget):
+            if budget is not None and ledger._budget != budget:
                 raise DomainError(f"{where} has the budget {ledger._budget!r}, not {budget!r}")
             before = ledger._content
             try:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant._rounding import fraction_up
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import UnsupportedError
-from accountant.ledger import exact_sums
+from accountant.ledger import basic, exact_sums
+from accountant.ledger.basic import BestOf
 from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.kinds import KindsMeter
-from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.meters import Meter, Remaining, unspent, used_part
 from accountant.ledger.moments import MomentsMeter, divergence
 from accountant.ledger.residue import squared_mu_beside
 from accountant.mechanisms.base import Mechanism
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 _OWN_DELTA = "δ of the releases"
+
+# Letters of a mechanism in a message.
+LONGEST_NAME = 80
 
 
 class RenyiMeter(Meter):
@@ -44,6 +47,7 @@ class RenyiMeter(Meter):
         super().__init__(2 * len(self._orders) + 4)
         self._units = [f"Rényi divergence of order {a!r}, in nats" for a in self._orders]
         self._units.append("ε, in nats")
+        self._finite = [exact_sums.floor(c) for c in capacities]
         # -1 closes an order for good, even to releases that cost nothing at it.
         self._capacities = [exact_sums.units(c) if c >= 0.0 else -1 for c in capacities]
         self._capacities.append(exact_sums.units(budget.epsilon))
@@ -63,15 +67,31 @@ class RenyiMeter(Meter):
             any(s <= c for s, c in zip(sums[d:-2:2], self._capacities, strict=True)) for d in (0, 1)
         )
 
+    def beyond(self, sums: Sequence[int]) -> Fraction:
+        """Return the masses at infinite loss of the worse direction."""
+        return exact_sums.fraction(max(sums[-2:]))
+
+    def epsilon_of(self, sums: Sequence[int]) -> float:
+        """Return the ε of the best order, or of the largest losses, of the worse direction."""
+        if max(sums[-2:]) > self._delta:
+            return math.inf
+        # A capacity is ε and what does not depend on it, which may be negative.
+        rest = [Fraction(c - self._capacities[-1]) for c in self._finite]
+        found = Fraction(0)
+        for d in (0, 1):
+            rows = zip(sums[d:-2:2], [*rest, Fraction(0)], strict=True)
+            found = max(found, min(s - r for s, r in rows))
+        return exact_sums.to_float_up(math.ceil(found))
+
     def remaining(self) -> Remaining:
         """Describe the best order of the worse direction."""
         best = []
         for d in (0, 1):
             rows = zip(self._spent[d:-2:2], self._capacities, self._units, strict=True)
-            best.append(min((_used(s, c), s, c, unit) for s, c, unit in rows))
+            best.append(min((used_part(s, c), s, c, unit) for s, c, unit in rows))
         row = max(best)
         mass = max(self._spent[-2:])
-        return _remaining(*max(row, (_used(mass, self._delta), mass, self._delta, _OWN_DELTA)))
+        return _remaining(*max(row, (used_part(mass, self._delta), mass, self._delta, _OWN_DELTA)))
 
 
 class GaussianMeter(Meter):
@@ -102,9 +122,17 @@ class GaussianMeter(Meter):
         """Tell whether the sum is within the capacity."""
         return sums[0] <= self._capacity
 
+    def epsilon_of(self, sums: Sequence[int]) -> float:
+        """Return the ε of one Gaussian release with the sum of μ²."""
+        from accountant.mechanisms import GDP
+
+        square = exact_sums.to_float_up(sums[0])
+        mu = math.nextafter(math.sqrt(square), math.inf)
+        return GDP(mu).epsilon(self._target[1]) if 0.0 < mu < math.inf else mu
+
     def remaining(self) -> Remaining:
         """Describe the sum of μ²."""
-        used = _used(self._spent[0], self._capacity)
+        used = used_part(self._spent[0], self._capacity)
         return _remaining(used, self._spent[0], self._capacity, "squared μ")
 
 
@@ -115,6 +143,7 @@ class ApproximateMeter(Meter):
         super().__init__(3)
         self._delta = exact_sums.units(budget.releases_delta)
         self._epsilon = exact_sums.units(budget.epsilon)
+        self._losses_delta = budget.losses_delta
         self._squares = exact_sums.units(_variance_lower(budget.epsilon, budget.losses_delta))
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
@@ -139,34 +168,64 @@ class ApproximateMeter(Meter):
         total, squares, delta = sums
         return delta <= self._delta and (total <= self._epsilon or squares <= self._squares)
 
+    def beyond(self, sums: Sequence[int]) -> Fraction:
+        """Return the sum of the releases' δ."""
+        return exact_sums.fraction(sums[2])
+
+    def epsilon_of(self, sums: Sequence[int]) -> float:
+        """Return the ε of simple or of advanced composition."""
+        total, squares, delta = sums
+        if delta > self._delta:
+            return math.inf
+        square = exact_sums.to_float_up(squares)
+        advanced = math.inf
+        if square < math.inf:
+            advanced = math.sqrt(-2.0 * square * math.log(self._losses_delta)) + 0.5 * square
+        return min(exact_sums.to_float_up(total), advanced * (1.0 + 2.0**-46))
+
     def remaining(self) -> Remaining:
         """Describe the scarcer of ε (by the better of its two sums) and δ."""
         total, squares, delta = self._spent
         rows = [
-            (_used(total, self._epsilon), total, self._epsilon, "ε, in nats"),
-            (_used(squares, self._squares), squares, self._squares, "squared ε"),
+            (used_part(total, self._epsilon), total, self._epsilon, "ε, in nats"),
+            (used_part(squares, self._squares), squares, self._squares, "squared ε"),
         ]
-        scarcer = (_used(delta, self._delta), delta, self._delta, _OWN_DELTA)
+        scarcer = (used_part(delta, self._delta), delta, self._delta, _OWN_DELTA)
         return _remaining(*max(min(rows), scarcer))
 
 
 def meter(budget: Budget) -> Meter:
-    """Return a fresh meter for ``budget``."""
+    """Return a fresh meter for ``budget``: of its one sum, or the best of its filter and a sum."""
+    if (one := basic.limit(budget)) is not None:
+        return one
     kinds: dict[str, Callable[[Budget], Meter]] = {
         "moments": MomentsMeter,
         "renyi": RenyiMeter,
         "gaussian": GaussianMeter,
         "approximate": ApproximateMeter,
-        "non-adaptive": lambda budget: FixedMeter(budget.epsilon, budget.delta),
         "kinds": KindsMeter,
     }
-    return kinds[budget.filter](budget)
+    if budget.filter == "non-adaptive":
+        return exact(budget)
+    return BestOf(kinds[budget.filter](budget), budget, budget.releases_delta)
+
+
+def exact(budget: Budget) -> Meter:
+    """Return a fresh meter of what was fixed in advance, by exact composition or its one sum."""
+    if (one := basic.limit(budget)) is not None:
+        return one
+    return FixedMeter(budget.epsilon, budget.delta)
 
 
 def named(charges: Sequence[tuple[Mechanism, int]]) -> str:
-    """Return the first few charges as messages name them."""
-    names = [f"{count} x " * (count != 1) + f"{mechanism!r:.80}" for mechanism, count in charges]
-    return ", ".join(names[:3])
+    """Return the first few charges as messages name them: a long name by its type alone."""
+    names = []
+    for mechanism, count in charges[:3]:
+        name = repr(mechanism)
+        if len(name) > LONGEST_NAME:
+            name = f"{type(mechanism).__name__}(…)"
+        names.append(f"{count} x " * (count != 1) + name)
+    return ", ".join(names)
 
 
 def _directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:
@@ -202,13 +261,7 @@ def _variance_lower(epsilon: float, delta: float) -> float:
     return root * root * (1.0 - 2.0**-46)
 
 
-def _used(spent: int, capacity: int) -> float:
-    """Return the spent part of a capacity, rounded up."""
-    if capacity > 0:
-        return fraction_up(Fraction(spent, capacity))
-    return 0.0 if capacity >= 0 and spent == 0 else math.inf
-
-
 def _remaining(used: float, spent: int, capacity: int, unit: str) -> Remaining:
-    left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
-    return Remaining(exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit, left)
+    return Remaining(
+        exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit, unspent(used)
+    )

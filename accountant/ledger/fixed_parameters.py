@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from accountant.errors import AccountantError
-from accountant.ledger import evaluation
-from accountant.ledger.meters import Meter, Remaining, largest
+from accountant.ledger import basic, evaluation
+from accountant.ledger.meters import Meter, Remaining, largest, unspent
 from accountant.mechanisms.base import Mechanism
 
 
@@ -65,14 +66,17 @@ class FixedMeter(Meter):
         self._known = mechanism, found
         return found
 
+    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+        """Return the ε of the composition."""
+        return self._epsilon_of(self._with(charges))
+
     def remaining(self) -> Remaining:
         """Describe ε at the budget's δ."""
-        spent = evaluation.epsilon(tuple(self._counts.items()), self._delta)
+        spent = self._epsilon_of(tuple(self._counts.items()))
         used = spent / self._epsilon
         used = math.nextafter(used, math.inf) if used > 0.0 else 0.0
-        left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
         unit = f"ε at delta = {self._delta!r}, in nats"
-        return Remaining(spent, self._epsilon, unit, left)
+        return Remaining(spent, self._epsilon, unit, unspent(used))
 
     def _surely_fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
         """Tell whether charges nobody has asked for yet would fit; no if it cannot be computed."""
@@ -82,8 +86,18 @@ class FixedMeter(Meter):
             return False
 
     def _fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+        counts = self._with(charges)
+        # A sum of decimals is exact, and δ pays for a hair (Theorem L18).
+        if basic.fits(*basic.summed(counts), basic.written(self._epsilon), Fraction(self._delta)):
+            return True
+        # In positive form: what could not be certified is too dear.
+        return evaluation.epsilon(counts, self._delta) <= self._epsilon
+
+    def _epsilon_of(self, counts: tuple[tuple[Mechanism, int], ...]) -> float:
+        return min(evaluation.epsilon(counts, self._delta), basic.basic_epsilon(counts))
+
+    def _with(self, charges: Sequence[tuple[Mechanism, int]]) -> tuple[tuple[Mechanism, int], ...]:
         counts = dict(self._counts)
         for mechanism, count in charges:
             counts[mechanism] = counts.get(mechanism, 0) + count
-        # In positive form: what could not be certified is too dear.
-        return evaluation.epsilon(tuple(counts.items()), self._delta) <= self._epsilon
+        return tuple(counts.items())

@@ -19,6 +19,7 @@ from accountant.checks import ArrayLike
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import filters
+from accountant.ledger.basic import written
 from accountant.ledger.budget import Budget
 from accountant.ledger.record_kinds import RecordKinds
 from accountant.ledger.uncopied import Uncopied
@@ -48,7 +49,8 @@ class IndividualFilter(Uncopied):
     Parameters
     ----------
     budget : Budget
-        With ``filter="renyi"`` and no share, or with ``"moments"``, which is taken for it. One
+        Pure, where each record's ε are added up (L18). With ``filter="renyi"`` and no share, or
+        with ``"moments"``, which is taken for it. One
         order costs least memory and time:
         :meth:`Budget.suited_to` finds it. Or with ``filter="gaussian"``, which loses nothing where
         all releases are Gaussian and nobody is sampled (Theorem L15). Or with ``filter="kinds"``:
@@ -82,20 +84,24 @@ class IndividualFilter(Uncopied):
     def __init__(self, budget: Budget, dataset_size: int) -> None:
         checks.instance("budget", budget, Budget, "a Budget")
         budget = _by_divergences(budget)
-        if budget.filter not in ("renyi", "gaussian", "kinds") or budget.share:
+        if budget.filter not in ("renyi", "gaussian", "kinds", "pure") or budget.share:
             raise DomainError(
-                'budget must have filter="moments", "renyi" and no share, "gaussian" or "kinds",'
-                f" for individual accounting; got {budget!r}"
+                'budget must have filter="moments", "renyi" and no share, "gaussian", "kinds" or'
+                f' "pure", for individual accounting; got {budget!r}'
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._orders: tuple[float, ...] = ()
+        self._pure = False
         self._kinds = RecordKinds(budget) if budget.filter == "kinds" else None
         if self._kinds is not None:
             self._capacities: tuple[float, ...] = (float(self._kinds.capacity),)
         elif budget.filter == "renyi":
             self._orders, self._capacities = budget.renyi_capacities()
+        elif budget.filter == "pure":
+            self._pure = True
+            self._capacities = (budget.epsilon,)
         else:
             self._capacities = (filters.meter(budget).remaining().capacity,)
         self._spent = np.zeros((len(self._kinds or self._capacities), int(n)))
@@ -153,8 +159,9 @@ class IndividualFilter(Uncopied):
         ----------
         divergences : array_like of shape (orders, n), (n,) or ()
             For each record the Rényi divergence, at each of :attr:`orders`, that the release would
-            cost it. What lacks the first axis is a bound at every order. With a Gaussian filter,
-            the μ² for which the release is μ-GDP for the record; with kinds, how many releases of
+            cost it. What lacks the first axis is a bound at every order. With a pure budget, the ε
+            of the release for the record; with a Gaussian filter, the μ² for which the release is
+            μ-GDP for the record; with kinds, how many releases of
             each kind dominate it, of shape (kinds, n).
 
         Returns
@@ -171,7 +178,13 @@ class IndividualFilter(Uncopied):
         values = self._each(_DIVERGENCE, divergences)
         capacities = np.array(self._capacities)[:, None]
         with self._lock:
-            if self._kinds is not None:
+            if self._pure:
+                (most,) = self._capacities
+                units = _decimals(most)
+                total = _in_units(self._spent, units) + _in_units(values, units)
+                taking_part = np.all(total <= math.floor(written(most) * units), axis=0)
+                total = total / units
+            elif self._kinds is not None:
                 total = self._spent + np.ceil(values)
                 taking_part = np.asarray(self._kinds.units(total) <= self._kinds.capacity)
             else:
@@ -181,7 +194,7 @@ class IndividualFilter(Uncopied):
                 total = np.where(values > 0.0, total, self._spent)
                 taking_part = np.any(total <= capacities, axis=0)
             self._spent = np.where(taking_part, total, self._spent)
-            return taking_part
+            return np.asarray(taking_part)
 
     @to_nearest
     def charge_gaussian(
@@ -215,6 +228,11 @@ class IndividualFilter(Uncopied):
         each = np.broadcast_to(each, self._spent.shape[1:])
         if self._kinds is not None:
             return self.charge(self._kinds.releases(each, sigma, q))
+        if self._pure:
+            raise UnsupportedError(
+                "a pure budget adds up ε, and Gaussian noise has none at δ = 0. Use a budget with a"
+                " δ, or charge each record's ε"
+            )
         if not self._orders:
             if q != 1.0:
                 raise UnsupportedError(
@@ -233,6 +251,24 @@ class IndividualFilter(Uncopied):
                 f" got shape {checked.shape}"
             )
         return np.broadcast_to(checked, shape)
+
+
+def _decimals(most: float) -> int:
+    """Return how many units a nat has, so that a budget has fewer than 2**52 of them."""
+    return int(10 ** (15 - max(math.ceil(math.log10(most)), 0)))
+
+
+def _in_units(values: FloatArray, units: int) -> FloatArray:
+    """Return decimals as integers, exactly; what is no decimal of so many places is rounded up.
+
+    An integer below 2**53 over a power of ten up to 10**15 is rounded once, so that a quotient
+    which is the value tells its decimal (Theorem L18).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = np.rint(values * units)
+        exact = (nearest / units == values) & (nearest < 2.0**52)
+        up = np.ceil(np.nextafter(values * units, np.inf))
+    return np.where(exact, nearest, up)
 
 
 def _gaussian(order: float, norms: FloatArray, sigma: float, q: float) -> FloatArray:

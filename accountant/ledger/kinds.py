@@ -13,7 +13,7 @@ from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, latti
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import DomainError, PrecisionError, UnsupportedError
 from accountant.ledger.fixed_parameters import FixedMeter
-from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.meters import Meter, Remaining, unspent
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
@@ -83,8 +83,7 @@ class KindsMeter(Meter):
         """Describe the units."""
         spent, most = self._units(self._spent), self._capacity
         used = spent / most if most else math.inf if spent else 0.0
-        left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
-        return Remaining(float(spent), float(most), "units of the budget's kinds", left)
+        return Remaining(float(spent), float(most), "units of the budget's kinds", unspent(used))
 
     def _units(self, sums: Sequence[int]) -> int:
         pairs = zip(sums, self._levels, strict=True)

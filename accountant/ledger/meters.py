@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from accountant import checks
+from accountant._rounding import fraction_up
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.mechanisms.base import Mechanism
@@ -43,15 +46,16 @@ class Meter(ABC):
     _CACHE = 1 << 16
 
     def __init__(self, size: int) -> None:
-        self._spent = [0] * size
-        self._costs: dict[Mechanism, tuple[int, ...]] = {}
+        self.size = size
+        self._spent: list[Any] = [0] * size
+        self._costs: dict[Mechanism, tuple[int | Fraction, ...]] = {}
 
     @abstractmethod
-    def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
+    def cost(self, mechanism: Mechanism) -> tuple[int | Fraction, ...]:
         """Return what one release adds to each sum; UnsupportedError if it cannot be said."""
 
     @abstractmethod
-    def holds(self, sums: Sequence[int]) -> bool:
+    def holds(self, sums: Sequence[Any]) -> bool:
         """Tell whether sums as large as these keep the guarantee."""
 
     @abstractmethod
@@ -85,11 +89,26 @@ class Meter(ABC):
         except UnsupportedError:
             self._spent = [exact_sums.INFINITE] * len(self._spent)
 
+    def beyond(self, sums: Sequence[Any]) -> Fraction:
+        """Return the masses among the sums that δ pays for; 0 for a filter that has none."""
+        return Fraction(0)
+
+    def epsilon_of(self, sums: Sequence[Any]) -> float:
+        """Return the least ε found by which the filter would allow such sums; inf for none.
+
+        It says how large a total is, in the unit of the budget, and decides nothing.
+        """
+        return math.inf
+
+    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+        """Return :meth:`epsilon_of` the sums after ``charges``."""
+        return self.epsilon_of(self._after(charges))
+
     def affordable(self, mechanism: Mechanism) -> int:
         """Return the largest count that would be admitted, at most 2**53."""
         return largest(lambda n: self.admits([(mechanism, n)]))
 
-    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[int]:
+    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[Any]:
         sums = self._spent
         for mechanism, count in charges:
             cost = self._costs.get(mechanism)
@@ -102,9 +121,38 @@ class Meter(ABC):
         return sums
 
 
+def used_part(spent: int | Fraction, capacity: int | Fraction) -> float:
+    """Return the spent part of a capacity, rounded up; nothing is left of one below 0."""
+    if capacity > 0:
+        return fraction_up(Fraction(spent) / Fraction(capacity))
+    return 0.0 if capacity >= 0 and spent == 0 else math.inf
+
+
+def unspent(used: float) -> float:
+    """Return the rest of a used part, in [0, 1], rounded down."""
+    return max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
+
+
 def largest(admits: Any) -> int:
     """Return the largest count in [0, 2**53] that is admitted; admission is monotone."""
     low, high = 0, 1
     while high <= checks.MAX_COUNT and admits(high):
         low, high = high, 2 * high
     return bisect(admits, low, min(high, checks.MAX_COUNT + 1))
+
+
+def least(fits: Callable[[float], bool]) -> float:
+    """Return an ε that fits, within a part of 2**-40 of the least; inf where none below 2**20 does.
+
+    Where an ε fits, so do all that are larger.
+    """
+    high = 2.0**-20
+    while not fits(high):
+        high *= 2.0
+        if high > 2.0**20:
+            return math.inf
+    low = 0.5 * high if high > 2.0**-20 else 0.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high

@@ -15,7 +15,7 @@ from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
-from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.meters import Meter, Remaining, least, unspent, used_part
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 
@@ -48,12 +48,27 @@ class MomentsMeter(Meter):
         """Tell whether each direction keeps its mass, and its losses or its moments, within."""
         return all(self._keeps(sums[d : d + self._size]) for d in (0, self._size))
 
+    def beyond(self, sums: Sequence[int]) -> Fraction:
+        """Return the masses beyond the ends of the worse direction."""
+        return exact_sums.fraction(max(sums[self._size - 1], sums[-1]))
+
+    def epsilon_of(self, sums: Sequence[int]) -> float:
+        """Return the ε of the moments, or of the largest losses, of the worse direction."""
+        if max(sums[self._size - 1], sums[-1]) > self._mass:
+            return math.inf
+        return max(self._epsilon_of(sums[d : d + self._size]) for d in (0, self._size))
+
+    def _epsilon_of(self, row: Sequence[int]) -> float:
+        *moments, most, _ = row
+        logs, goal = [exact_sums.quickly_up(k) for k in moments], self._target
+        found = least(lambda e: is_within(logs, goal.below, e, goal.delta))
+        return min(found, exact_sums.to_float_up(most))
+
     def remaining(self) -> Remaining:
         """Describe what the worse direction has used most of."""
         rows = [self._scarcest(self._spent[d : d + self._size]) for d in (0, self._size)]
         used, spent, capacity, unit = max(rows)
-        left = max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
-        return Remaining(spent, capacity, unit, left)
+        return Remaining(spent, capacity, unit, unspent(used))
 
     def _keeps(self, row: Sequence[int]) -> bool:
         *moments, most, mass = row
@@ -182,8 +197,5 @@ def _times_up(b: float, rho: float) -> float:
 
 
 def _described(spent: int, capacity: int, unit: str) -> tuple[float, float, float, str]:
-    if capacity > 0:
-        used = fraction_up(Fraction(spent, capacity))
-    else:
-        used = 0.0 if capacity >= 0 and spent == 0 else math.inf
+    used = used_part(spent, capacity)
     return used, exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit

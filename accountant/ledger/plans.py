@@ -6,16 +6,25 @@ be released in any order, or not at all: that is a post-processing of the whole 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 
 from accountant import checks
 from accountant.display import text_down, text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.budget import Budget
-from accountant.ledger.fixed_parameters import FixedMeter
 from accountant.ledger.meters import Meter, Remaining
+from accountant.mechanisms import Gaussian
 from accountant.mechanisms.base import Mechanism
+from accountant.sampling import PoissonSampled
+
+# Of the noise, or the batch, that would fit: how far it is looked for, and how closely.
+MOST_DOUBLINGS, HALVINGS = 8, 7
+# Kinds of releases of which a message asks what ε they would need.
+MOST_KINDS = 8
 
 
 class Watch:
@@ -23,7 +32,7 @@ class Watch:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._exact = FixedMeter(budget.epsilon, budget.delta)
+        self._exact = filters.exact(budget)
         self._caps: dict[Mechanism, int] = {}
         self._left: dict[Mechanism, int] = {}
         self._rest: Meter | None = filters.meter(budget)
@@ -102,6 +111,10 @@ class Watch:
         """Describe what the filter would have left after ``charges``, admitted or not."""
         return self._filter.remaining_after(self._split(charges)[0])
 
+    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+        """Return about the least ε that would admit ``charges``; ρ or μ² of such a budget."""
+        return self._filter.epsilon_after(self._split(charges)[0])
+
     @property
     def _filter(self) -> Meter:
         """The filter for what is not planned; the plan is charged in full (Theorem L12)."""
@@ -135,7 +148,7 @@ class Watch:
         if len(menu) == 1:
             more = f"; {self.plannable(menu[0][0])} would fit"
         names = filters.named(menu)
-        return f"the plan of {names} would exceed {self._budget!r}{more}. Nothing was planned"
+        return f"the plan of {names} would exceed {self._budget.words}{more}. Nothing was planned"
 
 
 def allowances(
@@ -147,13 +160,15 @@ def allowances(
     found = {}
     if not counts:
         found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
-    for name in ("gaussian", "kinds", "moments", "renyi", "approximate"):
+    for name in ("gaussian", "kinds", "moments", "renyi", "approximate", "pure", "zcdp", "gdp"):
         try:
             if budget.filter == name:
                 found[name] = watch.affordable(mechanism)
                 continue
             if name == "kinds":
                 continue  # they are the budget's own, or there are none
+            if not budget.delta > 0.0:
+                continue  # a sum is its own account
             other = Budget(budget.epsilon, budget.delta, filter=name)
             meter = filters.meter(other)
             meter.add(counts)
@@ -169,25 +184,142 @@ def refusal(
     counts: Sequence[tuple[Mechanism, int]],
     charges: Sequence[tuple[Mechanism, int]],
 ) -> str:
-    """Return the message of a refusal: the charges, the total after them, and what would fit."""
-    more = ""
-    if watch.quick:
-        after = watch.remaining_after(charges)
-        spent, limit = text_up(after.spent, 4), text_down(after.capacity, 4)
-        more = f": the total would be {spent}, and the limit is {limit} ({after.unit})"
-        if len(charges) == 1:
-            mechanism = charges[0][0]
-            fits = watch.affordable(mechanism)
-            more += f"; {fits} would fit"
-            others = allowances(watch, budget, counts, mechanism)
-            listed = [
-                f'{count} by "{name}"'
-                for name, count in others.items()
-                if name not in ("plan", budget.filter)
-            ]
-            if others.get("plan", 0) > fits:
-                planned = f"{others['plan']} if planned before the first release (ledger.plan)"
-                listed.insert(0, planned)
-            if listed:
-                more += f" by this filter, {', '.join(listed)}"
-    return f"{filters.named(charges)} would exceed {budget!r}{more}. Nothing was recorded"
+    """Return the message of a refusal: the total in the budget's unit, and what fits instead."""
+    said = f"{filters.named(charges)} would exceed the budget, {budget.words}"
+    if not watch.quick:
+        return f"{said}. Nothing was recorded"
+    total, why = totals(watch, budget, counts, charges)
+    said += f": {total}"
+    if len(charges) == 1:
+        mechanism, count = charges[0]
+        said += f"; {_fitting(watch, budget, counts, mechanism)}"
+        if others := _instead(watch, mechanism, count):
+            said += f"; {count} with {' or with '.join(others)}"
+    return f"{said}. Nothing was recorded{why}"
+
+
+def totals(
+    watch: Watch,
+    budget: Budget,
+    counts: Sequence[tuple[Mechanism, int]],
+    charges: Sequence[tuple[Mechanism, int]],
+) -> tuple[str, str]:
+    """Return what the total would be, in the budget's unit; and the filter's own sum, if another.
+
+    Both numbers have as many digits as tell them apart.
+    """
+    letter, limit = budget.limit
+    epsilon, after = watch.epsilon_after(charges), watch.remaining_after(charges)
+    if epsilon == math.inf:
+        epsilon = _needed(budget, (*counts, *charges))
+    if budget.filter == "gdp":
+        epsilon = math.sqrt(epsilon)
+    words = f"{after.unit}: {_apart(after.spent, after.capacity)}"
+    if not epsilon < math.inf:
+        return words, ""
+    said = f"{letter} would be {_apart(max(epsilon, math.nextafter(limit, math.inf)), limit)}"
+    alike = after.unit.startswith("ε") or budget.filter in ("pure", "zcdp", "gdp")
+    return said, "" if alike else f'.\nThe filter "{budget.filter}" adds up {words}'
+
+
+def _apart(total: float, limit: float) -> str:
+    if not abs(total - limit) < math.inf:
+        return f"{text_up(total, 4)}, and the limit is {text_down(limit, 4)}"
+    apart = Decimal(total) - Decimal(limit)
+    for digits in range(4, 18):
+        spent, most = text_up(total, digits), text_down(limit, digits)
+        if max(Decimal(spent) - Decimal(total), Decimal(limit) - Decimal(most)) <= apart / 2:
+            break
+    return f"{spent}, and the limit is {most}"
+
+
+def _needed(budget: Budget, counts: Sequence[tuple[Mechanism, int]]) -> float:
+    """Return about the least ε with which a budget like this one would allow all; inf for none.
+
+    The prices of moments depend on ε, so this asks budgets; for a few kinds of releases only.
+    """
+    from accountant.ledger.budget import Budget
+
+    if budget.filter != "moments" or len(counts) > MOST_KINDS:
+        return math.inf
+
+    def enough(epsilon: float) -> bool:
+        try:
+            other = Budget(epsilon, budget.delta, share=budget.share)
+            return filters.meter(other).admits(counts)
+        except AccountantError:
+            return False
+
+    high = 2.0 * budget.epsilon
+    while not enough(high):
+        high *= 2.0
+        if high > budget.epsilon * 2.0**MOST_DOUBLINGS:
+            return math.inf
+    low = 0.5 * high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _fitting(
+    watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
+) -> str:
+    """Say how many would fit, by this filter and by others."""
+    fits = watch.affordable(mechanism)
+    others = allowances(watch, budget, counts, mechanism)
+    listed = [
+        f'{count} by "{name}"'
+        for name, count in others.items()
+        if count and name not in ("plan", budget.filter)
+    ]
+    if others.get("plan", 0) > fits:
+        listed.insert(0, f"{others['plan']} if planned before the first release (ledger.plan)")
+    return f"{fits} would fit" + (f" by this filter, {', '.join(listed)}" if listed else "")
+
+
+def _instead(watch: Watch, mechanism: Mechanism, count: int) -> list[str]:
+    """Return the noise, and the sampling probability, with which ``count`` releases would fit."""
+    found = []
+    noise = mechanism.mechanism if isinstance(mechanism, PoissonSampled) else mechanism
+    if isinstance(noise, Gaussian):
+        inner = noise
+
+        def quieter(factor: float) -> tuple[str, Mechanism]:
+            sigma = float(text_up(inner.noise_multiplier * factor, 3))
+            made: Mechanism = replace(inner, noise_multiplier=sigma)
+            if isinstance(mechanism, PoissonSampled):
+                made = PoissonSampled(made, mechanism.sampling_probability)
+            return f"noise_multiplier={sigma:g}", made
+
+        found += _search(watch, quieter, count)
+    if isinstance(mechanism, PoissonSampled):
+        sampled = mechanism
+
+        def rarer(factor: float) -> tuple[str, Mechanism]:
+            q = float(text_down(sampled.sampling_probability / factor, 3))
+            return f"sampling_probability={q:g}", PoissonSampled(sampled.mechanism, q)
+
+        found += _search(watch, rarer, count)
+    return found
+
+
+def _search(watch: Watch, made: Callable[[float], tuple[str, Mechanism]], count: int) -> list[str]:
+    """Return the words for about the least factor that fits, if there is one in range."""
+
+    def fits(factor: float) -> bool:
+        try:
+            return watch.admits([(made(factor)[1], count)])
+        except AccountantError:
+            return False
+
+    high = 2.0
+    while not fits(high):
+        high *= 2.0
+        if high > 2.0**MOST_DOUBLINGS:
+            return []
+    low = 0.5 * high
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return [made(high)[0]]

@@ -9,12 +9,11 @@ unknown name, key or type, a missing or a repeated key, or a NaN where none was 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import importlib
-import inspect
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,12 +29,6 @@ from accountant.relations import NeighbouringRelation
 
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _MAX_DEPTH = 64
-
-# Arguments that files written before call otherwise: mechanism -> (former name, name).
-_FORMER_ARGUMENTS = {
-    "DiscreteGaussian": ("sigma", "noise_multiplier"),
-    "ShuffledResponses": ("n", "dataset_size"),
-}
 
 _registered: dict[str, type[Mechanism]] = {}
 
@@ -101,11 +94,9 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
     keys(value, {"mechanism", "parameters"}, "a mechanism")
     assert isinstance(value, dict)
     name, parameters = value["mechanism"], value["parameters"]
-    kind = (_find(name) or _former().get(name)) if isinstance(name, str) else None
+    kind = _find(name) if isinstance(name, str) else None
     if kind is None:
-        known = ", ".join(names())
-        raise LedgerError(f"unknown mechanism {name!r:.80}; known are {known}")
-    parameters = _renamed(name, parameters)
+        raise LedgerError(f"unknown mechanism {name!r:.80}; {_meant(name)}")
     required, optional = _arguments(kind)
     keys(parameters, required, f"the parameters of {name}", optional if defaults else frozenset())
     arguments = {key: decode_value(item, depth + 1, defaults) for key, item in parameters.items()}
@@ -117,25 +108,19 @@ def decode_mechanism(value: object, *, defaults: bool = False, depth: int = 0) -
         raise LedgerError(f"{name} cannot be built from its parameters: {error}") from error
 
 
-def _renamed(name: str, parameters: object) -> Any:
-    """Return the parameters by the names they have now, where an older file used others."""
-    former = _FORMER_ARGUMENTS.get(name)
-    if former is None or not isinstance(parameters, dict):
-        return parameters
-    old, new = former
-    if old not in parameters or new in parameters:
-        return parameters
-    return {new if key == old else key: value for key, value in parameters.items()}
+def _meant(name: object) -> str:
+    """Say which names are like an unknown one, or else all names."""
+    known = {each.lower(): each for each in names()}
+    near = difflib.get_close_matches(str(name)[:80].lower(), known, n=3)
+    if near:
+        return f"did you mean {' or '.join(known[each] for each in near)}?"
+    return f"known are {', '.join(known.values())}"
 
 
 @functools.lru_cache(maxsize=256)
-def _arguments(kind: Callable[..., Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
+def _arguments(kind: type[Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of all arguments of a mechanism, and of those that have a default."""
-    if not isinstance(kind, type):
-        known = inspect.signature(kind).parameters.values()
-        given = frozenset(part.name for part in known if part.default is not part.empty)
-        return frozenset(part.name for part in known), given
-    fields = [f for f in dataclasses.fields(kind) if f.init]
+    fields = [f for f in dataclasses.fields(cast(Any, kind)) if f.init]
     optional = (
         f
         for f in fields
@@ -154,14 +139,6 @@ def _find(name: str) -> type[Mechanism] | None:
 def _registry() -> dict[str, type[Mechanism]]:
     """Return name -> class: what the package exports by name, and what was registered."""
     return _built_in() | _registered if _registered else _built_in()
-
-
-@functools.lru_cache(maxsize=1)
-def _former() -> dict[str, Callable[..., Mechanism]]:
-    """Return what builds the mechanisms that older files name otherwise."""
-    from accountant.ledger import evaluation
-
-    return evaluation.FORMER_NAMES()
 
 
 @functools.lru_cache(maxsize=1)

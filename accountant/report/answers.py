@@ -134,16 +134,15 @@ def _not_private(s: Statement) -> str:
 def _budget(s: Statement) -> str:
     if s.budget is None:
         return "The ledger enforces none: nothing would have stopped further releases."
-    limit = f"ε = {_plain(s.budget.epsilon)} at δ = {_plain(s.budget.delta)}"
-    spent = ""
-    if s.headline.delta == s.budget.delta and s.headline.epsilon < math.inf:
-        share = 100.0 * s.headline.epsilon / s.budget.epsilon
+    limit, spent, most = s.budget.limit, "", s.budget.epsilon
+    if most and s.headline.delta == s.budget.delta and s.headline.epsilon < math.inf:
+        share = 100.0 * s.headline.epsilon / most
         spent = f" By the ε above, {share:.3g} % of it is spent."
     return f"The ledger refuses every release beyond {limit} (filter: {s.budget.filter}).{spent}"
 
 
 def _releases(s: Statement) -> str:
-    kinds = len(s.releases) + s.omitted_releases
+    kinds = len(s.releases)
     return f"{s.total:,}, of {kinds} kind{'' if kinds == 1 else 's'}."
 
 

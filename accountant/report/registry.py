@@ -141,7 +141,8 @@ def _computed(statement: Statement) -> dict[str, dict[str, Any]]:
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": told.tuning or UNSTATED,
             "mechanisms": "; ".join(
-                f"{row.count} x {row.mechanism} ({row.sampler})" for row in statement.releases
+                f"{row.count} x {row.mechanism} ({row.sampler})"
+                for row in statement.listed_releases
             )
             + ("" if not statement.omitted_releases else f"; {statement.omitted_releases} more"),
         },
@@ -159,10 +160,7 @@ def _details(statement: Statement) -> str:
             f" most {text_up(found.regret, 2)}."
         )
     if statement.budget is not None:
-        words.append(
-            f"Enforced budget: epsilon {statement.budget.epsilon:g} at delta"
-            f" {statement.budget.delta:g}."
-        )
+        words.append(f"Enforced budget: {statement.budget.limit}.")
     return " ".join(words)
 
 

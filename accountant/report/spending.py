@@ -1,7 +1,7 @@
 """The numbers of a statement: certified brackets, points of the profile, ε over steps.
 
-For a ledger with very many different Gaussian steps, the parameters are first rounded, once to each
-side (Theorem R2 of docs/theorems_report.md), so that the work is bounded.
+For a ledger with very many different releases, the parameters are first rounded, once to each side
+(Theorem R2 of docs/theorems_report.md), so that the work is bounded.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from accountant._typing import FloatArray
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
-from accountant.mechanisms import Gaussian, Mechanism
+from accountant.ledger.basic import basic_epsilon
+from accountant.mechanisms import Gaussian, Laplace, Mechanism, PureDP
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
 
@@ -32,10 +34,16 @@ FEW_DELTAS = DELTAS[1::2]
 # Further points of the profile, for the bounds on attackers.
 MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+# How far beyond the ε of the statement points are of use.
+FARTHEST = 2.0
 # Pieces up to the ε of the statement, for the summary μ; the same if an answer takes longer.
 MANY_PIECES, FEW_PIECES = 96, 24
-# Limits on the number of different Gaussian steps for one answer, and for many answers.
+# Limits on the number of different releases for one answer, and for many answers.
 MOST, MOST_OFTEN = 520, 70
+# An answer about one more kind of release takes so much longer where some are not Gaussian.
+SLOWER = 32
+# Plain Gaussian noise is joined where its multiplier is in between: beyond, sums of doubles vanish.
+JOINED = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -47,11 +55,14 @@ class Spending:
     counts : sequence of (Mechanism, int)
         At least one.
     most : int
-        More different Gaussian steps than this are rounded to at most as many.
+        More different releases than this are rounded to about as many.
+    joined : bool
+        Whether plain Gaussian noise is made one release first, which rounds once (Theorem E1).
     """
 
     counts: tuple[tuple[Mechanism, int], ...]
     most: int = MOST
+    joined: bool = False
 
     @property
     def rounded(self) -> bool:
@@ -73,13 +84,15 @@ class Spending:
         if len(self.counts) <= self.most:
             whole = composed(self.counts)
             return whole, whole
-        mechanisms = [mechanism for mechanism, _ in self.counts]
         sides = []
         for costly in (True, False):
+            counts = joined(self.counts, costly) if self.joined else self.counts
             # Merged by identity before hashing, because there are many records of few mechanisms.
             merged: dict[int, int] = {}
-            other = rounded(mechanisms, self.most, costly)
-            for mechanism, (_, count) in zip(other, self.counts, strict=True):
+            other = [mechanism for mechanism, _ in counts]
+            if len(counts) > self.most:
+                other = rounded(other, self.most, costly)
+            for mechanism, (_, count) in zip(other, counts, strict=True):
                 merged[id(mechanism)] = merged.get(id(mechanism), 0) + count
             known = {id(mechanism): mechanism for mechanism in other}
             sides.append(composed(tuple((known[key], n) for key, n in merged.items())))
@@ -88,10 +101,12 @@ class Spending:
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta)."""
         bounds = self.above.epsilon_bounds(delta)
-        if not self.rounded:
-            return bounds
-        lower = float(self.below.epsilon_bounds(delta).lower)
-        return Bounds(min(lower, float(bounds.upper)), bounds.upper)
+        lower, upper = bounds.lower, bounds.upper
+        if self.rounded:
+            lower = self.below.epsilon_bounds(delta).lower
+        if delta == 0.0:
+            upper = min(float(upper), basic_epsilon(self.counts))  # decimals, rounded once
+        return Bounds(min(float(lower), float(upper)), upper)
 
     def epsilon(self, delta: float) -> float:
         """Bound ε(delta) from above."""
@@ -109,7 +124,9 @@ class Spending:
 
     def points(self, most: float) -> list[Point]:
         """Bracket the profile at many ε, a part of them evenly spaced up to ``most``."""
-        epsilons = set(MANY_EPSILONS if self._is_quick else EPSILONS)
+        # Where an answer takes long, no far tails, which bound no attack of the tables.
+        fixed = MANY_EPSILONS if self._is_quick else [e for e in EPSILONS if e <= FARTHEST * most]
+        epsilons = {0.0, *fixed}
         if 0.0 < most < math.inf:
             pieces = MANY_PIECES if self._is_quick else FEW_PIECES
             epsilons.update(most * k / pieces for k in range(1, pieces + 1))
@@ -150,43 +167,96 @@ class Spending:
         )
 
 
+def joined(counts: Counts, costly: bool) -> Counts:
+    """Return counts with one Gaussian release in place of all that are plain (Theorem E1)."""
+    plain = [(m.noise_multiplier, n) for m, n in counts if _is_plain(m)]
+    if len(plain) < 2:
+        return counts
+    # In units so small that a sum loses a part of 2**-200 of itself.
+    bits = 200 + 2 * math.ceil(math.log2(max(sigma for sigma, _ in plain)))
+    total = 0
+    for sigma, count in plain:
+        top, bottom = sigma.as_integer_ratio()
+        part, rest = divmod(count * bottom**2 << max(bits, 0), top**2 << max(-bits, 0))
+        total += part + (costly and rest > 0)
+    variance = 1 / (Fraction(total) / Fraction(2) ** bits)
+    sigma, towards = math.sqrt(variance), 0.0 if costly else math.inf
+    while sigma and (Fraction(sigma) ** 2 > variance) is costly:
+        sigma = math.nextafter(sigma, towards)
+    one = next(m for m, _ in counts if _is_plain(m))
+    return [
+        (Gaussian(sigma, relation=one.relation), 1),
+        *((m, n) for m, n in counts if not _is_plain(m)),
+    ]
+
+
 def rounded(mechanisms: Sequence[Mechanism], most: int, costly: bool) -> list[Mechanism]:
     """Return mechanisms whose profiles are nowhere smaller (``costly``) or larger (Theorem R2).
 
-    Gaussian steps are rounded to at most ``most`` different ones; all else stays as it is.
+    Of each family at most a part of ``most`` different ones are left; what belongs to none stays.
+    Fewer are left where some are not Gaussian.
     """
-    settings = [_setting(mechanism) for mechanism in mechanisms]
-    q, sigma = np.array([s for s in settings if s is not None]).reshape(-1, 2).T
-    bits = 24
-    while bits > 1:
-        # Pairs as complex numbers: NumPy sorts these much faster than rows.
-        pairs = _rounded(q, bits, costly) + 1j * _rounded(sigma, bits, not costly)
-        if len(np.unique(pairs)) <= most:
-            break
-        bits -= 1
-    q, sigma = np.minimum(_rounded(q, bits, costly), 1.0), _rounded(sigma, bits, not costly)
-    found = iter(zip(q.tolist(), sigma.tolist(), strict=True))
-    made: dict[tuple[Any, ...], Mechanism] = {}
-    result = []
-    for mechanism, setting in zip(mechanisms, settings, strict=True):
-        if setting is None:
-            result.append(mechanism)
-            continue
-        key = (*next(found), mechanism.relation)
-        if key not in made:
-            made[key] = PoissonSampled(Gaussian(key[1], relation=key[2]), key[0])
-        result.append(made[key])
+    groups: dict[type[Mechanism], list[int]] = {}
+    for place, mechanism in enumerate(mechanisms):
+        if _setting(mechanism) is not None:
+            groups.setdefault(type(mechanism), []).append(place)
+    result = list(mechanisms)
+    gaussian = all(kind in (Gaussian, PoissonSampled) for kind in map(type, mechanisms))
+    each = max(most // (1 if gaussian else SLOWER) // max(len(groups), 1), 1)
+    for kind, places in groups.items():
+        settings = [_setting(mechanisms[place]) for place in places]
+        rate, noise = np.array([s for s in settings if s is not None]).T
+        rate, noise = _few(rate, noise, each, costly)
+        made: dict[tuple[Any, ...], Mechanism] = {}
+        for place, *values in zip(places, rate.tolist(), noise.tolist(), strict=True):
+            key = (*values, mechanisms[place].relation)
+            if key not in made:
+                made[key] = _with(kind, *key)
+            result[place] = made[key]
     return result
 
 
+def _few(
+    rate: FloatArray, noise: FloatArray, most: int, costly: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Round rates to the one side and noise to the other, to at most ``most`` different pairs."""
+    bits = 24
+    while bits > 1:
+        # Pairs as complex numbers: NumPy sorts these much faster than rows.
+        pairs = _rounded(rate, bits, costly) + 1j * _rounded(noise, bits, not costly)
+        if len(np.unique(pairs)) <= most:
+            break
+        bits -= 1
+    return _rounded(rate, bits, costly), _rounded(noise, bits, not costly)
+
+
 def _setting(mechanism: Mechanism) -> tuple[float, float] | None:
-    """Return q and σ of a subsampled Gaussian step."""
-    if type(mechanism) is not PoissonSampled:
-        return None
-    inner = mechanism.mechanism
-    if type(inner) is not Gaussian or inner.sensitivity != 1.0:
-        return None
-    return mechanism.sampling_probability, inner.noise_multiplier
+    """Return a rate, with which a profile grows, and the noise, with which it falls."""
+    if type(mechanism) is PoissonSampled and _is_plain(mechanism.mechanism):
+        return mechanism.sampling_probability, mechanism.mechanism.noise_multiplier
+    if _is_plain(mechanism):
+        return 1.0, mechanism.noise_multiplier
+    if type(mechanism) is Laplace and mechanism.sensitivity == 1.0:
+        return (1.0, mechanism.scale) if mechanism.scale < math.inf else None
+    return (mechanism.epsilon0, 1.0) if type(mechanism) is PureDP else None
+
+
+def _with(kind: type[Mechanism], rate: float, noise: float, relation: Any) -> Mechanism:
+    """Return the mechanism of a family with a rate and noise."""
+    if kind is PureDP:
+        return PureDP(rate, relation=relation)
+    if kind is Laplace:
+        return Laplace(noise, relation=relation)
+    plain = Gaussian(noise, relation=relation)
+    return plain if kind is Gaussian else PoissonSampled(plain, min(rate, 1.0))
+
+
+def _is_plain(mechanism: Mechanism) -> TypeGuard[Gaussian]:
+    return (
+        type(mechanism) is Gaussian
+        and mechanism.sensitivity == 1.0
+        and JOINED[0] <= mechanism.noise_multiplier <= JOINED[1]
+    )
 
 
 def _rounded(values: FloatArray, bits: int, upwards: bool) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import accountant
 from accountant import checks, safe_text
-from accountant.ledger import Accountant, Entry
+from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
 from accountant.mechanisms import Mechanism
 from accountant.report import facts, numbers
@@ -23,7 +23,7 @@ from accountant.report.tone import Tone, tone
 # Parts of the work: the numbers, and the certificate.
 STAGES = numbers.STAGES + 1
 
-# Rows of the list of releases before "and so on".
+# Rows of the list of releases on a page, before "and so on"; as data they are all there.
 MOST_ROWS = 50
 # Characters of a label.
 LONGEST = 200
@@ -57,11 +57,12 @@ class ReleaseRow:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """The (ε, δ) that the ledger enforces, and by which filter."""
+    """The limit that the ledger enforces, and by which filter; ε and δ are None for ρ or μ."""
 
-    epsilon: float
-    delta: float
+    epsilon: float | None
+    delta: float | None
     filter: str
+    limit: str
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class Statement:
         What the ledger enforces.
     relation, definition : str
         The neighbouring relation.
-    releases, omitted_releases
-        Mechanisms with counts; how many rows are left out.
+    releases : tuple of ReleaseRow
+        All mechanisms with counts. A page shows ``listed_releases``, the first of them.
     total : int
         The number of releases.
     headline : Row
@@ -126,7 +127,6 @@ class Statement:
     relation: str
     definition: str
     releases: tuple[ReleaseRow, ...]
-    omitted_releases: int
     total: int
     headline: Row
     tone: Tone
@@ -147,6 +147,16 @@ class Statement:
     theorems: tuple[str, ...]
     attained: bool = False
     not_private: tuple[str, ...] = ()
+
+    @property
+    def listed_releases(self) -> tuple[ReleaseRow, ...]:
+        """What a page shows of the releases."""
+        return self.releases[:MOST_ROWS]
+
+    @property
+    def omitted_releases(self) -> int:
+        """How many rows a page leaves out."""
+        return len(self.releases) - len(self.listed_releases)
 
     @property
     def title(self) -> str:
@@ -254,7 +264,7 @@ def statement(
     target = checks.number(checks.DELTA.renamed("delta"), delta)
     about = _deployment(deployment, title, unit)
     history, counts, budget = ledger.history, ledger.counts, ledger.budget
-    releases, omitted = _releases(history, counts, about.records)
+    releases = _releases(history, counts, about.records)
     relation = ledger.relation
     spent = numbers.numbers(history, counts, target, about.user_records, advance)
     enclosed = enclosure(ledger, spent["headline"], certificate)
@@ -268,11 +278,10 @@ def statement(
         deployment=about,
         version=accountant.__version__,
         ledger=checksum,
-        budget=(None if budget is None else BudgetRow(budget.epsilon, budget.delta, budget.filter)),
+        budget=None if budget is None else _budget(budget),
         relation="none" if relation is None else relation.words,
         definition="" if relation is None else relation.definition,
         releases=releases,
-        omitted_releases=omitted,
         total=len(ledger),
         certificate=enclosed,
         tone=tone(spent["headline"].epsilon),
@@ -282,6 +291,12 @@ def statement(
         not_private=_not_private(history),
         **spent,
     )
+
+
+def _budget(budget: Budget) -> BudgetRow:
+    if budget.level is not None:
+        return BudgetRow(None, None, budget.filter, budget.words)
+    return BudgetRow(budget.epsilon, budget.delta, budget.filter, budget.words)
 
 
 def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
@@ -310,20 +325,18 @@ def _deployment(given: Deployment | None, title: str | None, unit: str | None) -
 
 def _releases(
     history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...], records: int | None
-) -> tuple[tuple[ReleaseRow, ...], int]:
-    shown = counts[:MOST_ROWS]
-    labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in shown}
+) -> tuple[ReleaseRow, ...]:
+    labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in counts}
     # By identity first: hashing a million records would take longer than all the rest.
-    known: dict[int, dict[str, None] | None] = {}
+    known: dict[int, dict[str, None]] = {}
     for item in history:
         key = id(item.mechanism)
         if key not in known:
-            known[key] = labels.get(item.mechanism)
-        found = known[key]
-        if item.label and found is not None:
-            found[safe_text.shown(item.label, LONGEST)] = None
+            known[key] = labels[item.mechanism]
+        if item.label:
+            known[key][safe_text.shown(item.label, LONGEST)] = None
     rows = []
-    for mechanism, count in shown:
+    for mechanism, count in counts:
         rows.append(
             ReleaseRow(
                 mechanism=safe_text.shown(repr(mechanism), LONGEST),
@@ -335,4 +348,4 @@ def _releases(
                 sampling=sampling_words(mechanism, records),
             )
         )
-    return tuple(rows), len(counts) - len(shown)
+    return tuple(rows)

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from accountant.errors import ArgumentTypeError, DomainError
 
+# The block of all people: where there is one, it is charged with every other (Theorem B3).
+EVERYONE = "everyone/all/all"
+
 _PART = r"[A-Za-z0-9._:=@+-]{1,120}"
 _ADDRESS = re.compile(rf"{_PART}/{_PART}/{_PART}")
 _PATTERN = re.compile(rf"{_PART}/{_PART}/({_PART}|\*)")

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant, Budget, document
-from accountant.ledger.budget import keeps
 from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import texts
-from accountant.store.addresses import siblings
+from accountant.store.addresses import EVERYONE, siblings
 from accountant.store.charges import find, range_of, runs
 from accountant.store.transaction import Transaction
 
@@ -23,6 +22,13 @@ _ROW = 4096
 def add(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> int:
     """Make blocks that are not there yet; return how many. Those that are must have this budget."""
     new = _new(turn, addresses, budget)
+    if EVERYONE in new and (
+        len(new) > 1 or turn.ask("SELECT 1 FROM accountant_blocks LIMIT 1") or budget is None
+    ):
+        raise UnsupportedError(
+            f"{EVERYONE} needs a budget, and comes before all other blocks: what was charged to"
+            " them would be missing from it. Make it when the store is made"
+        )
     _add(turn, new, budget, ())
     if new:
         turn.close()
@@ -35,6 +41,13 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
     """Make a block and record on it all that a ledger holds, within its budget or not."""
     if not _new(turn, (address,), ledger.budget):
         raise DomainError(f"block {address} is there already; a ledger is imported as a new block")
+    if address == EVERYONE or turn.ask(
+        "SELECT 1 FROM accountant_blocks WHERE address = ?", EVERYONE
+    ):
+        raise UnsupportedError(
+            f"a store with a budget for all people, {EVERYONE}, imports no ledger, which it would"
+            " take whatever it costs. Charge its releases"
+        )
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
     (block,) = _add(turn, (address,), ledger.budget, noted)
@@ -104,7 +117,7 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
     for address, written in there:
         # Not their texts: an older version wrote fewer fields.
         has = None if written is None else texts.budget_of(written)
-        if not keeps(has, budget):
+        if has != budget:
             raise DomainError(f"block {address} is there already, with {has!r}; got {budget!r}")
     old = {address for address, _ in there}
     new = [address for address in addresses if address not in old]

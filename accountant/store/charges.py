@@ -11,7 +11,7 @@ from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import siblings
+from accountant.store.addresses import EVERYONE, siblings
 from accountant.store.database import Database
 from accountant.store.decisions import Case, Counts, Held
 from accountant.store.refusal import BlockExceeded
@@ -117,6 +117,7 @@ def range_of(pattern: str) -> tuple[str, str]:
 def state(turn: Transaction, request: Request) -> State:
     """Take the turn, and read all that a decision needs: to a server, in one round trip."""
     where, values = find(turn.database, request.named)
+    where = f"{where} OR b.address = '{EVERYONE}'"
     accounts = f"accountant_blocks b JOIN accountant_accounts a ON a.block = b.id WHERE ({where})"
     written = texts.digest(texts.text_of_mechanism(request.entry.mechanism))
     earlier, blocks, held, kinds = turn.open(

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from accountant.display import text_down, text_up
 from accountant.ledger import Remaining
-from accountant.ledger.plans import Watch
+from accountant.ledger.filters import named
+from accountant.ledger.plans import Watch, totals
 from accountant.mechanisms.base import Mechanism
 from accountant.store import texts
 
@@ -88,14 +88,16 @@ def refusal(
     address: str, case: Case, charges: Sequence[tuple[Mechanism, int]]
 ) -> tuple[str, Remaining]:
     """Return the message of a refusal by what ``case`` holds, and what the block has left."""
-    found = watch(case)
-    left = found.remaining()
-    spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
-    names = ", ".join(f"{count} x {mechanism!r:.80}" for mechanism, count in charges[:3])
-    fit = f"; {found.affordable(charges[0][0])} would fit" if found.quick else ""
+    found, budget = watch(case), texts.budget_of(case.text)
+    left, fit = found.remaining(), ""
+    if found.quick:
+        total, why = totals(found, budget, case.counts, charges)
+        fit = f": {total}; {found.affordable(charges[0][0])} would fit"
+    else:
+        why = ""
     message = (
-        f"block {address} cannot pay {names}: of {texts.budget_of(case.text)!r} it has spent"
-        f" {spent} of {limit} ({left.unit}){fit}. No block was charged"
+        f"block {address} cannot pay {named(charges)} of its budget, {budget.words}{fit}. No block"
+        f" was charged{why}"
     )
     return message, left
 

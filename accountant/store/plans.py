@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
+from accountant.ledger.filters import named
 from accountant.ledger.history import Entry
 from accountant.store import charges, decisions, texts
 from accountant.store.charges import Decision, Request, State
@@ -77,8 +78,8 @@ def _refusal(block: Held, case: Case, item: Entry) -> BlockExceeded:
     watch = decisions.watch(case)
     fits = watch.plannable(item.mechanism)
     message = (
-        f"block {block.address} cannot pay a plan of {item.count} x {item.mechanism!r:.80}:"
-        f" {texts.budget_of(case.text)!r} allows {fits} beside what is planned. Nothing was"
+        f"block {block.address} cannot pay a plan of {named([(item.mechanism, item.count)])}:"
+        f" {texts.budget_of(case.text).words} allows {fits} beside what is planned. Nothing was"
         " planned"
     )
     asked = ((repr(item.mechanism), item.count),)

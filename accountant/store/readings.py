@@ -14,6 +14,7 @@ from accountant.ledger.plans import Watch
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
+from accountant.store.addresses import EVERYONE
 from accountant.store.blocks import ledger_of
 from accountant.store.chain import Head
 from accountant.store.charges import blocks_of, find, range_of
@@ -107,7 +108,8 @@ def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> in
     """Return how many more releases every one of the blocks would allow now, at most 2**53."""
     most = 1 << 53
     known: dict[Any, int] = {}
-    for block in _known(base, named):
+    everyone = blocks(base, (EVERYONE,))
+    for block in (*_known(base, named), *everyone):
         if block.relation not in (None, mechanism.relation):
             return 0
         case = block.budget, block.counts, block.planned

@@ -146,6 +146,7 @@ class Replay:
 
     def _plan(self, body: Any, **_: Any) -> None:
         self._count()
+        self._require_everyone(body)
         for block in self._those(body):
             _require(block.budget is not None and not block.held, "to come before all releases")
             block.planned.extend(entry[:3] for entry in self._entries(body))
@@ -189,7 +190,14 @@ class Replay:
         for text, times in waiting.items():
             self._hold(json.loads(text), times)
 
+    def _require_everyone(self, body: Any) -> None:
+        """Refuse a row that leaves out the block of all people, which is the first if it is one."""
+        first = next(iter(self._blocks), None)
+        if first is not None and self._blocks[first].address == addresses.EVERYONE:
+            _require(any(number == first for number in blocks_of(body)), "the block of everyone")
+
     def _hold(self, body: Any, times: int) -> None:
+        self._require_everyone(body)
         for kind, count, *_rest in self._entries(body):
             for block in self._those(body):
                 held = block.held[kind] = block.held.get(kind, 0) + times * count

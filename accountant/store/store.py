@@ -74,11 +74,18 @@ class Store(Access, Uncopied):
     _PICKLED = "a Store is not pickled; open it in each process"
 
     def __init__(
-        self, connect: Callable[[], Database], secret: bytes | None, create: bool, timeout: float
+        self,
+        connect: Callable[[], Database],
+        secret: bytes | None,
+        create: bool,
+        timeout: float,
+        everyone: Budget | None = None,
     ) -> None:
         super().__init__(connect, timeout)
         self._chain = Chain(secret)
         self._identity = self._retried(lambda: self._open(create))
+        if everyone is not None:
+            self.add_blocks(addresses.EVERYONE, everyone)
 
     def __enter__(self) -> Self:
         return self

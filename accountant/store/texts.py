@@ -7,6 +7,13 @@ import hashlib
 import json
 from typing import Any
 
+# All that a text may name, and that deciding about it needs, is imported before the first call: in
+# the child of a fork in the middle of an import the module would stay half made.
+import numpy.fft  # noqa: F401
+
+import accountant.analyses.pld
+import accountant.calibration
+import accountant.derived  # noqa: F401
 from accountant.errors import AccountantError, LedgerError
 from accountant.ledger import Budget, schema
 from accountant.mechanisms.base import Mechanism
@@ -33,7 +40,8 @@ def mechanism_of(text: str) -> Mechanism:
 
 def text_of_budget(budget: Budget) -> str:
     """Write a budget as ledger files do, with the orders it chose."""
-    return compact(schema.encode_fields(budget))
+    fields = schema.encode_fields(budget)
+    return compact({name: value for name, value in fields.items() if name != "level" or value})
 
 
 @functools.lru_cache(maxsize=4096)

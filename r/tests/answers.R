@@ -24,6 +24,8 @@ raised <- function(expression, class) {
   conditionMessage(found)
 }
 stopifnot(grepl("element 2", raised(get_epsilon(0.01, c(1, -1), 10), "accountant_domain_error")))
+stopifnot(grepl("sigma must be a number > 0; got -1$", raised(get_epsilon(0.01, c(1, -1), 10), "error")))
+stopifnot(grepl("q must be a probability in \\[0, 1\\]; got 1.5", raised(get_epsilon(1.5, 1, 10), "error")))
 raised(get_epsilon(NaN, 1, 10), "accountant_domain_error")
 raised(get_epsilon(NA_real_, 1, 10), "accountant_domain_error")
 raised(calibrate_steps(1, 1e-5, 0, 1), "accountant_unbounded_error")

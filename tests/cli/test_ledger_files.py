@@ -99,7 +99,8 @@ def test_files_that_do_not_serve_are_refused():
     Accountant().save("none.json")
     assert run("ledger", "affordable", "none.json", *STEP).exit_code == 2
     assert run("ledger", "charge", "absent.json", *STEP).exit_code == 2
-    assert run("ledger", "init", "b.json", "--epsilon", 1).exit_code == 2
+    assert run("ledger", "init", "b.json", "--delta", 1e-6).exit_code == 2
+    assert run("ledger", "init", "b.json", "--rho", 1, "--epsilon", 1).exit_code == 2
     assert run("ledger", "init", "b.json", *BUDGET, "--q", 0.1).exit_code == 2
 
 
@@ -108,3 +109,44 @@ def test_one_release_is_said_in_the_singular():
     assert run("ledger", "charge", "a.json", *STEP).output == "charged 1 release\n"
     assert "\n1 release, " in run("show", "a.json").output
     assert run("ledger", "charge", "a.json", *STEP, "--count", 2).output == "charged 2 releases\n"
+
+
+def test_pure_budgets_and_those_of_rho_and_mu():
+    tenth = ("--mechanism", "PureDP", "-p", "epsilon=.1", "--count", 10)
+    assert "Budget(1.0)" in run("ledger", "init", "pure.json", "--epsilon", 1).output
+    assert run("ledger", "charge", "pure.json", *tenth).exit_code == 0
+    refused = run("ledger", "charge", "pure.json", "--mechanism", "PureDP", "-p", "epsilon=1e-9")
+    assert refused.exit_code == 3
+    assert "ε would be 1.000000001" in refused.output
+    assert "Budget(1.0)" in run("show", "pure.json").output
+    assert "Budget.rho(0.5)" in run("ledger", "init", "rho.json", "--rho", 0.5).output
+    assert "Budget.mu(0.5)" in run("ledger", "init", "mu.json", "--mu", 0.5).output
+
+
+def test_affordable_says_the_count_the_filter_and_what_to_choose():
+    run("ledger", "init", "a.json", *BUDGET)
+    told = run("ledger", "affordable", "a.json", *STEP).output.splitlines()
+    assert told[0] == "25105 more fit, by the filter 'moments' of Budget(1.0, 1e-06)"
+    assert told[-1].startswith("Plan 31117 before the first release")
+    noise = ("--mechanism", "Gaussian", "-p", "noise_multiplier=40")
+    run("ledger", "charge", "a.json", *noise)
+    assert (
+        "The filter 'gaussian' would allow most"
+        in run("ledger", "affordable", "a.json", *noise).output
+    )
+    run("ledger", "init", "pure.json", "--epsilon", 1)
+    told = run(
+        "ledger", "affordable", "pure.json", "--mechanism", "PureDP", "-p", "epsilon=.3"
+    ).output
+    assert told.startswith("3 more fit, by the filter 'pure'")
+    assert told.endswith("No other filter allows more.\n")
+
+
+def test_mechanisms_and_numbers_are_written_as_people_write_them():
+    run("ledger", "init", "a.json", *BUDGET)
+    for number in (".3e2", "30.", "3e1", "inf"):
+        asked = ("--mechanism", "Gaussian", "-p", f"noise_multiplier={number}", "--q", 0.01)
+        assert run("ledger", "charge", "a.json", *asked).exit_code == 0, number
+    wrong = run("ledger", "charge", "a.json", "--mechanism", "gausian", "-p", "noise_multiplier=1")
+    assert wrong.exit_code == 2
+    assert "did you mean Gaussian" in wrong.output

@@ -1,6 +1,7 @@
 """accountant store: what the examples say, refusals with exit code 3, JSON for programs."""
 
 import json
+import os
 import shlex
 
 import pytest
@@ -122,6 +123,14 @@ def test_a_ledger_goes_in_and_out(made):
     assert Accountant.from_json(run("store", "export", URL, "acme/old/all").output).counts
     assert run("store", "export", URL, "acme/old/all", "-o", "out.json").exit_code == 0
     assert Accountant.load("out.json").to_json() == ledger.to_json()
+
+
+def test_a_secret_is_no_pipe_and_not_without_end(desk):
+    os.mkfifo("pipe")
+    for place in ("pipe", "/dev/zero"):
+        done = run("store", "init", URL, "--secret-file", place)
+        assert done.exit_code == 2
+        assert "regular file" in done.output
 
 
 def test_a_secret_comes_from_a_file(desk, monkeypatch):

@@ -1,12 +1,14 @@
 """Budgets that are refused when they are made."""
 
 import math
+import pickle
 
 import mpmath
 import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import Budget
+from accountant.mechanisms import Gaussian
 
 
 @pytest.mark.parametrize(
@@ -16,7 +18,9 @@ from accountant.ledger import Budget
         {"epsilon": -1.0},
         {"epsilon": math.inf},
         {"epsilon": math.nan},
-        {"delta": 0.0},
+        {"delta": 0.0, "filter": "moments"},
+        {"filter": "pure"},
+        {"level": 1.0},
         {"delta": 1.0},
         {"delta": math.nan},
         {"filter": "best"},
@@ -62,3 +66,18 @@ def test_orders_share_delta():
             allowed = mpmath.mpf(1.5) - mpmath.log(1 - 1 / a) + mpmath.log(part * a) / (a - 1)
             assert capacity <= allowed
             assert capacity >= allowed - mpmath.mpf("1e-12") * (1 + abs(allowed))
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(1.0),
+        Budget(2.0, 1e-5, orders=[8.0, 16.0], share=0.25),
+        Budget(1.0, 1e-6, "kinds", kinds=[Gaussian(40.0)]),
+    ],
+    ids=repr,
+)
+def test_budgets_are_pickled_whole(budget):
+    again = pickle.loads(pickle.dumps(budget))
+    assert again == budget
+    assert again.packets == budget.packets

@@ -158,7 +158,7 @@ def test_the_gaussian_filter_meets_its_budget_and_no_more():
     # Simulating the adversary for Gaussians: the profile depends on the total μ² alone (L5), so the
     # capacity itself is checked, against mpmath.
     for epsilon, delta in ((0.5, 1e-5), (3.0, 1e-10), (10.0, 0.1), (0.1, 0.5)):
-        watch = meter(Budget(epsilon, delta, filter="gaussian"))
+        watch = meter(Budget(epsilon, delta, filter="gaussian")).inner
         with mpmath.workdps(40):
             mu = mpmath.sqrt(mpmath.mpf(watch._capacity) / mpmath.mpf(2) ** 1074)
             e = mpmath.mpf(epsilon)
@@ -173,7 +173,7 @@ def test_the_gaussian_filter_meets_its_budget_and_no_more():
 
 @given(st.floats(1e-6, 100.0), st.floats(1e-290, 0.99), st.floats(0.0, 0.99))
 def test_the_approximate_filters_capacity_is_below_the_truth(epsilon, delta, share):
-    watch = meter(Budget(epsilon, delta, filter="approximate", share=share))
+    watch = meter(Budget(epsilon, delta, filter="approximate", share=share)).inner
     scale = Fraction(1, 2**1074)
     with mpmath.workdps(60):
         v = mpmath.mpf(watch._squares) / mpmath.mpf(2) ** 1074

@@ -110,7 +110,7 @@ def test_nested_mechanisms(tmp_path):
         ({"delta": 1e-5, "release": [RELEASE, 3]}, "release 2"),
         ({"delta": 1e-5, "release": [RELEASE | {"counts": 3}]}, "unknown key 'counts'"),
         ({"delta": 1e-5, "release": [{"parameters": {}}]}, "'mechanism'"),
-        ({"delta": 1e-5, "release": [RELEASE | {"mechanism": "Gauss"}]}, "known are"),
+        ({"delta": 1e-5, "release": [RELEASE | {"mechanism": "Gauss"}]}, "did you mean Gaussian"),
         ({"delta": 1e-5, "release": [RELEASE | {"mechanism": "os"}]}, "unknown mechanism"),
         ({"delta": 1e-5, "release": [RELEASE | {"parameters": {"sigma": 1}}]}, "'sigma'"),
         ({"delta": 1e-5, "release": [RELEASE | {"parameters": {}}]}, "noise_multiplier"),

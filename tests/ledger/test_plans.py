@@ -21,7 +21,7 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger import Accountant, Budget, filters
+from accountant.ledger import Accountant, Budget, filters, plans
 from accountant.ledger.moments import MomentsMeter
 from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
@@ -247,6 +247,20 @@ def test_degenerate_menus():
         Accountant(Budget(100.0, 0.5)).plan(ac.ApproximateDP(0.0, delta=1.0))
 
 
+@pytest.mark.parametrize(
+    ("total", "limit", "said"),
+    [
+        (math.inf, 1.0, "inf, and the limit is 1"),
+        (math.inf, math.inf, "inf, and the limit is inf"),
+        (2.0, 1.0, "2, and the limit is 1"),
+        (1.0 + 2.0**-52, 1.0, "1.0000000000000003, and the limit is 1"),
+        (132.3, 1.0 / 3.0, "132.4, and the limit is 0.3333"),
+    ],
+)
+def test_a_total_and_its_limit_are_told_apart(total, limit, said):
+    assert plans._apart(total, limit) == said
+
+
 def test_a_refusal_says_what_each_filter_would_allow():
     ledger = Accountant(Budget(1.0, 1e-6, filter="renyi"))
     step = ac.PoissonSampled(ac.Gaussian(1.0), 0.001)
@@ -254,7 +268,7 @@ def test_a_refusal_says_what_each_filter_would_allow():
         ledger.compose(step, 40_000)
     assert (
         "4266 would fit by this filter, 31117 if planned before the first release (ledger.plan),"
-        ' 0 by "gaussian", 25105 by "moments"'
+        ' 25105 by "moments"; 40000 with noise_multiplier='
     ) in str(refused.value)
     found = ledger.affordable_by_filter(ac.Gaussian(40.0))
     assert found["plan"] >= found["gaussian"] > found["renyi"]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import mechanisms as m
-from accountant.errors import ArgumentTypeError, DomainError, LedgerError, UnsupportedError
-from accountant.ledger import Accountant, register, schema
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.ledger import Accountant, register
 from support.toy_mechanisms import Bag, Coin, Noise
 
 register(Bag)
@@ -74,28 +74,3 @@ def test_nan_survives_as_nan():
     ledger.compose(Bag(numbers=(math.nan,)))
     value = Accountant.from_json(ledger.to_json()).history[0].mechanism.numbers[0]
     assert math.isnan(value)
-
-
-@pytest.mark.parametrize(
-    ("name", "written", "meant"),
-    [
-        (
-            "DiscreteGaussian",
-            {"sigma": 3.0, "sensitivity": 1, "relation": {"relation": "ADD_OR_REMOVE"}},
-            m.DiscreteGaussian(3.0),
-        ),
-        (
-            "ShuffledResponses",
-            {"epsilon": 1.0, "n": 100, "k": None},
-            m.ShuffledResponses(1.0, dataset_size=100),
-        ),
-    ],
-)
-def test_former_names_of_arguments_are_read_and_written_anew(name, written, meant):
-    assert schema.decode_mechanism({"mechanism": name, "parameters": written}) == meant
-    again = schema.encode_mechanism(meant)
-    assert not set(again["parameters"]) & {"sigma", "n"}
-    assert schema.decode_mechanism(again) == meant
-    both = written | again["parameters"]
-    with pytest.raises(LedgerError, match="unknown key"):
-        schema.decode_mechanism({"mechanism": name, "parameters": both})

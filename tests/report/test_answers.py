@@ -60,7 +60,7 @@ QUESTIONS = {
         " checksum sha256:abc"
     ),
     "Could more be released without anybody noticing?": lambda b: (
-        "The ledger refuses every release beyond ε = 3.0 at δ = 1e-6"
+        "The ledger refuses every release beyond ε = 3 at δ = 1e-6"
     ),
     "What could the best attacker do?": lambda b: "No attack does better than this",
 }

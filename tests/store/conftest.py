@@ -16,6 +16,11 @@ def server():
     made.stop()
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request, tmp_path):
     if request.param == "sqlite":

@@ -4,7 +4,8 @@
 there. Each decision is written down, in one write, when it is made: ``charge KEY COUNT``, ``reserve
 KEY COUNT``, ``commit KEY COUNT``, ``refused KEY``; before a call, ``asks KEY COUNT``, so that of
 what died unanswered it is known what it may have held. Meanwhile the process forks at random points
-of its calls and interrupts itself by a signal whose handler raises, uses the store, or forks.
+of its calls and interrupts itself by a signal whose handler raises, uses the store, or forks; and
+the database's clock jumps by years between any two calls, for each client as it likes.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import accountant as ac
@@ -28,6 +30,20 @@ STEPS = [ac.Gaussian(20.0), ac.Gaussian(31.0), ac.Laplace(40.0)]
 PASSING = "could not be used", "another thread used", "It is unknown whether"
 
 
+YEAR = 365 * 86_400 * 10**6  # in microseconds
+
+
+class Jumping:
+    """The database's clock as it would be if somebody set it before every call."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def __get__(self, *_):
+        ahead = random.choice([0, 0, 0, random.randint(-YEAR, YEAR), random.randint(-7200, 7200)])
+        return f"({self.now} + {ahead})"
+
+
 class SignalledError(Exception):
     """What the handler raises in the middle of a call."""
 
@@ -39,6 +55,8 @@ class Client:
         self.name, self.notes = name, notes
         self.random = random.Random(seed)
         self.shared = store.open(url, timeout=20.0)
+        kind = type(self.shared._database)
+        kind.now = Jumping(kind.now)
         self.log = os.open(f"{notes}.{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.children = []
         for step in STEPS:  # imports that a handler interrupts keep their locks
@@ -81,6 +99,9 @@ class Client:
             except SignalledError:
                 continue
             except LedgerConflict as error:
+                if "lease" in str(error):  # by the clock it has ended: all count
+                    self.note("settled", key, count)
+                    return
                 if not any(each in str(error) for each in PASSING):
                     raise
         self.note("settled", key, used)
@@ -93,6 +114,9 @@ class Client:
             if rng.random() < 0.02:
                 with contextlib.suppress(LedgerConflict, SignalledError):
                     self.shared.close()
+            if rng.random() < 0.02:
+                with contextlib.suppress(LedgerError, SignalledError):
+                    self.shared.expire()
 
     # Signals
 
@@ -113,7 +137,7 @@ class Client:
         if child:
             self.children.append(child)
             return
-        with contextlib.suppress(BaseException):
+        try:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             name = f"{self.name}f{os.getpid()}"
             mine = Client.__new__(Client)
@@ -123,7 +147,11 @@ class Client:
             mine.work(random.Random(os.getpid()), "", lambda: False, 3)
             if self.random.random() < 0.5:
                 mine.shared.close()
-        os._exit(0)
+        except BaseException:  # it must not go on as its parent would
+            with contextlib.suppress(BaseException):
+                traceback.print_exc()
+        finally:
+            os._exit(0)
 
 
 def main():

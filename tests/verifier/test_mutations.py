@@ -110,7 +110,8 @@ def test_the_command_prints_claim_and_verdict(documents, tmp_path, capsys):
     bad.write_text(json.dumps(documents[1]))
     assert main([str(bad), str(good)]) == 1
     assert "FAIL" in capsys.readouterr().out
-    assert main([str(tmp_path / "missing.json")]) == 1
+    assert main([str(tmp_path / "missing.json")]) == 2
+    assert main([str(tmp_path / "missing.json"), str(bad)]) == 1
     assert main([]) == 2
 
 

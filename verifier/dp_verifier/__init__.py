@@ -29,7 +29,7 @@ def _shown(claim, evidence):
     given, started, shown = checked(evidence, claim.direction, "evidence"), process_time(), []
     for direction, case in vars(given).items():
         bits, found = _decided(claim, case, direction == "remove", started)
-        shown.append(f"{direction}: {case.kind}, H(epsilon) <= {found} at {bits} bits")
+        shown.append(f"{direction}: H <= {found}, claim {float(claim.delta)} ({case.kind}, {bits})")
     return shown
 
 
@@ -51,6 +51,6 @@ def _decided(claim, case, remove, started):
             if found > delta or wide or process_time() - started > SECONDS:
                 break
             width = found.rad() / 1000
-        raise Refused(f"the evidence shows no more than {found.str(8)}")
+        raise Refused(f"H({float(claim.epsilon)}) <= {found.str(8)}, claimed {float(claim.delta)}")
     finally:
         ctx.prec = before

@@ -13,12 +13,12 @@ assumed: the two laws of each part dominate one release under the stated relatio
 
 
 def main(arguments=None):
-    """Check the certificates named; return 0 if all pass, otherwise 1."""
+    """Check the certificates named; return 0 if all pass, 1 if one fails, 2 if one is not there."""
     names = sys.argv[1:] if arguments is None else arguments
     if not names or names[0].startswith("-"):
         print("usage: dp-verify certificate.json ...")
         return 2
-    return max([_report(name) for name in names])
+    return min([code for code in map(_report, names) if code], default=0)
 
 
 def _report(name):
@@ -28,7 +28,7 @@ def _report(name):
         shown, given = check(text)[1], read(text)["claim"]
     except (OSError, UnicodeDecodeError, Refused) as reason:
         print(f"{name}: FAIL: {type(reason).__name__}: {reason}")
-        return 1
+        return 2 if isinstance(reason, OSError) else 1
     alone = f" of the direction {given['direction']} alone" * (given["direction"] != "both")
     print(f"{name}: claimed: ({given['epsilon']}, {given['delta']})-differential privacy{alone},")
     print(f"  {given['relation']}, of the composition of")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from accountant.learn.convex.noise import GRID_BITS, remaining_after_rounding
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks, table
 from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
+from accountant.ledger.basic import rate
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 
@@ -185,8 +185,9 @@ def private_quantile(
     parts = round(level * PARTS)
     distance = np.abs(PARTS * below - parts * len(values))
     fit.charge(PureDP(fit.epsilon))
-    rate = Fraction(fit.epsilon) / (2 * max(parts, PARTS - parts))
-    gap = fit.source.weighted_index(distance, rate, widths)
+    gap = fit.source.weighted_index(
+        distance, rate(fit.epsilon) / (2 * max(parts, PARTS - parts)), widths
+    )
     # What is released is a function of a cell's number: no digit of a record is in it.
     cell = int(edges[gap]) + fit.source.below(int(widths[gap]))
     place = (cell + 0.5) / CELLS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from accountant.learn.convex.noise import FINE_BITS, NoiseSource
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
+from accountant.ledger.basic import rate
 from accountant.mechanisms.gaussian import GDP
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise import Grid
@@ -102,7 +102,7 @@ def exponential_mechanism(
     rows, labels = fit.data(y, MOST_COUNTED)
     risk = integer_risk(rows, labels, fit.loss, grid, oscillation(fit.loss, fit.norm * reach))
     fit.charge(PureDP(fit.epsilon))
-    winner = fit.source.weighted_index(risk, Fraction(fit.epsilon) / UNITS)
+    winner = fit.source.weighted_index(risk, rate(fit.epsilon) / UNITS)
     return fit.result(grid[winner], grid_points=float(len(grid)))
 
 

@@ -15,6 +15,7 @@ from accountant._typing import FloatArray
 from accountant.checks import Argument
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.validation import private_real, private_scalar
+from accountant.ledger.basic import rate
 from accountant.mechanisms import (
     AboveThreshold,
     ExponentialMechanism,
@@ -229,7 +230,7 @@ def _rate(
             " sensitivity under replace-one"
         )
     unit = checks.number(UNIT, sensitivity)
-    return Fraction(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
+    return rate(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
 
 
 def _gaussian_max(
