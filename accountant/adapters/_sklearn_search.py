@@ -31,8 +31,7 @@ from accountant.learn.selection.tuning import SearchResult, search_cost, select_
 from accountant.learn.validation import labels_among, numbers
 from accountant.ledger import Accountant
 from accountant.mechanisms import ApproximateDP
-from accountant.noise.exact_samplers import uniform_below
-from accountant.noise.laplace import discrete_laplace
+from accountant.noise.exact_samplers import discrete_laplace, uniform_below
 
 # A record's share of a score, at most: squared errors are counted in so many parts of the largest.
 PARTS = 1024

@@ -1,24 +1,27 @@
-"""The analyses, which compute privacy losses; one analysis a file.
+"""The analyses, which compute privacy losses; one idea a file.
 
-``profile``, ``dispatch``, ``solvers``, ``closed_forms``, ``upper_pairs``, ``explanation``
-    The answers about a release, the choice of the analysis, the analyses with one interface,
-    dominating pairs in place of parts, and the explanation of an answer.
+``profile``, ``dispatch``, ``solvers``, ``explanation``
+    The answers about a release, the choice of the analysis, the analyses with one interface, and
+    the explanation of an answer.
 ``contour``, ``mixed``, ``gaussian_mixtures``
     Exact: the transform of the loss inverted on a contour, for equal and for different steps, and
-    for noise with a random shift; ``user_level``: users with several records; ``training_steps``:
-    different steps without the pairs of each.
-``gdp``
-    Exact: Gaussian noise in closed form.
+    for noise with a random shift; ``user_level``: users with several records.
+``closed_forms``, ``gdp``
+    Exact: Gaussian noise, and releases that invert their own profile.
 ``pld``
-    Any pairs whose masses are known, on a grid of losses; ``single_release`` needs no grid.
+    Any pairs whose masses are known, on a grid of losses: upper ends first, lower ones on demand.
+``by_groups``, ``upper_pairs``
+    Parts analysed apart, and dominating pairs in place of parts.
 ``rdp``, ``renyi_conversion``, ``concentrated``
     From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
-    Composition of (ε, δ) guarantees.
-``over_steps``
-    ε after the releases of a history: after each of them, or brackets after some.
+    Composition of (ε, δ) guarantees; ``parts`` reads them.
+``replacement_*``, ``exchange``, ``overflow_counts``, ``shift_cuts``
+    Samples of a fixed size, Poisson samples under replace-one, and rare overflows.
+``over_steps``, ``moments``, ``adaptive_counts``
+    ε after the releases of a history, and what filters over releases chosen as one goes add up.
 ``tradeoff``
     Bounds on attackers by a profile; ``tradeoff_upper`` bounds the curve from above.
 
-``arguments``, ``array_evaluation``, ``brackets`` and ``golden_section`` are shared by several.
+``brackets`` has operations on brackets that several analyses share.
 """

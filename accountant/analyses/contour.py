@@ -67,8 +67,9 @@ def shared(
 
 # Deviations of the loss within which questions about delta are neighbours.
 _DEPTH = 4.0
-# Questions a task has at least, unless there are no more, and at most.
-_FEW, _MANY = 16, 1024
+# Questions that a task has at least, unless there are no more.
+_FEW = 16
+_MANY = 1024  # questions that a task has at most
 
 
 def _neighbours(

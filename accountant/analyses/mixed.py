@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from accountant._core import answers as core
 from accountant._typing import FloatArray
 from accountant.environment import to_nearest
 
-if TYPE_CHECKING:
-    Brackets: TypeAlias = tuple[FloatArray, FloatArray]
-
+Brackets: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 REMOVE: Final = core.REMOVE
 ADD: Final = core.ADD
@@ -30,12 +28,18 @@ EITHER: Final = core.EITHER
 LEAST_Q = 1e-280
 # The native core's exponents need more noise than this.
 LEAST_SIGMA = 1e-100
-# Of δ, in the direction of an odometer that seldom decides, and the ratio of the ends of brackets
-# of the other within which it is asked for all digits, where it is not seen to be below.
-ROUGHLY, NARROW = 1e-3, 1.001
-# An odometer of more parts is read in pieces at once: the first few take longer than the others.
-# Before a record is used so often, in expectation, lines are long, and few of them help.
-MANY, FEW, PARTICIPATIONS = 1500, 500, 3.0
+# The relative width on δ at which an odometer reads the direction that seldom decides. This and the
+# next four affect speed alone.
+ROUGHLY = 1e-3
+# Where the ends of the other direction's bracket are within this ratio, the direction that is not
+# seen to be below is read to all digits.
+NARROW = 1.001
+# An odometer of more parts is read in two pieces at once.
+MANY = 1500
+# Parts of the first piece, which take longer than the others.
+FEW = 500
+# Before a record is used this often, in expectation, lines are long, and few of them help.
+PARTICIPATIONS = 3.0
 
 
 class Part(NamedTuple):

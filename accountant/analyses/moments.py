@@ -30,8 +30,9 @@ from accountant._typing import FloatArray
 from accountant.pairs.base import DominatingPair
 from accountant.search import bisect
 
-# Cells on each side of zero, and how many fit into a standard deviation at zero.
-_CELLS, _FINE = 700, 32.0
+# Cells on each side of zero.
+_CELLS = 700
+_FINE = 32.0  # cells that fit into a standard deviation at zero
 
 # Losses beyond are never told apart.
 _REACH = 64.0

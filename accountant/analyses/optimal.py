@@ -41,7 +41,7 @@ def optimal_epsilon(parts: object, delta: object) -> float:
     -----
     *Guarantee.* Every (also adaptive) composition of mechanisms with these guarantees under one
     relation is (ε, delta)-differentially private under it, and no smaller ε holds for all of them
-    up to the width of :func:`optimal_epsilon_bounds` (Theorems C4 to C6).
+    up to the width of :func:`optimal_epsilon_bounds` (Theorem C4).
 
     Examples
     --------
@@ -68,7 +68,7 @@ def optimal_epsilon_bounds(parts: object, delta: object) -> Bounds:
 
     Notes
     -----
-    *Guarantee.* The optimal ε lies in the bracket (Theorems C4 to C6).
+    *Guarantee.* The optimal ε lies in the bracket (Theorem C4).
 
     Examples
     --------
@@ -98,7 +98,7 @@ def optimal_delta(parts: object, epsilon: object) -> float:
     Notes
     -----
     *Guarantee.* Every composition of such mechanisms under one relation is (epsilon, δ)-private
-    under it (Theorems C4 to C6).
+    under it (Theorem C4).
 
     Examples
     --------
@@ -124,7 +124,7 @@ def optimal_delta_bounds(parts: object, epsilon: object) -> Bounds:
 
     Notes
     -----
-    *Guarantee.* The optimal δ lies in the bracket (Theorems C4 to C6).
+    *Guarantee.* The optimal δ lies in the bracket (Theorem C4).
 
     Examples
     --------

@@ -34,8 +34,13 @@ _SLACK = 12.0 * U
 
 EPSILON_FORMS = ("asoodeh", "canonne", "mironov")
 
-# The scan of log(α - 1), before the refinement around its best point.
-LEAST, MOST, POINTS = -14.0, 28.0, 43
+# The least and the largest log(α - 1) of the scan of orders. Any order gives a bound: these and the
+# next two decide how near it is to the best.
+LEAST = -14.0
+MOST = 28.0
+# Points of the scan.
+POINTS = 43
+# Steps of the golden section around its best point.
 REFINEMENTS = 26
 # Orders below which sums of curves are searched.
 HIGHEST = 1.0 + math.exp(20.25)

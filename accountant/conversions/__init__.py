@@ -6,15 +6,18 @@ guarantee keeps its neighbouring relation, and holds in the direction, or direct
 it is derived from holds. Theorem numbers refer to docs/theorems_conversions.md.
 """
 
-from accountant.conversions.functional import approximate_dp_tradeoff, tradeoff_to_delta
-from accountant.conversions.gaussian import (
+from accountant.conversions.guarantees import (
+    approximate_dp_tradeoff,
     gdp_to_delta,
     gdp_to_epsilon,
     gdp_to_rdp,
     gdp_to_zcdp,
     largest_gdp,
+    pure_to_gdp,
+    pure_to_rdp,
+    pure_to_zcdp,
+    tradeoff_to_delta,
 )
-from accountant.conversions.pure import pure_to_gdp, pure_to_rdp, pure_to_zcdp
 from accountant.conversions.renyi import (
     rdp_to_delta,
     rdp_to_epsilon,

@@ -165,11 +165,18 @@ def _spread(masses: FloatArray, share: FloatArray, tail: float) -> FloatArray:
     return found
 
 
-# The transform is summed until it has fallen to e^-CUT, on periods so many deviations long.
-CUT, PERIOD, LEAST_PERIOD = 45.0, 40.0, 200.0
-ALIKE = 4.0  # variances of sums that share a line of nodes differ by this factor at most
-VALUES = 2**20  # entries of a matrix
-MOVES = (-1, 0, 1)  # places around the mean that are tried
+# The transform is summed until it has fallen to e^-CUT.
+CUT = 45.0
+# Deviations that a period of the sum is long.
+PERIOD = 40.0
+# The least period.
+LEAST_PERIOD = 200.0
+# Variances of sums that share a line of nodes differ by this factor at most.
+ALIKE = 4.0
+# Entries of a matrix, at most: they decide how much memory a product takes.
+VALUES = 2**20
+# Places around the mean that are tried.
+MOVES = (-1, 0, 1)
 LEAST_TILT = -30.0
 
 

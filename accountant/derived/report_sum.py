@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from accountant._rounding import U
 from accountant._typing import FloatArray
 
-# Terms, and numbers of values in all their multisets, that are looked at: a contour costs as much.
-MOST_TERMS, MOST_NUMBERS = 512, 2**20
+# Terms whose multisets of values are listed, at most. This and the next affect speed alone.
+MOST_TERMS = 512
+# Numbers of values in all these multisets, at most: a contour costs as much.
+MOST_NUMBERS = 2**20
 # What probabilities that underflow may be off by, all together.
 LOST = 1e-300
 
@@ -72,17 +74,27 @@ def _numbers(values: int, count: int) -> NDArray[np.int64]:
 
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
-# Least periods, in deviations of the tilted sum and in units of its tilt.
-PERIOD, DECAY = 20.0, 40.0
-# Aliases may be so small a part of the value, e^-ALIAS, and tilts so far below the best one.
-ALIAS, TILTS = 25.0, 2.0 ** -np.arange(0.0, 10.0)
-BEYOND = 1.0 + 2.0 ** np.arange(-3.0, 8.0, 0.5)  # tilts that bound tails, over that of the line
+# The least period of a line, in deviations of the tilted sum. The constants down to SECTIONS choose
+# the line; what they leave out is in the bracket.
+PERIOD = 20.0
+# The least period, in units of the tilt.
+DECAY = 40.0
+# Aliases are planned to be e^-ALIAS of the value.
+ALIAS = 25.0
+# Tilts that are tried, over the best one.
+TILTS = 2.0 ** -np.arange(0.0, 10.0)
+# Tilts that bound the tails, over that of the line.
+BEYOND = 1.0 + 2.0 ** np.arange(-3.0, 8.0, 0.5)
 # Smoothed transforms are cut where they have fallen to e^{-CUT²/2}.
 CUT = 8.5
-FAINTEST = -60.0  # logarithm of a power that is looked at
+# The logarithm of the least power that is looked at; the others are counted as error.
+FAINTEST = -60.0
+# Nodes of a line, at most.
 MOST_NODES = 2**17
+# The logarithm of the least scale whose exponential is a double.
 LOG_LEAST = -690.0
-SECTIONS = np.arange(1.0, 12.0) / 12.0  # that a range of tilts is cut into
+# Where a range of tilts is cut, as shares of it.
+SECTIONS = np.arange(1.0, 12.0) / 12.0
 
 
 class Terms(NamedTuple):

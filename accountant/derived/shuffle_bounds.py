@@ -28,11 +28,26 @@ from accountant.sampling.allocation_table import Table, shared_spacing, tangent_
 
 Randomizer = RandomizedResponse | Laplace | Gaussian
 
-FINE, ROUGH = Fineness(0.001, 300, 1e-6, 2000), Fineness(0.006, 80, 1e-2, 200)
-# Deviations of a normal loss at which its tail is left out, in turn, and where knots are dense.
-TAILS, DENSE = (7.0, 9.5, 13.4), 4.0
-# Of the search for an ε: rounds, the relative step of slopes, first distance, and when to stop.
-STEPS, TRIES, STEP, CLOSE, SURE, FARTHEST = 60, 14, 1e-3, 1e-7, 1e-4, 600.0
+# How finely laws are resolved for the answer.
+FINE = Fineness(0.001, 300, 1e-6, 2000)
+# The same where an answer is only looked for.
+ROUGH = Fineness(0.006, 80, 1e-2, 200)
+# Deviations of a normal loss at which its tail is left out, in turn.
+TAILS = (7.0, 9.5, 13.4)
+# Deviations within which the knots of a normal loss are dense.
+DENSE = 4.0
+# Rounds of the search for an ε, which returns a guess; the answer is certified.
+STEPS = 60
+# Certificates that are tried on one side of the guess, at most.
+TRIES = 14
+# The relative step that measures a slope.
+STEP = 1e-3
+# The first relative distance from the guess at which a certificate is tried.
+CLOSE = 1e-7
+# The search stops where the logarithm of δ is this near, or the ends are, relatively.
+SURE = 1e-4
+# No ε beyond it is looked for, in nats.
+FARTHEST = 600.0
 
 
 @dataclass(frozen=True)
@@ -163,8 +178,10 @@ def _crossing(delta: float, rough: Callable[[float], float]) -> float | None:
     return high if high < math.inf else None
 
 
-# Knots within one deviation of the loss, and how many deviations they reach.
-KNOTS, REACH = 8, 9.0
+# Knots within one deviation of the loss.
+KNOTS = 8
+# Deviations of the loss that the knots reach.
+REACH = 9.0
 LEAST = 1e-6
 # Relative error of masses with which a law is worth having.
 MOST_ERROR = 1e-3

@@ -22,7 +22,10 @@ from accountant.sampling.allocation_pair import AllocationPair
 
 KINDS = (RandomizedResponse, Laplace, Gaussian)
 LEFT_OUT = 1e-20
-LEAST, LARGEST = 1e-6, 20.0  # of the loss of one report, or of its μ
+# The least loss of one report, or μ of it, for which the blanket is computed.
+LEAST = 1e-6
+# The largest one.
+LARGEST = 20.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -249,17 +249,23 @@ class _Known(NamedTuple):
     divergences: dict[float, float]
 
 
-# Tables with more atoms than this, in the order of their last use: equal pairs share them. They are
-# limited to so many, and to so many bytes in all, or one table.
-FEW, MOST_TABLES, MOST_BYTES = 256, 512, 64 * 2**20
-# Each node of a line sums them up.
+# Losses that one node of a line sums up, at most (it affects speed alone).
 MOST_ON_A_LINE = 64
-# Divergences kept with a table.
+# A table with more atoms than this is shared by equal pairs; a smaller one is kept by its pair.
+# This and the next three affect speed and memory alone.
+FEW = 256
+# Shared tables that are kept, in the order of their last use.
+MOST_TABLES = 512
+# Bytes of all shared tables together, or of one larger table.
+MOST_BYTES = 64 * 2**20
+# Divergences that are kept with a table.
 MOST_ORDERS = 512
-# So few losses are summed by a loop.
+# Losses up to which a sample of them is mapped by a loop, which is faster than arrays.
 LOOPED = 8
-# So few are looked at for a common spacing, of which they take up to so many steps.
-FEW_SPACED, MOST_STEPS = 64, 1024
+# Losses up to which a common spacing is looked for.
+FEW_SPACED = 64
+# Steps of a common spacing that the losses may span.
+MOST_STEPS = 1024
 _tables: OrderedDict[AtomicPair, _Known] = OrderedDict()
 _lock = ModuleLock()
 

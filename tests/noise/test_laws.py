@@ -16,11 +16,11 @@ from accountant.noise import SecureGenerator
 from accountant.noise import generator as generator_module
 from accountant.noise.exact_samplers import (
     bernoulli_exp,
+    discrete_laplace,
     rounded_laplace,
     uniform_below,
     uniform_index,
 )
-from accountant.noise.laplace import discrete_laplace
 
 ERROR = 1e-6
 N = 100_000

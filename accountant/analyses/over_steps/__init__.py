@@ -4,11 +4,8 @@
     Upper bounds after every release: the least of all that is known.
 ``brackets``
     Lower and upper bounds after some releases, exact compositions where these are in reach.
-``by_renyi``, ``gaussian``, ``mixes``
-    What is known: divergences and largest losses added up; Gaussian steps composed exactly along
-    one contour; exact compositions where the curve of a mix is widest.
-``divergences``, ``prefixes``
-    Divergences of many mechanisms at many orders; lengths, and what was released up to there.
+``by_renyi``, ``history``
+    Divergences and largest losses added up; the prefixes of a history, and its divergences.
 
 A history is a sequence of anything that has a ``mechanism`` and a ``count``. Every bound holds by
 itself, for parameters fixed in advance (docs/theorems_ledger.md, Theorem L8).

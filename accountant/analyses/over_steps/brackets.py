@@ -22,11 +22,15 @@ from accountant.mechanisms.base import Mechanism
 
 Settings: TypeAlias = "dict[Mechanism, tuple[float, float] | None]"
 
-# Numbers of releases at which ε is given; fewer where each takes a composition on a grid.
-POINTS, FEW_POINTS = 24, 10
-# With more different sampled steps, or other mechanisms, a grid at every point takes too long.
-MOST_SAMPLED, MOST_OTHERS = 2, 12
-# Brackets of this width count as exact.
+# Numbers of releases at which ε is given.
+POINTS = 24
+# The same where each takes a composition on a grid.
+FEW_POINTS = 10
+# With more different sampled steps a grid at every point takes too long.
+MOST_SAMPLED = 2
+# With more other mechanisms it does, too.
+MOST_OTHERS = 12
+# A bracket whose lower end is this share of its upper one counts as exact.
 NEAR = 0.999
 
 

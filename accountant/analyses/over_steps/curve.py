@@ -144,11 +144,15 @@ def by_contour(parts: Sequence[mixed.Part], delta: float) -> tuple[float, float]
         return 0.0, math.inf
 
 
-# Exact compositions of one call; fewer where every one has many different sampled parts.
-MOST, MOST_PARTS = 16, 24
-# A relative width that needs no further composition, and the share of the end's ε that matters.
-WIDE, SMALL = 0.04, 0.01
-# Of δ, what infinite losses may take away before the Gaussian steps are read off anew.
+# Exact compositions that one call makes at most.
+MOST = 16
+# Different sampled parts of all these compositions together, at most.
+MOST_PARTS = 24
+# A relative width that needs no further composition.
+WIDE = 0.04
+# An ε below this share of the last one counts as that share: its width matters less.
+SMALL = 0.01
+# Shares of δ that infinite losses may take away before the Gaussian steps are read off anew.
 LEVELS = (0.0, 0.5, 1.0)
 
 

@@ -2,8 +2,8 @@
 
 ``upper`` plans a grid and gives an upper end; ``composed`` gives both ends of a bracket, on finer
 grids until they meet. Both use ``loss_grid`` (two distributions that enclose one part),
-``lattice``, ``spacings`` and ``saddle_point`` (the choice of the grid), ``composed_law`` and
-``fft`` (the composition), and ``memory`` (the limit on cached bytes).
+``spacings`` and ``saddle_point`` (the choice of the grid), and ``composed_law`` and ``fft`` (the
+composition). ``questions`` asks one of them.
 """
 
 from accountant.analyses.pld.composed import Composed

@@ -23,10 +23,15 @@ _FARTHEST = 1e15
 _LEAST = 1e-290
 # Losses beyond it, in nats, leave the range of the grid's exponentials in a few releases.
 FAR = 300.0
-# A density's cells with so much mass are divided where they are wider than this share of the
-# standard deviation: into so many, over so many deviations to either side.
-HEAVY, WIDE = 1e-6, 0.1
-DIVIDED, DEVIATIONS = 801, 10.0
+# Cells of a density with more mass than this are heavy. This and the next three affect the plan of
+# a grid, and no proof.
+HEAVY = 1e-6
+# Heavy cells are divided where they are wider than this share of the standard deviation.
+WIDE = 0.1
+# The edges that divide them.
+DIVIDED = 801
+# The edges reach this many standard deviations from the mean, to either side.
+DEVIATIONS = 10.0
 # Half widths below which log(sinh(a)/a) is a²/6.
 NARROW = 1e-3
 # Shares of a tilt that are tried where it may be gentler.

@@ -12,8 +12,7 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact_samplers import bernoulli_exp, uniform_below
-from accountant.noise.laplace import discrete_laplace
+from accountant.noise.exact_samplers import bernoulli_exp, discrete_laplace, uniform_below
 from accountant.noise.weighted import weighted_index
 
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the

@@ -14,7 +14,7 @@ from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.regression import ada_ssp, private_ridge
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
-from accountant.noise.laplace import discrete_laplace
+from accountant.noise.exact_samplers import discrete_laplace
 
 RNG = np.random.default_rng(0)
 

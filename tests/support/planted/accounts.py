@@ -5,7 +5,8 @@ import math
 import mpmath
 
 from accountant.analyses import renyi_conversion
-from accountant.analyses.pld import composed_law
+from accountant.analyses.pld import Composed, composed_law
+from accountant.bounds import Bounds
 from accountant.learn import account
 from accountant.ledger import Accountant
 from accountant.mechanisms import stated_guarantees
@@ -46,9 +47,11 @@ def both_directions():
 
 def binomial_profiles():
     """composed responses against exact sums, down to δ of 1e-60"""
-    # The last is far in the tail of a sum of transforms, where round-off is all of the width.
     for epsilon0, n, targets in ((0.1, 300, (0.3, 0.5, 0.8)), (0.02, 5000, (0.2, 0.3))):
         response = n * PureDP(epsilon0)
+        # Read far in the tail of a sum of transforms, where round-off is all of the width.
+        grid = Composed([(ResponsePair(epsilon0), n)])
+        law = grid._upper(grid._about_delta(0.1 * epsilon0 * n))[1]
         with mpmath.workdps(80):
             e = mpmath.mpf(epsilon0)
             p = mpmath.exp(e) / (1 + mpmath.exp(e))
@@ -61,9 +64,10 @@ def binomial_profiles():
                     * max(0, 1 - mpmath.exp(epsilon - (2 * j - n) * e))
                     for j in range(n + 1)
                 )
-                ours = response.delta_bounds(epsilon)
-                if not ours.lower <= exact <= ours.upper:
-                    return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {ours!r}"
+                read = Bounds(law.delta_lower(epsilon), law.delta_upper(epsilon))
+                for ours in (response.delta_bounds(epsilon), read):
+                    if not ours.lower <= exact <= ours.upper:
+                        return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {ours!r}"
     return None
 
 
