@@ -18,7 +18,7 @@ from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.allocation_profile import crossing_of
+from accountant.sampling.allocated_mechanism import crossing_of
 from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 

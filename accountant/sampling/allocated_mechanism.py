@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -25,7 +26,6 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, has_pld, has_profile
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import atoms_of
-from accountant.sampling.allocation_profile import crossing_of
 from accountant.sampling.allocation_table import (
     Table,
     chord_law,
@@ -36,6 +36,7 @@ from accountant.sampling.allocation_table import (
 from accountant.sampling.random_allocation import ALLOCATION
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
+from accountant.search import DOUBLES, crossing
 
 # None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
 # Logarithms of the probabilities at which a table's law is tilted.
@@ -44,6 +45,10 @@ _TABLE = (-1.0, -6.0, -16.0)
 _FIRST = (-1.0, -9.0)
 # Values within this factor, as a logarithm, share such a tilt.
 _GRAIN = 4.0
+# A search for an ε ends when its two sides are this close, relatively.
+_CLOSE = 1e-12
+# The least ε that is looked for.
+_LEAST = 1e-300
 # An ε is looked for here first.
 _GUESS = 0.1
 # A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
@@ -103,6 +108,30 @@ def _bounds(
     """Bracket options by the best of several tilts."""
     found = [_sums(pair, steps, put, tilt).bounds(strikes) for tilt in tilts]
     return np.max([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
+
+
+def crossing_of(
+    upper: Callable[[float], float],
+    lower: Callable[[float], float],
+    delta: float,
+    guess: float,
+    farthest: float,
+) -> Bounds | None:
+    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
+
+    ``upper`` and ``lower`` bound the profile. δ is at most ``delta`` at the upper end, and above it
+    at the lower one: both were evaluated.
+    """
+    ends = DOUBLES.rank(_LEAST), DOUBLES.rank(farthest)
+    rank = crossing(upper, delta, DOUBLES, guess, ends, True, _CLOSE)
+    if rank is None:
+        return None
+    above = DOUBLES.value(rank)
+    rank = crossing(lower, delta, DOUBLES, above * (1.0 - _CLOSE), ends, True, _CLOSE)
+    below = 0.0 if rank is None else DOUBLES.value(rank)
+    tried = (below * (1.0 - _CLOSE * 2.0**k) for k in range(40))
+    below = next((at for at in tried if at > 0.0 and lower(at) > delta), 0.0)
+    return Bounds(min(below, above), above)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 import accountant as ac
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.sampling import AllocatedMechanism
-from accountant.sampling.allocation_profile import crossing_of
+from accountant.sampling.allocated_mechanism import crossing_of
 
 # Exact as doubles, so that the mechanism and the oracle have the same masses.
 P = tuple(x / 64 for x in (6, 22, 36))
