@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -36,7 +35,6 @@ from accountant.sampling.allocation_table import (
 from accountant.sampling.random_allocation import ALLOCATION
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
-from accountant.search import DOUBLES, crossing
 
 # None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
 # Logarithms of the probabilities at which a table's law is tilted.
@@ -45,12 +43,14 @@ _TABLE = (-1.0, -6.0, -16.0)
 _FIRST = (-1.0, -9.0)
 # Values within this factor, as a logarithm, share such a tilt.
 _GRAIN = 4.0
-# A search for an ε ends when its two sides are this close, relatively.
+# The most rounds of a search for an ε.
+_ROUNDS = 60
+# Such a search ends when its two sides are this close, relatively.
 _CLOSE = 1e-12
-# The least ε that is looked for.
-_LEAST = 1e-300
-# An ε is looked for here first.
-_GUESS = 0.1
+# The lower end is looked for first this near to the upper one, relatively.
+_NEAR = 1e-8
+# Chords of log δ are of no use where it falls by more.
+_STEEP = 20.0
 # A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
 _LARGE = 0.2
 # A law whose masses have a larger relative error is not used.
@@ -108,30 +108,6 @@ def _bounds(
     """Bracket options by the best of several tilts."""
     found = [_sums(pair, steps, put, tilt).bounds(strikes) for tilt in tilts]
     return np.max([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
-
-
-def crossing_of(
-    upper: Callable[[float], float],
-    lower: Callable[[float], float],
-    delta: float,
-    guess: float,
-    farthest: float,
-) -> Bounds | None:
-    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
-
-    ``upper`` and ``lower`` bound the profile. δ is at most ``delta`` at the upper end, and above it
-    at the lower one: both were evaluated.
-    """
-    ends = DOUBLES.rank(_LEAST), DOUBLES.rank(farthest)
-    rank = crossing(upper, delta, DOUBLES, guess, ends, True, _CLOSE)
-    if rank is None:
-        return None
-    above = DOUBLES.value(rank)
-    rank = crossing(lower, delta, DOUBLES, above * (1.0 - _CLOSE), ends, True, _CLOSE)
-    below = 0.0 if rank is None else DOUBLES.value(rank)
-    tried = (below * (1.0 - _CLOSE * 2.0**k) for k in range(40))
-    below = next((at for at in tried if at > 0.0 and lower(at) > delta), 0.0)
-    return Bounds(min(below, above), above)
 
 
 @dataclass(frozen=True)
@@ -209,14 +185,50 @@ class MechanismPair(AtomicPair):
     def inverse_profile(self, delta: float) -> Bounds | None:
         """Bracket ε where H(ε) is ``delta``."""
         tilts = (min(_GRAIN / 4.0 * round(math.log(delta) / (_GRAIN / 4.0)), -1.0),)
+        farthest = 1e-3
+        while self._at(farthest, tilts).upper > delta:
+            if farthest == _FARTHEST:
+                return None
+            farthest = min(2.0 * farthest, _FARTHEST)
+        found = self._crossing(delta, tilts, 0.0, farthest, upper=True)
+        # The lower end is near: it is searched for from there.
+        low, beyond = found, found
+        for k in range(_ROUNDS):
+            low, beyond = max(found * (1.0 - _NEAR * 8.0**k), 0.0), low
+            if low == 0.0 or self._at(low, tilts).lower > delta:
+                break
+        return Bounds(self._crossing(delta, tilts, low, beyond, upper=False), found)
 
-        def upper(epsilon: float) -> float:
-            return float(self._at(epsilon, tilts).upper)
+    def _crossing(
+        self, delta: float, tilts: tuple[float, ...], low: float, high: float, *, upper: bool
+    ) -> float:
+        """Return an ε with an upper bound of at most ``delta``, or a lower one above it.
 
-        def lower(epsilon: float) -> float:
-            return float(self._at(epsilon, tilts).lower)
+        ``high`` has the first property; ``low`` has the second, or is 0.
+        """
 
-        return crossing_of(upper, lower, delta, _GUESS, _FARTHEST)
+        def look(epsilon: float) -> tuple[bool, float]:
+            """Tell whether the bound is above δ, exactly, and about how far: of the logarithms."""
+            bounds = self._at(epsilon, tilts)
+            value = float(bounds.upper if upper else bounds.lower)
+            return value > delta, math.log(value) - math.log(delta) if value > 0.0 else -math.inf
+
+        (_, above), (_, below) = look(low), look(high)
+        for k in range(_ROUNDS):
+            if high - low <= _CLOSE * high:
+                break
+            share = 0.5
+            if k % 3 < 2 and above > 0.0 > below > -_STEEP:
+                # Regula falsi, and a little farther, so that both ends move.
+                share = above / (above - below)
+                share += 0.1 * (share if share < 0.5 else share - 1.0)
+            middle = low + (high - low) * share
+            is_above, height = look(middle)
+            if is_above:
+                low, above = middle, height
+            else:
+                high, below = middle, height
+        return high if upper else low
 
     @property
     def lattice(self) -> tuple[float, float] | None:
