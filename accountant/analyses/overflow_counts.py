@@ -9,6 +9,7 @@ S25).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from accountant._core import answers as core
@@ -18,9 +19,9 @@ from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.allocation_profile import crossing_of
 from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
+from accountant.search import DOUBLES, crossing
 
 # The most full batches that are expected: then few terms matter.
 _MOST_EXPECTED = 0.01
@@ -28,6 +29,10 @@ _MOST_EXPECTED = 0.01
 _MOST_FULL = 6
 # The sum ends where the rest may add this share of it.
 _NEGLIGIBLE = 1e-8
+# A search for an ε ends when its two sides are this close, relatively.
+_CLOSE = 1e-12
+# The least ε that is looked for.
+_LEAST_EPSILON = 1e-300
 # The relative error of a product of binomial weights, many times what rounding leaves.
 _WEIGHT_ERROR = 1e-12
 
@@ -111,7 +116,7 @@ class OverflowContour(BesideGrid):
         )[1]
         if not 0.0 < start < math.inf:
             return self._beside().epsilon_bounds(delta)
-        found = crossing_of(self._upper, self._lower, delta, float(start), 2.0 * float(start))
+        found = _crossing(self._upper, self._lower, delta, float(start), 2.0 * float(start))
         if found is None:
             return self._beside().epsilon_bounds(delta)
         return self._narrowed(found, delta=delta)
@@ -164,3 +169,27 @@ class OverflowContour(BesideGrid):
         # H falls in e^ε, by no more than that rises, and is at least 1 - e^ε.
         rest = -math.expm1(at) * (1.0 + sign * 4.0 * U)
         return float(found[1]) + rest if upper else max(float(found[0]), rest)
+
+
+def _crossing(
+    upper: Callable[[float], float],
+    lower: Callable[[float], float],
+    delta: float,
+    guess: float,
+    farthest: float,
+) -> Bounds | None:
+    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
+
+    ``upper`` and ``lower`` bound the profile. δ is at most ``delta`` at the upper end, and above it
+    at the lower one: both were evaluated.
+    """
+    ends = DOUBLES.rank(_LEAST_EPSILON), DOUBLES.rank(farthest)
+    rank = crossing(upper, delta, DOUBLES, guess, ends, True, _CLOSE)
+    if rank is None:
+        return None
+    above = DOUBLES.value(rank)
+    rank = crossing(lower, delta, DOUBLES, above * (1.0 - _CLOSE), ends, True, _CLOSE)
+    below = 0.0 if rank is None else DOUBLES.value(rank)
+    tried = (below * (1.0 - _CLOSE * 2.0**k) for k in range(40))
+    below = next((at for at in tried if at > 0.0 and lower(at) > delta), 0.0)
+    return Bounds(min(below, above), above)

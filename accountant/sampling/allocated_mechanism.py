@@ -25,7 +25,6 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, has_pld, has_profile
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import atoms_of
-from accountant.sampling.allocation_profile import crossing_of
 from accountant.sampling.allocation_table import (
     Table,
     chord_law,
@@ -44,8 +43,14 @@ _TABLE = (-1.0, -6.0, -16.0)
 _FIRST = (-1.0, -9.0)
 # Values within this factor, as a logarithm, share such a tilt.
 _GRAIN = 4.0
-# An ε is looked for here first.
-_GUESS = 0.1
+# The most rounds of a search for an ε.
+_ROUNDS = 60
+# Such a search ends when its two sides are this close, relatively.
+_CLOSE = 1e-12
+# The lower end is looked for first this near to the upper one, relatively.
+_NEAR = 1e-8
+# Chords of log δ are of no use where it falls by more.
+_STEEP = 20.0
 # A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
 _LARGE = 0.2
 # A law whose masses have a larger relative error is not used.
@@ -180,14 +185,50 @@ class MechanismPair(AtomicPair):
     def inverse_profile(self, delta: float) -> Bounds | None:
         """Bracket ε where H(ε) is ``delta``."""
         tilts = (min(_GRAIN / 4.0 * round(math.log(delta) / (_GRAIN / 4.0)), -1.0),)
+        farthest = 1e-3
+        while self._at(farthest, tilts).upper > delta:
+            if farthest == _FARTHEST:
+                return None
+            farthest = min(2.0 * farthest, _FARTHEST)
+        found = self._crossing(delta, tilts, 0.0, farthest, upper=True)
+        # The lower end is near: it is searched for from there.
+        low, beyond = found, found
+        for k in range(_ROUNDS):
+            low, beyond = max(found * (1.0 - _NEAR * 8.0**k), 0.0), low
+            if low == 0.0 or self._at(low, tilts).lower > delta:
+                break
+        return Bounds(self._crossing(delta, tilts, low, beyond, upper=False), found)
 
-        def upper(epsilon: float) -> float:
-            return float(self._at(epsilon, tilts).upper)
+    def _crossing(
+        self, delta: float, tilts: tuple[float, ...], low: float, high: float, *, upper: bool
+    ) -> float:
+        """Return an ε with an upper bound of at most ``delta``, or a lower one above it.
 
-        def lower(epsilon: float) -> float:
-            return float(self._at(epsilon, tilts).lower)
+        ``high`` has the first property; ``low`` has the second, or is 0.
+        """
 
-        return crossing_of(upper, lower, delta, _GUESS, _FARTHEST)
+        def look(epsilon: float) -> tuple[bool, float]:
+            """Tell whether the bound is above δ, exactly, and about how far: of the logarithms."""
+            bounds = self._at(epsilon, tilts)
+            value = float(bounds.upper if upper else bounds.lower)
+            return value > delta, math.log(value) - math.log(delta) if value > 0.0 else -math.inf
+
+        (_, above), (_, below) = look(low), look(high)
+        for k in range(_ROUNDS):
+            if high - low <= _CLOSE * high:
+                break
+            share = 0.5
+            if k % 3 < 2 and above > 0.0 > below > -_STEEP:
+                # Regula falsi, and a little farther, so that both ends move.
+                share = above / (above - below)
+                share += 0.1 * (share if share < 0.5 else share - 1.0)
+            middle = low + (high - low) * share
+            is_above, height = look(middle)
+            if is_above:
+                low, above = middle, height
+            else:
+                high, below = middle, height
+        return high if upper else low
 
     @property
     def lattice(self) -> tuple[float, float] | None:

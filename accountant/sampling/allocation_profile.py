@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -17,50 +16,25 @@ from accountant._rounding import U
 from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.allocation_line import Contour, contour
-from accountant.search import DOUBLES, crossing
 
 Ends: TypeAlias = "tuple[float, float]"
 
 # A line serves other ε while its brackets are narrower than this; only times depend on it.
 NARROW = 1e-9
-# A search for an ε ends when its two sides are this close, relatively.
-CLOSE = 1e-12
-# The least ε that is looked for.
-LEAST = 1e-300
 # Beyond it exponentials of ε leave the doubles.
 FARTHEST = 300.0
 # Where the δ of the plain Gaussian is below it, no line is made.
 NEGLIGIBLE = 1e-250
+# Calls less certain than this are also computed from puts, which few steps with much noise need.
+WIDE = 1e-7
 # A line with more terms takes long.
 LONG = 3000
 # The most lines of that kind in a search for an ε: without a limit some take seconds.
 MOST_LONG = 3
+# The most steps of Newton's method.
+MOST_STEPS = 60
 # Answers that a profile remembers.
 MOST_ANSWERS = 512
-
-
-def crossing_of(
-    upper: Callable[[float], float],
-    lower: Callable[[float], float],
-    delta: float,
-    guess: float,
-    farthest: float,
-) -> Bounds | None:
-    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
-
-    ``upper`` and ``lower`` bound the profile. δ is at most ``delta`` at the upper end, and above it
-    at the lower one: both were evaluated.
-    """
-    ends = DOUBLES.rank(LEAST), DOUBLES.rank(farthest)
-    rank = crossing(upper, delta, DOUBLES, guess, ends, True, CLOSE)
-    if rank is None:
-        return None
-    above = DOUBLES.value(rank)
-    rank = crossing(lower, delta, DOUBLES, above * (1.0 - CLOSE), ends, True, CLOSE)
-    below = 0.0 if rank is None else DOUBLES.value(rank)
-    tried = (below * (1.0 - CLOSE * 2.0**k) for k in range(40))
-    below = next((at for at in tried if at > 0.0 and lower(at) > delta), 0.0)
-    return Bounds(min(below, above), above)
 
 
 @functools.lru_cache(maxsize=64)
@@ -111,18 +85,50 @@ class AllocationProfile:
             return Bounds(0.0, 0.0)
         if first.lower <= delta:
             return None
+        found = self._root(delta, add)
+        if found is None:
+            return None
+        epsilon, slope = found
+        step = max(1e-11 / slope, 4.0 * U * epsilon)
+        ends = [0.0, math.inf]
+        for side, sign in enumerate((-1.0, 1.0)):
+            for k in range(24):
+                at = epsilon + sign * step * 2.0**k
+                if at <= 0.0:
+                    break
+                bounds = self.delta_bounds(at, add)
+                if bounds.upper <= delta if side else bounds.lower > delta:
+                    ends[side] = at
+                    break
+        return Bounds(ends[0], ends[1]) if ends[1] < math.inf else None
+
+    def _root(self, delta: float, add: bool) -> Ends | None:
+        """Return roughly where the profile is ``delta``, and the slope of its logarithm there."""
+        low, high = 0.0, min(float(2.0 + 40.0 * self._mu + self._mu**2), FARTHEST - 1.0)
         spread = math.sqrt(math.expm1(min(self._mu**2, 3.0)) / self._steps)
-        guess = spread * math.sqrt(max(-2.0 * math.log(delta / min(spread, 1.0) + 1e-300), 0.1))
-        farthest = min(2.0 + 40.0 * self._mu + self._mu**2, FARTHEST - 1.0)
-        guess = min(max(0.5 * guess, 1e-12), 0.5 * farthest)
+        epsilon = spread * math.sqrt(max(-2.0 * math.log(delta / min(spread, 1.0) + 1e-300), 0.1))
+        epsilon = min(max(0.5 * epsilon, 1e-12), 0.5 * high)
+        for _ in range(MOST_STEPS):
+            value = self._log_middle(epsilon, add)
+            if value is None:
+                return None
+            miss = value - math.log(delta)
+            low, high = (epsilon, high) if miss > 0.0 else (low, epsilon)
+            beside = self._log_middle(epsilon * (1.0 + 1e-4), add)
+            slope = 0.0 if beside is None else (value - beside) / (1e-4 * epsilon)
+            if slope > 0.0 and abs(miss) < 1e-10:
+                return epsilon + miss / slope, slope
+            following = epsilon + miss / slope if slope > 0.0 else 0.5 * (low + high)
+            # Far steps only as far as doubling or halving.
+            following = min(max(following, 0.4 * epsilon), 2.5 * epsilon)
+            epsilon = following if low < following < high else 0.5 * (low + high)
+        return None
 
-        def upper(epsilon: float) -> float:
-            return float(self.delta_bounds(epsilon, add).upper)
-
-        def lower(epsilon: float) -> float:
-            return float(self.delta_bounds(epsilon, add).lower)
-
-        return crossing_of(upper, lower, delta, guess, farthest)
+    def _log_middle(self, epsilon: float, add: bool) -> float | None:
+        bounds = self.delta_bounds(epsilon, add)
+        if not 0.0 < bounds.lower <= bounds.upper <= 1.1 * bounds.lower:
+            return None
+        return 0.5 * (math.log(bounds.lower) + math.log(bounds.upper))
 
     def _option(self, kappa: float) -> Ends:
         """Bracket the put at κ < 0, the call at κ >= 0, κ within a few units of the true one."""
@@ -139,6 +145,14 @@ class AllocationProfile:
         if made is not None and found[0] > 0.0:
             self._recent[put] = made, max(NARROW, 4.0 * (found[1] / found[0] - 1.0))
         self._long += made is None or made.terms > LONG
+        if kappa > 0.0 and not found[1] <= found[0] * (1.0 + WIDE):
+            other = contour(self._mu, self._steps, kappa, True)
+            if other is not None:
+                low, high = _ends(other, kappa, True)
+                found = (
+                    max(found[0], (low - kappa) - 8.0 * U * kappa),
+                    min(found[1], (high - kappa) + 8.0 * U * kappa),
+                )
         return found
 
 

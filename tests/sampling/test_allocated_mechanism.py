@@ -3,14 +3,16 @@
 import math
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import accountant as ac
+from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.sampling import AllocatedMechanism
-from accountant.sampling.allocation_profile import crossing_of
+from accountant.sampling.allocated_mechanism import MechanismPair
 
 # Exact as doubles, so that the mechanism and the oracle have the same masses.
 P = tuple(x / 64 for x in (6, 22, 36))
@@ -164,6 +166,6 @@ def test_a_rare_ratio_too_far_from_the_others_leaves_the_pair_of_one_run(steps):
 @pytest.mark.parametrize("delta", [1e-5, 1e-305])
 def test_a_profile_that_is_not_known_to_be_positive_has_no_lower_end(delta):
     """Where nothing is certified from below, and all of the profile from above."""
-    found = crossing_of(lambda at: float(at < 3.0), lambda at: 0.0, delta, 0.1, 8.0)
-    assert found.lower == 0.0
-    assert 3.0 <= found.upper < 3.001
+    unknown = SimpleNamespace(_at=lambda epsilon, tilts: Bounds(0.0, float(epsilon < 3.0)))
+    assert MechanismPair._crossing(unknown, delta, (-1.0,), 0.0, 8.0, upper=False) == 0.0
+    assert 3.0 <= MechanismPair._crossing(unknown, delta, (-1.0,), 0.0, 8.0, upper=True) < 3.001
