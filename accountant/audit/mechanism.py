@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,16 +192,12 @@ def audit_observations(
             f" got {claimed!r}. Use method='clopper-pearson'"
         )
     gaussian = family is not None and kind != "clopper-pearson"
-
-    def objective(fpr: float, fnr: float) -> float:
-        return epsilon_from_rates(fpr, fnr, target)
-
     rates = error_rates(
         without,
         with_canary,
         confidence=sure,
         threshold=threshold,
-        objective=None if gaussian else objective,
+        objective=None if gaussian else partial(epsilon_from_rates, delta=target),
         direction=direction,
     )
     if gaussian and family is not None:

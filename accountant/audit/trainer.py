@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,11 +153,8 @@ def _two_sample(
     confidence: float,
     threshold: Threshold,
 ) -> tuple[float, Any, str]:
-    def objective(fpr: float, fnr: float) -> float:
-        return epsilon_from_rates(fpr, fnr, delta)
-
     by_curve = kind == "two-sample" and family is not None
-    goal = mu_from_rates if by_curve else objective
+    goal = mu_from_rates if by_curve else partial(epsilon_from_rates, delta=delta)
     if threshold == "simulated":
         threshold = "split"
         if family is not None:

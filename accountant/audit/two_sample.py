@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -181,15 +182,12 @@ def epsilon_lower_bound(
     """
     target = checks.number(checks.DELTA, delta)
 
-    def objective(fpr: float, fnr: float) -> float:
-        return epsilon_from_rates(fpr, fnr, target)
-
     rates = error_rates(
         without,
         with_canary,
         confidence=confidence,
         threshold=threshold,
-        objective=objective,
+        objective=partial(epsilon_from_rates, delta=target),
         direction=direction,
     )
     return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
