@@ -347,6 +347,7 @@ static double descend_by(const acct_cf_decay *d, double b, double share, double 
     return y;
 }
 
+/* the factor between two points where it is asked whether a tail is small: a line is at most that much longer */
 #define STRIDE 1.06
 
 /* the same from y_uniform, first in long strides, which are four short ones: it ends where short ones would */
@@ -354,6 +355,10 @@ static double descend(const acct_cf_decay *d, double b, double share) {
     const double far = descend_by(d, b, share, d->y_uniform, STRIDE * STRIDE * STRIDE * STRIDE);
     return descend_by(d, b, share, far, STRIDE);
 }
+
+/* windows about the mode on either side: few are quick, and nearly always enough */
+#define FEW_WINDOWS 2
+#define MOST_WINDOWS 24
 
 /* whether the minorant alone makes the tail beyond y small; then that is where it takes over */
 static int try_uniform(acct_cf_decay *d, double share, double y, int most) {
@@ -366,19 +371,22 @@ static int try_uniform(acct_cf_decay *d, double share, double y, int most) {
     return 1;
 }
 
-/* the least such y, by factors from y0 */
-static int find_uniform(acct_cf_decay *d, double share, double y0, double factor, double y_most, int most) {
-    for (double y = y0; y < y_most; y *= factor)
-        if (try_uniform(d, share, y, most)) return 1;
-    return 0;
-}
+/* the factor between two such y that are tried, the first of which is a deviation's reciprocal, and the last one over
+ * it: the first that will do is halved towards the one before as often; more cost more than shorter lines save */
+#define APART 1.5
+#define LAST 1e3
+#define HALVINGS 2
 
-/* the moments may reach nearly as far as that y: look for it between the last two factors */
-static double close_gap(acct_cf_decay *d, double b, double share, double factor, int most) {
-    double stop = descend(d, b, share), low = d->y_uniform / factor;
-    for (int i = 0; i < 2 && stop == d->y_uniform; i++) {
-        const double y = sqrt(low * d->y_uniform);
-        if (try_uniform(d, share, y, most))
+/* the least such y, and where the moments take over from there */
+static double least_uniform(acct_cf_decay *d, double b, double share, double y0, int most) {
+    double y = y0, low;
+    while (y < LAST * y0 && !try_uniform(d, share, y, most)) y *= APART;
+    if (!(y < LAST * y0)) return INFINITY;
+    low = y / APART;
+    double stop = descend(d, b, share);
+    for (int i = 0; i < HALVINGS && stop == d->y_uniform; i++) {
+        y = sqrt(low * d->y_uniform);
+        if (try_uniform(d, share, y, MOST_WINDOWS))
             stop = descend(d, b, share);
         else
             low = y;
@@ -386,40 +394,19 @@ static double close_gap(acct_cf_decay *d, double b, double share, double factor,
     return stop;
 }
 
-/* Whether the tail is too large even beyond y, about: the transform there by the nodes between which the
- * loss turns by little; the others' part is taken for 0. */
-static int is_out_of_reach(const acct_cf_decay *d, double share, double y) {
-    const acct_tilted_law *g = d->law;
-    double re = 0.0, im = 0.0;
-    for (int j = 0; j + 1 < g->count && y * (g->loss[j + 1] - g->loss[j]) < 1.5; j++) {
-        re += g->weight[j] * cos(y * (g->loss[j] - d->moments->mean));
-        im += g->weight[j] * sin(y * (g->loss[j] - d->moments->mean));
-    }
-    return 0.5 * d->steps * log(re * re + im * im) > log(share) + log(ACCT_PI * y);
-}
-
-double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most) {
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share) {
     double variance = 0.0;
     for (int i = 0; i < d->windows; i++) variance = acct_max(variance, d->window[i].variance);
     if (!(variance > 0.0)) return INFINITY;
     const double one = 1.0 / sqrt(variance);
     const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
-    double stop = INFINITY;
     /* a few windows about the mode, or many where the law is spread over scales */
-    if (find_uniform(d, share, one, 1.5, 1e3 * one, 2))
-        stop = close_gap(d, b, share, 1.5, 24);
-    else if (is_out_of_reach(d, share, most))
-        return INFINITY;
-    else if (find_uniform(d, share, one, 1.5, 1e3 * one, 24))
-        stop = close_gap(d, b, share, 1.5, 24);
-    if (stop > most && is_out_of_reach(d, share, most)) return INFINITY;
+    double stop = least_uniform(d, b, share, one, FEW_WINDOWS);
+    if (!(stop < INFINITY)) stop = least_uniform(d, b, share, one, MOST_WINDOWS);
     if (stop > 20.0 * total && d->steps < 2000.0) {
         acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), acct_min(d->y_uniform, 1e3 * one));
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
-    /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, acct_min(0.7 * stop, 8.0 * most), 24))
-        stop = descend(d, b, share);
     return stop;
 }
 

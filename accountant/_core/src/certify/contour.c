@@ -197,16 +197,14 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     const double log_error = acct_min(log_share + log(poles), 0.0) - log(steps) - 4.0 +
                              acct_max(problem->log_mgf, 0.0);
     const double fine = log_error - log(2.0 + LAW_TURNS);
-    int status = ACCT_OK;
-    if (!(problem->has_nodes && acct_tilted_law_serves(law, order, y_guess, fine)))
-        status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
+    int status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
     if (status) return status;
     acct_tilted_law_moments(law, order, 1, &m);
     k->built_steps = problem->least_steps > 0.0 ? problem->least_steps : steps;
     acct_cf_decay_set(&decay, law, &m, k->built_steps); /* more steps leave less behind the last term */
     status = set_step(k, law, &m, problem, log_share);
     if (status) return status;
-    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share, problem->most_points * k->dy);
+    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share);
     status = set_count(k, &decay, y_max, problem->most_points);
     if (status) return status;
     /* unless the first law does, one that resolves |y| <= y_last */

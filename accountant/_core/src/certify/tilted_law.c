@@ -75,19 +75,6 @@ void acct_tilted_law_errors(const acct_tilted_law *law, const acct_moments *m, d
     }
 }
 
-int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
-    if (!law->whole) return 0;
-    const double var = law->step.sigma * law->step.sigma;
-    const double linear = order < 0.0 ? log(-order * law->step.q) : -INFINITY;
-    for (int i = 0; i < law->panels; i++) {
-        const acct_panel *p = &law->panel[i];
-        if (!(acct_max(acct_panel_error(p, order, y_max, var), acct_panel_error_of_one(p, var)) <= log_error &&
-              linear + acct_panel_error_of_exp_u(p, var) <= log_error))
-            return 0;
-    }
-    return 1;
-}
-
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
     double reach = 0.0, arg = 0.0, modulus = 0.0;
     for (int i = 0; i < law->panels; i++) {
