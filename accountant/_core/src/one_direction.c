@@ -47,7 +47,7 @@ static double single_epsilon(const acct_step *step, double delta) {
 }
 
 /* relative error of delta aimed at */
-#define TOLERANCE 1e-11
+#define DELTA_TOLERANCE 1e-11
 /* a bound that is wide, and below this, is given another try */
 #define FAR_OUT 1e-20
 /* logarithms of the least delta that the first and the last window are made for */
@@ -60,7 +60,7 @@ static double single_epsilon(const acct_step *step, double delta) {
  * narrow.  Every contour's bracket is intersected into *out; returns 1 once it is as narrow as wanted. */
 static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon, int direction,
                         double *log_delta, acct_bounds *out) {
-    double tolerance = TOLERANCE;
+    double tolerance = DELTA_TOLERANCE;
     for (int i = 0; i < 8; i++) {
         acct_profile_point p;
         const int status = acct_plan(w, step, steps, direction, epsilon, *log_delta, tolerance, NULL);
@@ -169,7 +169,7 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
 /* an estimate so large, in units of where the line was built or of 1, is noise */
 #define ABSURD 1e6
 /* the factor by which a walk first moves away from a rare-event contour, at most */
-#define FARTHEST 30.0
+#define FARTHEST_MOVE 30.0
 
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
@@ -218,8 +218,8 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
         const int far =
-            rare_contour && !(next < FARTHEST * epsilon && next > epsilon / FARTHEST) && !limited++;
-        epsilon = far ? acct_max(acct_min(next, FARTHEST * epsilon), epsilon / FARTHEST) : next;
+            rare_contour && !(next < FARTHEST_MOVE * epsilon && next > epsilon / FARTHEST_MOVE) && !limited++;
+        epsilon = far ? acct_max(acct_min(next, FARTHEST_MOVE * epsilon), epsilon / FARTHEST_MOVE) : next;
     }
     return 0;
 }
@@ -264,7 +264,7 @@ static int has_nodes(const acct_workspace *w, const acct_window *window) {
  * which others are worth their time; and the log of the error of one step that these are set for */
 #define LEAST_GAP 1e-3
 #define MOST_DOUBT 1e-3
-#define FINE -24.0
+#define MODULI_FINE -24.0
 
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                         double delta) {
@@ -282,7 +282,7 @@ int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, do
         acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
         if (moduli.upper > delta && moduli.doubt > MOST_DOUBT) {
             const double order = acct_order_at(ACCT_ADD, saddle.b);
-            if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, FINE - log(steps))) return 0;
+            if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, MODULI_FINE - log(steps))) return 0;
             acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
         }
         if (moduli.upper <= delta) return 1;
