@@ -246,8 +246,10 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     if (single > 0.0 && walk(w, step, steps, delta, direction, single, first, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
     /* better a wide bracket than none */
-    for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
-        if (walk(w, step, steps, delta, direction, single > 0.0 ? single : middle, loose, 1, NULL, out)) break;
+    const double guess = single > 0.0 ? single : middle, best[] = {guess, middle, 1.02 * guess, 1.2 * guess};
+    for (int i = 0; i < 4; i++)
+        for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
+            if (walk(w, step, steps, delta, direction, best[i], loose, 1, NULL, out)) break;
     return ACCT_OK;
 }
 
